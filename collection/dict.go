@@ -21,7 +21,7 @@ type dict struct {
 	bytes       int
 	cost        int64
 	longs
-	pins shared.Pins // of the bytes of all elements
+	pins shared.Pins // readers of the bytes of all elements: see Pin
 
 	delta []byte
 }

@@ -30,7 +30,8 @@ func (f *flat) gap(at, n, m int) []byte {
 	old := len(f.b)
 	if grow := m - n; grow > 0 {
 		if cap(f.b)-old < grow {
-			// Reserve room for more elements: a collection is built element by element.
+			// Reserve room for more elements, since a collection is usually built element by
+			// element.
 			f.b = append(make([]byte, 0, 2*(old+grow)), f.b...)
 		}
 		f.b = f.b[:old+grow]

@@ -10,8 +10,8 @@ import (
 // first set. Setting a field again keeps its place in the order, and a field that was deleted is
 // added at the end when it is set again. Small hashes of Redis have the same order.
 //
-// Arguments are copied. They must not be slices that the same hash has returned. Returned slices
-// are valid until the next change, or as long as the hash is pinned.
+// The methods copy their arguments, which must not be slices that the same hash has returned.
+// Returned slices are valid until the hash is changed, or as long as it is pinned.
 type Hash struct {
 	// Max is the maximum number of fields; 0 means no limit.
 	Max int
@@ -66,7 +66,7 @@ func (h *Hash) Cost() int64 { return h.d.cost }
 // were none, and valid until the hash is changed.
 func (h *Hash) Delta() []byte { return h.d.delta }
 
-// ResetDelta clears the delta.
+// ResetDelta empties the delta, after its effects have been recorded.
 func (h *Hash) ResetDelta() { h.d.delta = resetDelta(h.d.delta) }
 
 // SetLedger does what [List.SetLedger] does.

@@ -11,8 +11,8 @@ import (
 // index of a value counts from 0 at the front. In a large list, operations at the ends and at an
 // index take O(log n).
 //
-// Arguments are copied. They must not be slices that the same list has returned. Returned slices
-// are valid until the next change, or as long as the list is pinned.
+// The methods copy their arguments, which must not be slices that the same list has returned.
+// Returned slices are valid until the list is changed, or as long as it is pinned.
 type List struct {
 	// Max is the maximum number of elements; 0 means no limit.
 	Max int
@@ -58,7 +58,7 @@ func (l *List) Flat() (flat []byte, ok bool) {
 	return l.flatForm.b, true
 }
 
-// ResetDelta clears the delta.
+// ResetDelta empties the delta, after its effects have been recorded.
 func (l *List) ResetDelta() {
 	l.delta = resetDelta(l.delta)
 	l.changed, l.replaces = false, false

@@ -8,7 +8,7 @@ import "github.com/cellserver/cellserver/shared"
 type longs struct {
 	ledger shared.Ledger
 	long   int // number of long parts; a field and its value are two parts
-	// longBytes is the sum of their lengths.
+	// longBytes is the sum of the lengths of the long parts.
 	longBytes int
 }
 

@@ -8,8 +8,8 @@ import (
 
 // Set is a set of members of any bytes. Iteration is in the order in which the members were added.
 //
-// Arguments are copied. They must not be slices that the same set has returned. Returned slices are
-// valid until the next change, or as long as the set is pinned.
+// The methods copy their arguments, which must not be slices that the same set has returned.
+// Returned slices are valid until the set is changed, or as long as it is pinned.
 type Set struct {
 	// Max is the maximum number of members; 0 means no limit.
 	Max int
@@ -65,7 +65,7 @@ func (s *Set) Cost() int64 { return s.d.cost }
 // Delta returns the effects of all changes since the last Load or ResetDelta: see [Hash.Delta].
 func (s *Set) Delta() []byte { return s.d.delta }
 
-// ResetDelta clears the delta.
+// ResetDelta empties the delta, after its effects have been recorded.
 func (s *Set) ResetDelta() { s.d.delta = resetDelta(s.d.delta) }
 
 // SetLedger does what [List.SetLedger] does.

@@ -13,8 +13,8 @@ import (
 // Finding the rank of a score or member takes O(log² n), because the tree finds elements by index
 // only.
 //
-// Arguments are copied. They must not be slices that the same set has returned. Returned slices are
-// valid until the next change, or as long as the set is pinned.
+// The methods copy their arguments, which must not be slices that the same set has returned.
+// Returned slices are valid until the set is changed, or as long as it is pinned.
 type SortedSet struct {
 	// Max is the maximum number of elements; 0 means no limit.
 	Max int
@@ -73,7 +73,7 @@ func (s *SortedSet) Cost() int64 { return s.cost }
 // Delta returns the effects of all changes since the last Load or ResetDelta: see [Hash.Delta].
 func (s *SortedSet) Delta() []byte { return s.delta }
 
-// ResetDelta clears the delta.
+// ResetDelta empties the delta, after its effects have been recorded.
 func (s *SortedSet) ResetDelta() { s.delta = resetDelta(s.delta) }
 
 // Drop gives up the long members: see [Hash.Drop].

@@ -20,21 +20,21 @@ type Family uint8
 const (
 	// Cell is CL.THROTTLE. The parameters are Quota and Quantity.
 	Cell Family = iota + 1
-	// Window is SW.ALLOW.
+	// Window is SW.ALLOW. The parameters are in the field Window.
 	Window
-	// Bucket is TB.ACQUIRE.
+	// Bucket is TB.ACQUIRE. The parameters are in the field Bucket.
 	Bucket
 	// Cancel gives back the tokens that an ask of family Bucket took, because the caller no longer
 	// waits. The parameters are those of Bucket.
 	Cancel
-	// Lease is CC.ACQUIRE, CC.RELEASE and CC.RENEW.
+	// Lease is CC.ACQUIRE, CC.RELEASE and CC.RENEW. The parameters are in the field Lease.
 	Lease
 	// Several is RL.MULTI. The parameters are Clauses and Partial. All clauses are decided at one
 	// instant, and all are charged or none.
 	Several
 	// Admin is a command that is not about limits but about one key of any kind, or about all keys.
 	Admin
-	// Counter is INCREX.
+	// Counter is INCREX. The parameters are in the field Counter.
 	Counter
 )
 
@@ -148,12 +148,12 @@ const (
 	ExpireIfEarlier
 )
 
-// AdminResult is the answer to an [AdminCall].
+// AdminResult is the answer to an [AdminCall]. The operation determines which fields are set.
 type AdminResult struct {
 	Found  bool          // the key exists
 	Done   bool          // the key was deleted, or its expiry was changed
 	Expiry limit.Instant // of Expiry, if HasExpiry is true
-	// HasExpiry is false for a key that never expires.
+	// HasExpiry is true if the key exists and has an expiry.
 	HasExpiry bool
 	Text      string  // of Type and Text
 	Number    int64   // of Count
@@ -235,8 +235,8 @@ func windowLooks(c *slidingwindow.Call) bool {
 	return c.Charge == slidingwindow.Peek || c.Quantity == 0 && !c.Penalize
 }
 
-// bucketLooks reports whether a call only peeks. A call with Denied does not: its refusal is
-// stored.
+// bucketLooks reports whether the call c only peeks. A call with Denied does not, because its
+// refusal is stored.
 func bucketLooks(c *tokenbucket.Call) bool {
 	return !c.Denied && (c.Charge == tokenbucket.Peek || c.Quantity == 0)
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// One decides a at now. e is the entry of a.Key, of kind [entry.None] if there is no such key or if it
-// has expired at now. One does not change e. It fills in the answer of a, and p with the change of the
-// key.
+// One decides a on e at the instant now. e is the entry of a.Key; it is of kind [entry.None] if the
+// key does not exist or has expired at now. One does not change e. It fills in the answer of a, and
+// sets p to the change of the key.
 //
 // The error is [limit.ErrWrongType], [limit.ErrNotInteger] or an error of the family. With an error
 // nothing was decided, and the caller must leave the key as it is. The caller sets a.Err, since

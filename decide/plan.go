@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// errNotOne is the error of an ask that is not about one entry.
+// errNotOne is the error of [Plan.One] for an ask that is not about one entry.
 var errNotOne = errors.New("decide: the ask is not about one entry")
 
 // Action is the kind of change that a plan makes to a key. The packages of the families use the
@@ -20,7 +20,7 @@ type Action uint8
 
 // These are the actions.
 const (
-	// Keep changes nothing: neither value nor expiry.
+	// Keep changes neither the value nor the expiry of the key.
 	Keep Action = iota
 	// Store sets the key to the plan's Kind and Expiry, and to the bytes that [Plan.Apply] returns.
 	Store

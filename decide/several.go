@@ -30,8 +30,8 @@ import (
 // second round, which grants as many units as all clauses can grant, or refuses the call if that is
 // none.
 //
-// A refused call stores what the refusal of a single clause stores: a changed rate of a bucket, or
-// a key with INIT.
+// A refused RL.MULTI stores what the refusals of its clauses as single calls would store: the
+// changed rate of a bucket, or a new key because of INIT.
 type Rounds struct {
 	Plan
 	// Changes is true if the plan of at least one clause is not Keep.

@@ -35,7 +35,7 @@ func StringEncoding(value []byte) string {
 	return "raw"
 }
 
-// MaxNumber is the length of the longest decimal int64.
+// MaxNumber is the maximum number of characters of an int64 in decimal.
 const MaxNumber = 20
 
 // IsInteger reports whether b is a decimal int64 in Redis' canonical form: without a plus sign and

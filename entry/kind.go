@@ -62,13 +62,13 @@ func (k Kind) IsCollection() bool { return k >= Hash && k <= Set }
 // of a collection.
 func (k Kind) Ordinal() int { return int(k - Hash) }
 
-// IsWindow reports whether k is a limiter of package slidingwindow.
+// IsWindow reports whether k is the kind of a limiter of package slidingwindow.
 func (k Kind) IsWindow() bool { return k >= windowKinds && k < bucketKinds }
 
-// IsBucket reports whether k is a limiter of package tokenbucket.
+// IsBucket reports whether k is the kind of a limiter of package tokenbucket.
 func (k Kind) IsBucket() bool { return k >= bucketKinds && k < leaseKinds }
 
-// IsLease reports whether k is a limiter of package concurrency.
+// IsLease reports whether k is the kind of a limiter of package concurrency, a lease set.
 func (k Kind) IsLease() bool { return k >= leaseKinds && k < Kinds }
 
 // WindowMode returns the mode of k, which must be the kind of a window or None. For None it returns

@@ -74,7 +74,7 @@ func (v *Handle) leave() {
 		return
 	}
 	if len(v.observed.seen) > 0 {
-		v.expireSeen() // while their shard is locked
+		v.expireSeen() // while the shard of these keys is locked
 	}
 	s.last = max(v.claimed.last, v.now)
 	v.claimed.inside = nil

@@ -26,7 +26,7 @@ func (m *memory) full(slack int64) bool {
 	return most != 0 && m.Used()+m.beside.Load() >= most+slack
 }
 
-// common is the state that all shards of a keyspace share.
+// common has the state that all shards of a keyspace share.
 type common struct {
 	seed     maphash.Seed
 	newTable newTable
@@ -71,5 +71,5 @@ func (h *holes) note(db int, key []byte, o object.Object) {
 	h.names[keyName{db, string(key)}] = struct{}{}
 }
 
-// maxScratch is the largest buffer in bytes that a handle keeps for new values.
+// maxScratch is the maximum capacity in bytes of a buffer that a handle keeps for new values.
 const maxScratch = 64 << 10

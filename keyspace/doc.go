@@ -20,13 +20,13 @@
 // (tree.go); other packages cannot tell them from small ones.
 //
 // A file uses only files of its own layer and of lower layers. The lowest layer has the names of
-// keys (refs.go), the interfaces and what all shards share (table.go, common.go, claims.go), and
-// the types that are notified of changes (listeners.go). The next layer is the shard (shard.go,
-// tree.go, mutate.go), which does not know handles. Then come Keyspace and Handle (handle.go,
-// keyspace.go), and how a handle records, locks, claims and looks up (journal.go, lock.go,
-// claim.go, locking.go, lookup.go). The top layer is what callers use: a file per family and per
-// kind of key, waiting, sweeping, snapshots, loading, and following another keyspace
-// (replicate.go).
+// keys (refs.go), the interfaces and the state that all shards share (table.go, common.go,
+// claims.go), and the types that are notified of changes (listeners.go). The next layer is the
+// shard (shard.go, tree.go, mutate.go), which does not use handles. The layer above it has Keyspace
+// and Handle (handle.go, keyspace.go), and the code with which a handle records, locks, claims and
+// looks up keys (journal.go, lock.go, claim.go, locking.go, lookup.go). The top layer has the
+// methods that callers use: for limiters and each kind of key, for waiting, sweeping, snapshots and
+// loading, and for applying the records of another keyspace (replicate.go).
 //
 // This package neither computes the decisions of limiters (packages gcra, slidingwindow,
 // tokenbucket and concurrency) nor implements collections (package collection). It writes neither

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Keyspace holds all keys of a server. Its methods may be called from any goroutine.
+// Keyspace holds all keys of a server. Any goroutine may call the methods.
 type Keyspace struct {
 	shards    []shard
 	databases int
@@ -51,14 +51,14 @@ type Handle struct {
 	ks     *Keyspace
 	now    limit.Instant
 	epoch  uint32       // the keyspace's epoch when now was read
-	member world.Member // says whether this handle runs a batch
+	member world.Member // records whether this handle is in a batch
 
 	lookups
 	locks
 	decisions
 	recording
 	popServer
-	observed observed // changes of which the observer is notified
+	observed observed // the observer, and what the handle has yet to do for it
 
 	objects [object.Kinds]object.Object // scratch for reading and changing small collections
 }
@@ -66,8 +66,8 @@ type Handle struct {
 // lookups has what a handle knows of the keys that it is about to look up.
 type lookups struct {
 	known known  // keys that Prefetch has hashed
-	spots []spot // scratch of spread
-	found place  // scratch of visit
+	spots []spot // memory that spread and inOrder reuse
+	found place  // memory that visit reuses
 }
 
 // locks describes what a handle has locked or claimed.
@@ -121,7 +121,7 @@ func (v *Handle) Close() { v.ks.world.Remove(&v.member) }
 // holds keys, Refresh only returns the instant, which is fixed.
 func (v *Handle) Refresh() limit.Instant {
 	if !v.holding {
-		// Read the epoch first: then the clock's reading cannot be of an earlier epoch.
+		// Read the epoch first. Then the reading of the clock cannot be from an earlier epoch.
 		anew := v.renew()
 		if now := v.ks.clock.Now(); anew || now > v.now {
 			v.now = now
@@ -138,8 +138,8 @@ func (v *Handle) renew() bool {
 	return anew
 }
 
-// Now returns the handle's instant: that of the last Refresh, or a later one of a shard that this
-// handle has locked since.
+// Now returns the handle's instant: the one that the last Refresh has read, or a later instant of a
+// shard that this handle has locked since.
 func (v *Handle) Now() limit.Instant { return v.now }
 
 // Enter begins a batch and returns true. While the world is stopped Enter begins nothing and
@@ -149,7 +149,7 @@ func (v *Handle) Enter() bool { return v.ks.world.Enter(&v.member) }
 
 // Leave ends the batch that Enter has begun.
 func (v *Handle) Leave() {
-	v.known.n = 0 // the memory of the keys is about to be reused
+	v.known.n = 0 // the memory of the prefetched keys is about to be reused
 	v.member.Leave()
 }
 

@@ -29,11 +29,12 @@ func (v *Handle) refuses() bool {
 	case j == nil:
 		return false
 	case v.holding && !v.recorder.Empty():
-		// A script or transaction that has begun comes to its end, and its record is kept or lost
-		// as a whole. Half of it would be worse, and refusing the rest would not undo it.
+		// A script or transaction that has already had effects is completed, and its record is kept
+		// or lost as a whole. Refusing the rest would not undo these effects, and half of a record
+		// would be worse than none.
 		return v.overfull()
 	case v.refused:
-		return true // the beginning was refused, so the rest is refused too
+		return true // an earlier effect was refused, so the rest is refused, too
 	}
 	refuses := (*j).Refuses()
 	v.refused = refuses && v.holding

@@ -19,7 +19,7 @@ func (v *Handle) Kind(db int, key []byte) entry.Kind {
 	return base(p.e.Kind)
 }
 
-// Exists reports whether key exists.
+// Exists reports whether key exists in database db.
 func (v *Handle) Exists(db int, key []byte) bool { return v.Kind(db, key) != entry.None }
 
 // Delete removes key and reports whether it existed. The caller has checked [Handle.Refuses].
@@ -67,7 +67,7 @@ func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limi
 		return nil
 	}
 	if p.e.Kind != entry.None && p.e.Kind != k {
-		// The first waiter for the limiter that was here has to look again.
+		// The first waiter for the limiter that was stored here has to decide again.
 		s.freed(db, key)
 	}
 	e := entry.Entry{Kind: k, Expiry: expiry, Value: value}

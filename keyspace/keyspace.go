@@ -14,12 +14,12 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Options configure a [Keyspace]. The zero value of each field but Clock stands for its default.
+// Options configure a [Keyspace]. All fields but Clock may be zero; then they have their defaults.
 type Options struct {
 	// Databases is the number of databases for clients, from 1 to 16; 16 by default.
 	Databases int
-	// Shards is the number of shards, each with its own lock: a power of two of at most 256, 64 by
-	// default.
+	// Shards is the number of shards, each of which has its own lock. It must be a power of two of
+	// at most 256; the default is 64.
 	Shards int
 	// Clock is the source of all instants. It must be set.
 	Clock clock.Clock
@@ -45,8 +45,8 @@ type Options struct {
 // defaultShards is the default of Options.Shards.
 const defaultShards = 64
 
-// New returns an empty keyspace. It panics if the number of shards is not a power of two of at most
-// 256.
+// New returns an empty keyspace with the options o. It panics if the number of shards is not a
+// power of two of at most 256. [Keyspace.Close] frees its memory.
 func New(o Options) *Keyspace {
 	ks := &Keyspace{
 		databases: cmp.Or(o.Databases, System),
@@ -84,7 +84,7 @@ func (ks *Keyspace) Databases() int { return ks.databases }
 // Clock returns the clock of the keyspace.
 func (ks *Keyspace) Clock() clock.Clock { return ks.clock }
 
-// World returns the lock that stops all handles but one.
+// World returns the lock that stops the batches of all handles but one: see [world.Lock].
 func (ks *Keyspace) World() *world.Lock { return &ks.world }
 
 // Exclusively stops the world, calls f and starts the world again, even if f panics. If another

@@ -95,7 +95,7 @@ type seenKey struct {
 	key  []byte
 }
 
-// changed notifies the observer, if there is one.
+// changed notifies the observer, if there is one, of a change of key: see [Observer].
 func (o *observed) changed(key []byte, expired bool) {
 	if o.by != nil {
 		o.told = true
@@ -119,7 +119,7 @@ func (o *observed) noteExpired(db int, h uint64, key []byte) {
 // changed. The zero value watches nothing. [Handle.Watch], [Handle.Unwatch] and [Handle.Dirty] use
 // it. Only one session at a time may use a watcher.
 type Watcher struct {
-	dirty atomic.Bool // set under the shard's lock when a watched key changes
+	dirty atomic.Bool // a watched key has changed; set while the shard is locked
 	keys  []watchedKey
 }
 

@@ -149,7 +149,8 @@ const noBound = 1 << 61
 
 func (v *Handle) full() bool { return v.ks.mem.full(v.slack) }
 
-// errAbandoned ends a snapshot that could contain abandoned changes: see [Handle.Abandon].
+// errAbandoned is the error of a snapshot that could contain abandoned changes: see
+// [Handle.Abandon].
 var errAbandoned = errors.New("keyspace: what was done last is being abandoned")
 
 // Abandon does what [Handle.Unlock] does, for changes that must not be kept but cannot be undone.

@@ -47,7 +47,7 @@ func (v *Handle) applyAll(all *several) (err error) {
 		return limit.ErrFull
 	}
 	was := v.slack
-	v.slack = overdraft // no clause is refused from here on
+	v.slack = overdraft // from here on no clause is refused for lack of memory
 	defer func() { v.slack = was }()
 	v.visit(all.ask.DB, all.spots, all.key, func(i int, s *shard, p *place) bool {
 		plan := &v.plan

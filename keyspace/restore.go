@@ -39,7 +39,7 @@ func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	return s.restore(&p, key, e, o)
 }
 
-// discard removes the entry at p, expired or not, if there is one.
+// discard removes the entry of key at p, if there is one, even if it has expired.
 func (s *shard) discard(p *place, key []byte) {
 	if p.old != entry.None {
 		s.remove(p, key)

@@ -32,7 +32,7 @@ type shard struct {
 	server *popServer
 	// claimed is true while some keys of the shard are claimed: see [claim].
 	claimed bool
-	expired int64 // number of keys found expired since the start
+	expired int64 // number of expired entries that were removed or overwritten since the start
 	sweepDB int   // database with which the next sweep continues
 	scratch [8]byte
 	*common
@@ -57,7 +57,7 @@ type database struct {
 	sweepPos uint64 // position of the sweep: see table.Due
 }
 
-// tally counts the keys of a table.
+// tally has the numbers of entries of a table: in all by kind, and those that never expire.
 type tally struct {
 	kinds   [entry.Kinds]int
 	forever int // keys with NoExpiry
@@ -116,14 +116,14 @@ func (s *shard) get(db int, h uint64, key []byte) entry.Entry {
 	return p.e
 }
 
-// stale reports whether an expired entry occupies the place.
+// stale reports whether the entry in the table at p has expired.
 func (p *place) stale() bool { return p.e.Kind == entry.None && p.old != entry.None }
 
 // removes reports whether an entry with that expiry may be removed: the entry has expired, and
 // [Keyspace.SweepTo] does not retain it.
 func (s *shard) removes(expiry limit.Instant) bool { return expiry <= s.bound() }
 
-// bound returns the latest expiry of entries that may be removed.
+// bound returns the latest expiry with which an entry may be removed now.
 func (s *shard) bound() limit.Instant {
 	return min(s.last, limit.Instant(s.removable.Load()))
 }

@@ -183,5 +183,5 @@ func (w *Steps) lock(i int, h uint64) *shard {
 	return s
 }
 
-// maxHeldFlat is the largest buffer in bytes that Steps keeps for the bytes of trees.
+// maxHeldFlat is the maximum capacity in bytes of a buffer that Steps keeps for the bytes of trees.
 const maxHeldFlat = 1 << 20

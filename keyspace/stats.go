@@ -26,7 +26,7 @@ type Stats struct {
 	System int
 	// Kinds is the number of keys of each kind in the databases for clients, indexed by the kind.
 	Kinds [entry.Kinds]int
-	// Expired is the number of keys that were found expired since the start.
+	// Expired is the number of expired keys that were removed or overwritten since the start.
 	Expired int64
 	// Memory is the number of bytes that keys take. InHeap is the part of Memory that is in Go's
 	// heap. MaxMemory is the bound of memory in bytes; 0 means no bound.
@@ -88,7 +88,7 @@ func (ks *Keyspace) stats(lock, unlock func(*shard)) Stats {
 	return st
 }
 
-// mean accumulates a mean of times to live.
+// mean accumulates the mean of times to live: their sum in nanoseconds, and their number.
 type mean struct {
 	sum float64
 	n   int

@@ -91,7 +91,7 @@ func (v *Handle) putString(s *shard, p *place, key []byte, e entry.Entry) error 
 		return limit.ErrFull
 	}
 	if k := p.e.Kind; k != entry.None && k != entry.String {
-		// The first waiter for the limiter that was here has to look again.
+		// The first waiter for the limiter that was stored here has to decide again.
 		s.freed(p.db, key)
 	}
 	e.Kind = entry.String
@@ -146,7 +146,7 @@ func appendString(dst []byte, e *entry.Entry) (value []byte, found bool, err err
 	return dst, true, limit.ErrWrongType
 }
 
-// expiryOrNever returns the expiry of the live key at p, or NoExpiry for an absent key.
+// expiryOrNever returns the expiry of the key at p, or [entry.NoExpiry] if the key does not exist.
 func (p *place) expiryOrNever() limit.Instant {
 	if p.e.Kind == entry.None {
 		return entry.NoExpiry
@@ -346,7 +346,7 @@ func (v *Handle) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, e
 			s.freed(db, pairs[2*i])
 		}
 		e := entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: pairs[2*i+1]}
-		if !s.move(p, pairs[2*i], e) { // memory was checked above
+		if !s.move(p, pairs[2*i], e) { // only the table's room can be lacking: memory was checked above
 			err = limit.ErrFull
 		}
 		return err == nil

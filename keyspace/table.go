@@ -45,12 +45,12 @@ type table interface {
 	// Random returns a reference to an entry that x chooses, with about the same probability for
 	// all entries. The table must not be empty.
 	Random(x uint64) dense.Ref
-	// Cost returns the number of bytes that the entry at r takes, including its share of the
-	// table's own structure.
+	// Cost returns the number of bytes that the entry at r takes, including a share of the table's
+	// own structure.
 	Cost(r dense.Ref) int64
 	// Len returns the number of entries.
 	Len() int
-	// Free frees all memory. The table must not be used afterwards.
+	// Free frees all memory of the table, which must not be used afterwards.
 	Free()
 }
 

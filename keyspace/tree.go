@@ -24,7 +24,7 @@ const wholeBound = 64
 // large returns value, which is of kind k, as an object for [shard.addTree] if it is a collection
 // that is too large to be stored as a flat value. Otherwise large returns nil.
 func large(k entry.Kind, value []byte) object.Object {
-	// The smallest element takes two bytes.
+	// An element takes at least two bytes, so a shorter value has at most 64 elements.
 	if !k.IsCollection() || len(value) <= 2*wholeBound {
 		return nil
 	}

@@ -242,7 +242,7 @@ func (v *Handle) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte
 	}
 }
 
-// holds reports whether the handle holds all keys of w that hold another kind than w waits for.
+// holds reports whether the handle has locked all keys of w that strange yields.
 func (v *Handle) holds(w *PopWaiter) bool {
 	for q := range w.strange {
 		if !v.holding || !v.held.has(int(q.hash>>v.ks.shift)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// A snapshot is a header and blocks:
+// A snapshot consists of a header and blocks of this form:
 //
 //	length    uint32  of the payload
 //	checksum  uint32  CRC32C of file id, block number from 1, length, payload
@@ -30,7 +30,7 @@ const (
 	blockEntries = 1
 	blockFooter  = 2
 
-	// footerSize is the length of the footer's payload.
+	// footerSize is the number of bytes of the footer's payload.
 	footerSize = 1 + 8 + 8 + 8
 
 	flagForever = 64
@@ -83,7 +83,7 @@ func (g *gathered) add(db int, key []byte, e entry.Entry) {
 	b.earliest = min(b.earliest, e.Expiry)
 }
 
-// reset empties b and keeps its memory.
+// reset empties b. The memory is kept for the next entries.
 func (b *block) reset() {
 	*b = block{keys: b.keys[:0], entries: b.entries[:0], earliest: limit.MaxInstant}
 }
@@ -112,7 +112,7 @@ func (b *block) next(out []byte, db int) ([]byte, error) {
 	return out, nil
 }
 
-// maxEntryHead is more than the length of an encoded entry without its key and value.
+// maxEntryHead is more than the number of bytes of any encoded entry without its key and value.
 const maxEntryHead = 64
 
 // appendEntry appends the encoding of e to out. key and value are those of e, before is the key of

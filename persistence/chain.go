@@ -15,7 +15,7 @@ type increment struct {
 	part
 	path  string
 	size  int64  // length of the file in bytes
-	valid int64  // the offset behind the last valid record
+	valid int64  // offset behind the last valid record
 	seq   uint64 // number of the record at the offset valid, counted from 1
 	// sealed is true if the file has an end record. ended is true if moreover only durable-offset
 	// records follow the end record, so that nothing is missing.
@@ -132,7 +132,7 @@ type Torn struct {
 	What    string // what is wrong with the record
 }
 
-// String returns the description as one line.
+// String describes the torn end in one line, for logs.
 func (t *Torn) String() string {
 	return fmt.Sprintf("%s: offset %d, record %d: %s; %d bytes that were not known to be durable are cut off", t.File, t.Offset, t.Record, t.What, t.Dropped)
 }

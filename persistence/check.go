@@ -74,7 +74,7 @@ func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	lock, err := fsys.Lock(filepath.Join(dir, lockName))
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		return m, func() {}, nil // a server cannot write there either
+		return m, func() {}, nil // no server can use the directory at the same time
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", dir, err)
 	}

@@ -15,7 +15,7 @@ func NewID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// DataSet identifies the data set of a server's state.
+// DataSet identifies the data set to which a server's state belongs.
 type DataSet struct {
 	ID string // see [NewID]; empty if unknown, as in files of older versions
 	// Restored is true if [Restore] has begun this data set from a backup, in the files of this

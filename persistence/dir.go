@@ -29,7 +29,7 @@ type Options struct {
 	Path string // the directory
 	// Clock reads all clocks. Its records are written to the files.
 	Clock func() clock.Record
-	// Stopwatch reads a monotonic clock. It is only used to measure durations.
+	// Stopwatch reads a monotonic clock. It is used only to measure durations.
 	Stopwatch func() time.Duration
 	// DataSet returns the data set in memory. It is called whenever a manifest is written, and must
 	// be quick. It may be nil; then the manifest names no data set.
@@ -69,7 +69,7 @@ func Open(o Options) (*Dir, error) {
 		return nil, err
 	}
 	if err := d.Read(); err != nil {
-		_ = d.lock.Close() // nothing was changed
+		_ = d.lock.Close() // the error does not matter, because nothing was changed
 		return nil, err
 	}
 	return d, nil
@@ -335,7 +335,7 @@ func (d *Dir) clean() {
 	}
 }
 
-// unnamed returns the files of this package that the manifest does not list.
+// unnamed returns the names of the files of this package that the manifest does not list.
 func (d *Dir) unnamed() (ours []string) {
 	names, err := d.o.FS.List(d.o.Path)
 	if err != nil {

@@ -55,7 +55,7 @@ type elementWriter struct {
 	binary   bool // an element is not UTF-8
 }
 
-// add appends one element, which is a text or a pair of texts.
+// add appends one element, which consists of one or two parts: a text, or a pair of texts.
 func (w *elementWriter) add(parts ...[]byte) {
 	texts := make([]string, len(parts))
 	for i, p := range parts {

@@ -17,13 +17,14 @@ import (
 // but is part of the checksum: so a missing, duplicated or moved record is noticed.
 const frameHead = 8
 
-// recordType is the first byte of a payload. Its values never change meaning.
+// recordType is the type of a record, the first byte of its payload. The values never change their
+// meaning.
 type recordType byte
 
 const (
-	// typeEffects has all effects of one command, as the keyspace encodes them.
+	// typeEffects is a record with all effects of one command, as the keyspace encodes them.
 	typeEffects recordType = 1
-	// typeClock is a clock record.
+	// typeClock is a clock record: the readings of the server's clocks.
 	typeClock recordType = 2
 	// typeDurable is a durable-offset record. It has an offset: everything before the offset in
 	// this file, and all increments before this file, were durable when the record was written.

@@ -38,7 +38,7 @@ type File interface {
 	// Sync makes the content of the file durable, but not its name. After an error it is unknown
 	// which data is durable. Another Sync may then succeed although data was lost.
 	Sync() error
-	// Truncate cuts the file to size bytes.
+	// Truncate cuts the file to size bytes. It does not make that durable.
 	Truncate(size int64) error
 }
 

@@ -62,8 +62,8 @@ const (
 // then leave writing to the writer goroutine.
 const slowDisk = 5 * time.Millisecond
 
-// Log appends records to the newest increment. It implements keyspace.Journal. Its methods may be
-// called from any goroutine; Append and Refuses never wait for a disk.
+// Log appends records to the newest increment. It implements keyspace.Journal. Any goroutine may
+// call the methods; Append and Refuses never wait for a disk.
 type Log struct {
 	o LogOptions
 	// volatile is true for a log without a file: see NewVolatile.
@@ -96,7 +96,7 @@ type logTail struct {
 	retired []*segment // segments that are written and not yet durable
 	buf     []byte     // framed records that are not written yet, without the bytes of long
 	long    values     // long values that belong into buf but are stored elsewhere
-	pos     uint64     // position behind the last record in buf
+	pos     uint64     // position behind the last appended record
 	drops   bool       // the files were given up: all records are dropped until another segment replaces seg
 	gap     bool       // records were dropped, and the tap has not been notified yet
 	waiters []waiter
@@ -115,8 +115,8 @@ type logStatus struct {
 	adopting   atomic.Bool
 	fault      atomic.Pointer[error] // why the log refuses
 	slow       atomic.Bool           // the last write was slow: see slowDisk
-	writeBegan atomic.Int64          // stopwatch reading, 0 if no write is in progress
-	syncBegan  atomic.Int64          // likewise for an fsync
+	writeBegan atomic.Int64          // stopwatch reading at the beginning of the present write; 0 if there is none
+	syncBegan  atomic.Int64          // stopwatch reading at the beginning of the present fsync; 0 if there is none
 	safeAt     atomic.Int64          // stopwatch reading: everything that was appended until then is durable
 	counts     counts
 }
@@ -124,7 +124,7 @@ type logStatus struct {
 // LogOptions configure a [Log].
 type LogOptions struct {
 	Policy Policy // the policy at the start
-	// Stopwatch reads a monotonic clock. It is only used to measure durations.
+	// Stopwatch reads a monotonic clock. It is used only to measure durations.
 	Stopwatch func() time.Duration
 	// Clock returns the present clock record. Such records are written to the log, so that a
 	// restart continues from the last one. Clock is called about once a second, by NoteClock, and
@@ -227,7 +227,8 @@ func (l *Log) kept() uint64 {
 	return l.written.Load()
 }
 
-// isSlow reports whether the disk is slow, so that only the writer goroutine may wait for it.
+// isSlow reports whether the disk is slow, so that callers leave writing to the writer goroutine:
+// see slowDisk.
 func (l *Log) isSlow() bool {
 	return l.slow.Load() || l.isLong(&l.writeBegan) || l.isLong(&l.syncBegan)
 }

@@ -163,7 +163,7 @@ func (l *Log) resume() {
 	}
 	start := l.seg.start
 	l.written.Store(max(start, l.unowned, l.written.Load()))
-	l.synced.Store(start + uint64(max(0, l.seg.durable-headerSize))) // an adopted segment was synced
+	l.synced.Store(start + uint64(max(0, l.seg.durable-headerSize))) // settle has synced a segment that was adopted
 	l.refusing.Store(false)
 	l.mu.Unlock()
 	l.ioMu.Unlock()

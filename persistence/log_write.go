@@ -381,5 +381,5 @@ func (l *Log) Sync() error {
 	return err
 }
 
-// errClosed is the error of a closed log.
+// errClosed is the reason why a closed log refuses effects.
 var errClosed = errors.New("the log is closed")

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// manifestName is the name of the file that lists the files in use.
+// manifestName is the name of the manifest, the file that lists the files in use.
 const manifestName = "cellserver.manifest"
 
 // These are the names of this package's files, as patterns for [filepath.Match].

@@ -20,7 +20,7 @@ func Exists(fsys FS, dir string) bool {
 		return true
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return true // the manifest exists but cannot be read: opening the directory returns the error
+		return true // the manifest exists but cannot be read; Open will return the error
 	}
 	left, err := orphan(fsys, dir)
 	return err == nil && left != ""

@@ -159,7 +159,7 @@ func (r *replayer) send(i int) {
 	}
 }
 
-// drain waits until all distributed effects have been applied.
+// drain sends all batches to the workers and waits until all effects have been applied.
 func (r *replayer) drain() {
 	for i := range r.batches {
 		if len(r.batches[i]) > 0 {

@@ -41,8 +41,8 @@ func (d *Dir) RewriteContext(ctx context.Context, src Source) (Rewritten, error)
 	if err != nil {
 		return done, err
 	}
-	// A key's entry in the base may be newer than the end of a torn log would be: the effects since
-	// the base was begun must be durable before the base is used.
+	// The base may have entries that are newer than the end of a torn log. So the effects since the
+	// base was begun must be durable before the base is used.
 	if d.log != nil {
 		if err := d.log.Sync(); err != nil {
 			return done, err

@@ -28,7 +28,8 @@ const (
 // smaller type is an error.
 const LeastPassedOver = 128
 
-// Frame is a record as it is sent to a replica.
+// Frame is a record in the form in which it is sent to a replica. Type is one of FrameEffects and
+// so on.
 type Frame struct {
 	Type byte
 	// Body has the bytes that follow the type. It is a part of the bytes that were passed to
@@ -61,7 +62,8 @@ func NextFrame(b []byte) (f Frame, n int, err error) {
 	return Frame{Type: b[frameHead], Body: b[frameHead+1 : n : n]}, n, nil
 }
 
-// ParseClock returns the clock record in the body of a frame of type [FrameClock].
+// ParseClock returns the clock record in body, the body of a frame of type [FrameClock]. The error
+// says that body has a wrong length.
 func ParseClock(body []byte) (clock.Record, error) {
 	if len(body) != clockSize {
 		return clock.Record{}, fmt.Errorf("a clock record of %d bytes, which cannot be", len(body))
@@ -69,7 +71,8 @@ func ParseClock(body []byte) (clock.Record, error) {
 	return parseClock(body), nil
 }
 
-// ParseWatermark returns the instant in the body of a frame of type [FrameWatermark].
+// ParseWatermark returns the instant in body, the body of a frame of type [FrameWatermark]. The
+// error says that body has a wrong length.
 func ParseWatermark(body []byte) (limit.Instant, error) {
 	if len(body) != 8 {
 		return 0, fmt.Errorf("a watermark of %d bytes, which cannot be", len(body))

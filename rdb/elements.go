@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// values reads the values of keys.
+// values reads the values of keys and passes them to the visitor.
 type values struct {
 	texts
 	parts

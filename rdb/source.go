@@ -84,7 +84,7 @@ func (s *source) read(dst []byte, n int64) ([]byte, error) {
 	return dst, nil
 }
 
-// skip skips n bytes.
+// skip skips n bytes, which still count and are part of the checksum.
 func (s *source) skip(n uint64) error {
 	for n > 0 {
 		if s.at == len(s.window) {

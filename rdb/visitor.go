@@ -19,7 +19,7 @@ func (k Kind) String() string {
 
 // Key describes a key of the RDB. It is valid during the call to which it is passed.
 type Key struct {
-	// DB is the number of the database.
+	// DB is the number of the key's database.
 	DB int
 	// Name is the name of the key.
 	Name []byte

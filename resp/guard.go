@@ -28,7 +28,7 @@ type Guard struct {
 	refused *refusal // nil unless the command is being discarded
 }
 
-// refusal is the state of a Guard that discards a command.
+// refusal has the state of a Guard that discards a refused command.
 type refusal struct {
 	why     Error // the reply to the command
 	skip    int64 // remaining bytes of the present argument and its line end
@@ -42,9 +42,9 @@ func (g *Guard) idle() bool { return g.pos|g.seen|g.left|g.bulk == 0 && g.refuse
 // Next parses the first command of in. It returns the arguments as out, in the memory of args if
 // they fit, and the number n of bytes that it has consumed.
 //
-//   - No arguments mean that no command is complete. The caller drops the n bytes
-//     consumed (n is positive when Redis swallows a request: "*0", a blank line)
-//     and calls again with the rest, extended by what has arrived since.
+//   - If out is empty and there is no error, no command is complete. The caller drops the n
+//     consumed bytes and calls Next again with the rest, once further bytes have arrived. n is
+//     positive if in begins with requests that Redis ignores, such as "*0" or a blank line.
 //   - The arguments point into in and are valid as long as the bytes of in. Those of an inline
 //     command with quotes have memory of their own.
 //   - An error is the reply after which the caller closes the connection. Earlier calls have
@@ -70,8 +70,8 @@ func (g *Guard) Next(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int
 			}
 			return args[:0], n, err
 		}
-		// The first byte of a request decides its kind, and Redis decides again after an empty
-		// request (otherwise as in CVE-2026-27623).
+		// The first byte of a request determines its kind. Like Redis, determine it anew after an
+		// empty request (not doing so was CVE-2026-27623).
 		if in[n] == '*' {
 			out, used, err = g.frame(in[n:], args[:0], lim)
 		} else {

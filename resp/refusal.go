@@ -8,7 +8,8 @@ import (
 )
 
 // A command that exceeds the limits is refused without closing the connection if [Limits.MaxSkip]
-// allows it: its bytes are discarded as they arrive, and then the error is returned in its place.
+// allows that. Then the bytes of the command are discarded as they arrive, and at its end the error
+// is returned.
 
 // These are the beginnings of the errors that refuse a command.
 const (

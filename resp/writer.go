@@ -17,7 +17,7 @@ import (
 // The head of an aggregate, such as an array, is written first. The caller then has to write
 // exactly the announced number of replies.
 type Writer struct {
-	// Buf holds the encoded replies.
+	// Buf has the encoded replies, without the bytes of Refs.
 	Buf []byte
 	// Proto is the protocol version: 3 after HELLO 3; every other value, 0 included, means RESP2.
 	// It may change between two replies, but not inside one.
@@ -45,7 +45,7 @@ type Writer struct {
 	// Defer.
 	Defers bool
 
-	spilled  int // bytes of finished pieces, and of strings to be copied
+	spilled  int // bytes of finished pieces and of noted strings
 	deferred *deferred
 }
 
@@ -66,7 +66,7 @@ type deferredString struct {
 	at    uint32 // offset in Buf at which the string belongs
 }
 
-// Origin is the source of an error, for statistics.
+// Origin is the source of an error reply. Statistics distinguish errors by it.
 type Origin uint8
 
 const (

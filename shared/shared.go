@@ -28,7 +28,8 @@ type Ledger interface {
 	Count(bytes int64)
 }
 
-// head is stored in front of the bytes of a value.
+// head has the data about a value that [New] has made. It is stored in front of the bytes of the
+// value.
 type head struct {
 	// state has the number of references, and the bit dropped once the value was removed from the
 	// keyspace.

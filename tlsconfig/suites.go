@@ -84,7 +84,7 @@ func suites(list []string) ([]uint16, error) {
 	var chosen, never []uint16
 	for _, word := range list {
 		switch word[0] {
-		case '@': // a level or an order: crypto/tls has its own order
+		case '@': // ignored: a security level or an order, while crypto/tls has its own order
 		case '!':
 			never = append(never, named(word[1:])...)
 		case '-':

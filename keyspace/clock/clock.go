@@ -27,11 +27,11 @@ type Clock interface {
 
 // Timer is a pending call of a function: see [Clock].
 type Timer interface {
-	// Stop prevents the call, if it has not begun, and reports whether it has prevented it.
+	// Stop prevents the call if it has not begun, and reports whether it has prevented the call.
 	Stop() bool
 }
 
-// Options configure a [System]. The zero value is valid.
+// Options configure a [System]. The zero value makes a clock that begins at the wall clock's time.
 type Options struct {
 	// Start is the first instant of a server that continues from an earlier run: see
 	// [Resumption.Start]. 0 means the wall clock's time.

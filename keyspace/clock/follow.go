@@ -39,7 +39,7 @@ func (c *System) Follow(at limit.Instant) {
 	c.sampleBoot() // a suspension must not be taken for a change of the primary's clock
 	mono := c.src.mono()
 	if !c.follows.Load() {
-		// Instants that were read until now are not in latest, so the offset must not decrease yet.
+		// Instants that were read before are not in latest, so offset must not decrease here.
 		c.primary.forget(mono)
 		c.latest.Store(mono + c.offset.Load())
 		c.follows.Store(true)

@@ -24,8 +24,8 @@ const (
 // returned to the system at once. Any goroutine may use an arena.
 type Arena struct {
 	mu       sync.Mutex // guards segments, chunks and source
-	segments []*segment // free and zero
-	chunks   []*chunk   // free
+	segments []*segment // free segments, whose slots are all 0
+	chunks   []*chunk   // free chunks
 	source   source
 	outside  atomic.Int64 // see Outside
 }
@@ -120,7 +120,8 @@ func (a *Arena) Close() {
 	a.source.close()
 }
 
-// heapSource takes single pieces from Go's heap and leaves them to the garbage collector.
+// heapSource is a source that takes single pieces from Go's heap and leaves discarded ones to the
+// garbage collector.
 type heapSource struct{}
 
 func (heapSource) moreSegments() []*segment     { return []*segment{new(segment)} }

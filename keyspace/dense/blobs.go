@@ -38,7 +38,7 @@ func keep(e *entry.Entry, more int) []byte {
 	return shared.New(e.Value, more)
 }
 
-// add stores key and the value of e and returns the number of the new blob.
+// add stores a copy of key and the value of e, and returns the number of the new blob.
 func (b *blobs) add(key []byte, e *entry.Entry) uint32 {
 	fresh := blob{key: bytes.Clone(key), value: keep(e, 0)}
 	b.mem.AddObjects(fresh.size())

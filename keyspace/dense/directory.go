@@ -18,7 +18,7 @@ type directory struct {
 	segments int
 	arena    *Arena
 	mem      *Memory
-	// seen has leaves for [Load], which reads without the lock.
+	// seen points to leaves, for [Load], which reads them without the lock.
 	seen atomic.Pointer[[]leaf]
 }
 
@@ -83,7 +83,7 @@ func (d *directory) add(hash, number uint32) {
 	l.count++
 }
 
-// replace changes the record number in the slot of hash from old to number.
+// replace changes the record number in the slot that has hash and old from old to number.
 func (d *directory) replace(hash, old, number uint32) {
 	g := d.segment(hash)
 	g[g.index(slotOf(hash, old))] = slotOf(hash, number)

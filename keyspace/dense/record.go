@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// A record is
+// A record has this form:
 //
 //	8 bytes  expiry
 //	4 bytes  header: kind (7 bits), beside (1), length of the key (15), slack (9)

@@ -12,7 +12,7 @@ const (
 // sizeClass describes the records of one class.
 type sizeClass struct {
 	size uint32 // bytes of a record, slack included
-	per  uint32 // records per chunk
+	per  uint32 // number of records in a chunk
 	bits uint8  // bits of a record number that are the place within a chunk
 	mask uint32 // 1<<bits - 1
 }

@@ -211,7 +211,8 @@ func (t *Table) Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)
 		from, width := uint64(i)<<t.index.shift, uint64(end)>>l.depth
 		to := from + width
 		if rest := count - seen; rest < int(l.count) {
-			// About the requested number, if the hashes are evenly distributed.
+			// If the hashes are evenly distributed, this range has about the requested number of
+			// entries.
 			to = min(to, cursor+max(1, width/uint64(l.count)*uint64(rest)))
 		}
 		for _, s := range l.slots {

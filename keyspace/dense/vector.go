@@ -44,9 +44,10 @@ func (v *vector) push(class uint32, a *Arena, m *Memory) uint32 {
 	return number
 }
 
-// pop removes the last record and frees a chunk that is no longer needed. It keeps one spare chunk
-// as long as the chunk before is more than half full, so that a vector whose length varies does not
-// map and unmap memory all the time. It keeps a single chunk if only a page of it was touched.
+// pop removes the last record, and frees the last chunk if it is no longer needed. An empty chunk
+// is kept while the chunk before it is at least half full, so that a vector whose length varies
+// does not take and free memory all the time. The only chunk of an empty vector is kept if at most
+// one page of it was touched.
 func (v *vector) pop(c *sizeClass, a *Arena, m *Memory) {
 	v.n--
 	need := int((v.n + c.per - 1) / c.per)
@@ -77,7 +78,7 @@ func (v *vector) account(c *sizeClass, m *Memory) {
 	}
 }
 
-// free frees all chunks.
+// free frees all chunks and empties the vector.
 func (v *vector) free(c *sizeClass, a *Arena, m *Memory) {
 	for _, ch := range v.chunks {
 		a.freeChunk(ch)

@@ -21,7 +21,7 @@ type Record struct {
 	condensed struct{ buf, long int }
 }
 
-// Empty reports whether there is no effect.
+// Empty reports whether the record has no effect.
 func (r *Record) Empty() bool { return len(r.buf) == 0 }
 
 // Parts returns the bytes of the record and the long values that belong between these bytes, each

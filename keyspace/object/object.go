@@ -22,7 +22,7 @@ type Object interface {
 	Drop()
 }
 
-// Kinds is the number of kinds of collections; see [entry.Kind.Ordinal].
+// Kinds is the number of kinds of collections. [entry.Kind.Ordinal] numbers them from 0.
 const Kinds = 4
 
 // New returns a collection of kind k, which must be loaded before its use. It panics if k is not

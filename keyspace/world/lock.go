@@ -74,8 +74,8 @@ func (g *Lock) Remove(st *Member) {
 // Enter begins a batch of st and returns true. While the world is stopped Enter begins nothing; it
 // waits some microseconds for the world to start, and then returns false.
 //
-// Enter and Stop mirror each other: Enter writes turns and then reads closed, Stop writes closed
-// and then reads turns, so that at least one of them sees the other.
+// Enter writes turns and then reads closed, while Stop writes closed and then reads turns. So at
+// least one of the two sees what the other has written.
 func (g *Lock) Enter(st *Member) bool {
 	for {
 		st.pass()

@@ -11,7 +11,7 @@ import (
 // earlier. Any goroutine may use it. The zero value has not found one yet.
 type Watermark struct {
 	mu    sync.Mutex
-	known limit.Instant // guarded by mu: the result of the last call of Advance
+	known limit.Instant // guarded by mu: the last result of Advance
 	// next is the instant of the last reading of the clock. The batches of running were inside at
 	// that time; those that have left since are removed from running.
 	next    limit.Instant // guarded by mu
