@@ -1,8 +1,8 @@
 package collection
 
-// apply replays a delta. With values it is that of a hash, otherwise that of a set, whose values
-// must be empty. It returns ErrCorrupt for an invalid delta; then nothing is changed. It does not
-// change d.delta.
+// apply replays delta: the delta of a hash if values is true, otherwise the delta of a set, whose
+// values must be empty. It returns ErrCorrupt for an invalid delta; then nothing is changed. It
+// does not change d.delta.
 func (d *dict) apply(delta []byte, values bool) error {
 	for b := delta; len(b) > 0; {
 		_, _, value, rest, ok := cutEffect(b)

@@ -31,7 +31,7 @@ func (d *dict) shrink() {
 	d.flatForm.take(b)
 }
 
-// putNode is put for a large dict.
+// putNode does what put does in a large dict.
 func (d *dict) putNode(field, value []byte) (added bool) {
 	if n := d.nodes[string(field)]; n != nil {
 		d.accountValue(n, -1)
@@ -55,7 +55,8 @@ func (d *dict) putNode(field, value []byte) (added bool) {
 	return true
 }
 
-// delNode is del for a large dict.
+// delNode does what del does in a large dict. It makes the dict a flat one if it has become small
+// enough.
 func (d *dict) delNode(field []byte) bool {
 	n := d.nodes[string(field)]
 	if n == nil {
@@ -79,7 +80,7 @@ func (d *dict) account(n *node, sign int) {
 	d.accountValue(n, sign)
 }
 
-// accountValue is account for the value of n alone.
+// accountValue adds the value of n to bytes and cost if sign is 1, and subtracts it if sign is -1.
 func (d *dict) accountValue(n *node, sign int) {
 	d.bytes += sign * elementSize(len(n.value))
 	d.cost += d.add(n.value, sign)

@@ -243,8 +243,8 @@ func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	}
 }
 
-// Trim removes all values but those from index from to index to-1. For a list that is not empty,
-// Trim counts as a change even if it removes nothing, as for WATCH in Redis.
+// Trim keeps the values from index from to index to-1 and removes all others. For a list that is
+// not empty, Trim counts as a change even if it removes nothing, as for WATCH in Redis.
 func (l *List) Trim(from, to int) {
 	from, to = max(from, 0), min(to, l.Len())
 	if from >= to {

@@ -39,8 +39,8 @@ func (l *List) Apply(delta []byte) error {
 	return nil
 }
 
-// applyFlat is Apply for a small list that remains small. start and end are the bounds in delta. If
-// the list would become large, applyFlat returns false and changes nothing.
+// applyFlat does what Apply does if the list is small and remains small. start and end are the
+// bounds in delta. If the list would become large, applyFlat returns false and changes nothing.
 func (l *List) applyFlat(delta []byte, start, end int64) bool {
 	var values [flatElements][]byte
 	if delta[0] == keepsInside && l.Len() > 0 {

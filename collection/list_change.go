@@ -31,8 +31,8 @@ func (l *List) put(position int64, value []byte) {
 	}
 }
 
-// putFlat is put for a small list. It returns false and changes nothing if the list would become
-// large.
+// putFlat does what put does in a small list. If the list would become large, putFlat returns false
+// and stores nothing.
 func (l *List) putFlat(position int64, value []byte) bool {
 	n := l.Len()
 	if n == 0 {

@@ -40,8 +40,8 @@ func cutScoreEffect(b []byte) (op byte, score float64, member, rest []byte, ok b
 	return op, score, member, rest, ok
 }
 
-// cutScoredHostile is cutScored for bytes that may be any. ok is false if they do not begin with an
-// element, or its score is NaN.
+// cutScoredHostile does what cutScored does, but b may be any bytes. ok is false if b does not
+// begin with an element, or if the score of the element is NaN.
 func cutScoredHostile(b []byte) (score float64, member, rest []byte, ok bool) {
 	if len(b) <= scoreSize {
 		return 0, nil, nil, false

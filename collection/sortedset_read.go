@@ -54,7 +54,7 @@ func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score floa
 // binary search of the rest.
 const nearFront = 16
 
-// searchTree is SearchIn for a large set. The range must not be empty.
+// searchTree does what SearchIn does in a large set. from must be less than to.
 func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) int {
 	at := func(rank int) bool {
 		e, _ := s.tree.GetAt(rank)

@@ -42,7 +42,7 @@ func (s *SortedSet) account(member string, sign int) {
 	s.cost += int64(sign)*rankedCost + s.add(bytesOf(member), sign)
 }
 
-// putTree is put for a large set.
+// putTree does what put does in a large set.
 func (s *SortedSet) putTree(member []byte, score float64) {
 	old, known := s.scores[string(member)]
 	s.move(member, old, known, score)
@@ -69,7 +69,7 @@ func (s *SortedSet) move(member []byte, old float64, known bool, score float64) 
 	s.scores[e.member] = score
 }
 
-// delTree is del for a large set.
+// delTree does what del does in a large set.
 func (s *SortedSet) delTree(member []byte) bool {
 	score, ok := s.scores[string(member)]
 	if !ok {
@@ -80,7 +80,7 @@ func (s *SortedSet) delTree(member []byte) bool {
 	return true
 }
 
-// delTreeAt is delAt for a large set.
+// delTreeAt does what delAt does in a large set.
 func (s *SortedSet) delTreeAt(rank int) {
 	e, _ := s.tree.DeleteAt(rank)
 	s.forget(e)

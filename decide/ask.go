@@ -244,10 +244,10 @@ func bucketLooks(c *tokenbucket.Call) bool {
 // leaseLooks reports whether a call only peeks.
 func leaseLooks(c *concurrency.Call) bool { return c.Op == concurrency.Acquire && c.Peek }
 
-// Own makes the ask independent of the arguments of its command. It appends the bytes that the ask
-// refers to to buf, makes the ask refer to the copies, and returns the result. It also gives a
-// Several its own Details and copies of the clauses and their calls, and drops the references that
-// an earlier ask of another family has left.
+// Own makes the ask independent of the arguments of its command. It copies the bytes to which the
+// ask refers: it appends them to buf, makes the ask refer to these copies, and returns the extended
+// buf. It also gives a Several its own Details and copies of the clauses and their calls, and drops
+// the references that an earlier ask of another family has left.
 func (a *Ask) Own(buf []byte) []byte {
 	own := func(b []byte) []byte {
 		from := len(buf)

@@ -84,9 +84,9 @@ func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 }
 
 // decidePart decides the clause c of a Partial. as is sharing, granting or exhausted. When
-// granting, the clause takes units units. When sharing, d.Refused is the number of units that were
-// not granted. When exhausted, d.Refused is all units, or 0 if the clause could grant at least one
-// unit.
+// granting, the clause takes as many units as the parameter units says. When sharing, d.Refused is
+// the number of units that were not granted. When exhausted, d.Refused is all units, or 0 if the
+// clause could grant at least one unit.
 func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner, units int64) (err error) {
 	quantity := c.units()
 	switch {

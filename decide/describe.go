@@ -83,8 +83,8 @@ func (r *room) tell(to describer) {
 	}
 }
 
-// roomOf returns the fields of e's limit. by is that of [Tell]. The error is [limit.ErrWrongType]
-// if by does not fit e.
+// roomOf returns the fields of e's limit. by supplies the limit, as in [Tell]. The error is
+// [limit.ErrWrongType] if by does not fit e.
 func roomOf(e *entry.Entry, now limit.Instant, by any) (room, error) {
 	silent := func(string, int64) {}
 	switch by := by.(type) {

@@ -35,7 +35,7 @@ const (
 // decision depends only on the entry, the instant and the ask.
 type Plan struct {
 	Action Action
-	// Kind and Expiry are those of the entry to store. At the instant Expiry the key expires;
+	// Kind and Expiry are the kind and the expiry of the entry to store. The key expires at Expiry;
 	// [entry.NoExpiry] means never.
 	Kind   entry.Kind
 	Expiry limit.Instant

@@ -91,10 +91,10 @@ func (v *Handle) AppendString(dst []byte, db int, key []byte) (value []byte, fou
 	return v.reference(dst, &p.e)
 }
 
-// Rename moves the value and the expiry of the key from to the key to, and overwrites that key.
-// With nx Rename does nothing if to exists. found reports whether from exists. renamed reports
-// whether from is now named to; it is also true if both names are the same and nx is false. If the
-// table has no room, the value is lost and renamed is false.
+// Rename renames a key: it moves the value and the expiry of the key named from to the name to. It
+// overwrites an existing key of that name, but does nothing in this case if nx is true. found
+// reports whether the key from existed. renamed reports whether the key is now named to; if from
+// and to are equal, that is !nx. If the table has no room, the value is lost and renamed is false.
 func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	hf, ht := v.ks.hash(from), v.ks.hash(to)
 	var set shardSet

@@ -37,11 +37,11 @@ type recorder struct {
 // does not know which client has read which key. The goroutine that uses the handle calls the
 // methods.
 type Observer interface {
-	// Changed notifies of a change of key in any of the databases for clients. If expired is true,
-	// the key is gone because it has expired. The shard of the key is locked, or was a moment ago:
-	// Changed must be quick, and must neither use the keyspace nor keep key.
+	// Changed is called when key was changed, in any of the databases for clients. If expired is
+	// true, the key is gone because it has expired. The shard of the key is locked, or was a moment
+	// ago: Changed must be quick, and must neither use the keyspace nor keep key.
 	Changed(key []byte, expired bool)
-	// Flushed notifies of the removal of all keys of one database or of all databases. All shards
+	// Flushed is called when all keys of a database, or of all databases, were removed. All shards
 	// are locked, or were a moment ago: Flushed must be quick and must not use the keyspace.
 	Flushed()
 	// Unlocked is called after Changed or Flushed, once the handle has unlocked all shards.
@@ -130,7 +130,8 @@ type watchedKey struct {
 	alive bool
 }
 
-// watchMark is one watcher in the list of the watchers of a key. alive is that of the watchedKey.
+// watchMark is one watcher in the list of the watchers of a key. alive is true if the key existed
+// when w began to watch it.
 type watchMark struct {
 	w     *Watcher
 	alive bool

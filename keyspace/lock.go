@@ -9,8 +9,8 @@ func (v *Handle) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h)
 // lockAt does for all keys of the shard with index i what lock does for the keys with one hash.
 func (v *Handle) lockAt(i int) *shard { return v.lockFor(i, anyHash) }
 
-// lockFor is lock for the shard with index i, which is the shard of h unless h is anyHash. It
-// panics if the handle holds keys but not the shard.
+// lockFor locks the shard with index i, which is the shard of h, as lock does. h may be anyHash.
+// lockFor panics if the handle holds keys but not the shard.
 func (v *Handle) lockFor(i int, h uint64) *shard {
 	s := &v.ks.shards[i]
 	if !v.holding {

@@ -117,8 +117,8 @@ func (v *Handle) Unlock() {
 // memory. It is twice the number of bytes that a transaction can queue.
 const overdraft = 32 << 20
 
-// Full reports whether memory is at its maximum, so that new keys are refused. After Begin it
-// allows for what the command may exceed.
+// Full reports whether memory is at its maximum, so that new keys are refused. After Begin the
+// maximum is higher by the number of bytes by which the command may exceed it.
 func (v *Handle) Full() bool { return v.full() }
 
 // Lacks reports whether n bytes more would bring memory to its maximum. A command that makes a
@@ -172,8 +172,8 @@ func (v *Handle) lockHere(set *shardSet, claimed func(c *claim) bool) (mine bool
 	return true
 }
 
-// lockSpots is lockHere for the keys of spots; set has their shards. If there are more than most
-// keys, lockSpots claims them instead of locking all their shards.
+// lockSpots does what lockHere does for the keys of spots, whose shards are set. If there are more
+// than most keys, lockSpots claims them instead of locking all their shards.
 func (v *Handle) lockSpots(set *shardSet, spots []spot, most int) (mine bool) {
 	if v.holding || len(spots) <= most {
 		return v.lockHere(set, func(c *claim) bool { return c.hasOne(spots) })
@@ -182,7 +182,8 @@ func (v *Handle) lockSpots(set *shardSet, spots []spot, most int) (mine bool) {
 	return true
 }
 
-// unlockHere undoes lockHere or lockSpots, whose result was mine.
+// unlockHere unlocks the shards that lockHere or lockSpots has locked. mine is the result of that
+// function; if it is false, unlockHere does nothing.
 func (v *Handle) unlockHere(mine bool) {
 	if mine {
 		v.Unlock()

@@ -52,8 +52,8 @@ func (v *Handle) find(s *shard, p *place, db int, h uint64, key []byte) {
 	s.find(p, db, h, key)
 }
 
-// load is Prefetch for at most maxPrefetch keys. hashes has the hashes of the keys; if hashes is
-// nil, load computes them.
+// load does what Prefetch does, for at most maxPrefetch keys, and notes the keys in v.known. hashes
+// has the hashes of the keys; if hashes is nil, load computes them.
 func (v *Handle) load(db int, keys [][]byte, hashes []uint64) {
 	k := &v.known
 	k.next, k.n, k.db = 0, len(keys), db

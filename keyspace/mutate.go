@@ -123,8 +123,8 @@ func (s *shard) add(p *place, key []byte, e entry.Entry) error {
 	return s.insert(p, key, e)
 }
 
-// insert is add without the check of memory. It makes the table if there is none. It returns
-// limit.ErrFull if the table has no room.
+// insert stores e at key, which the table does not have, even if memory is full, and records that.
+// It makes the table if there is none. It returns limit.ErrFull if the table has no room.
 func (s *shard) insert(p *place, key []byte, e entry.Entry) error {
 	d := &s.dbs[p.db]
 	if d.t == nil {

@@ -247,7 +247,7 @@ func (s *shard) restore(p *place, key []byte, e entry.Entry, o object.Object) er
 	return s.restoreValue(p, key, e)
 }
 
-// restoreValue is restore for an entry that is not a tree.
+// restoreValue does what restore does for an entry that is not large.
 func (s *shard) restoreValue(p *place, key []byte, e entry.Entry) error {
 	if p.old != entry.None {
 		s.reload(p, key, e)
@@ -256,7 +256,7 @@ func (s *shard) restoreValue(p *place, key []byte, e entry.Entry) error {
 	return s.insert(p, key, e)
 }
 
-// restoreTree is restore for an entry with the tree o as its value.
+// restoreTree does what restore does for a large entry, whose value is the tree o.
 func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if p.old != entry.None {
 		s.freed(p.db, key)

@@ -23,7 +23,7 @@ func (v *Handle) Scan(db int, cursor uint64, count int, f func(key []byte, k ent
 
 // ScanEntries does what [Handle.Scan] does, but passes the whole entries of the keys to f. key and
 // e are valid only during the call. The entries of an iteration, together with the effects that
-// happen meanwhile, are a snapshot that stops no command.
+// happen during the iteration, are a snapshot of the database, and taking it stops no command.
 func (v *Handle) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e entry.Entry)) (next uint64) {
 	var flat []byte
 	return v.scan(db, cursor, count, func(s *shard, key []byte, e entry.Entry) {
@@ -35,8 +35,8 @@ func (v *Handle) ScanEntries(db int, cursor uint64, count int, f func(key []byte
 	})
 }
 
-// scan is Scan with a function f that also gets the locked shard, and entries as they are stored,
-// trees included.
+// scan does what Scan does, but f also gets the locked shard, and entries in the form in which they
+// are stored, trees included.
 func (v *Handle) scan(db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64) {
 	count = max(count, 1)
 	i := int(cursor >> shardCursor)
@@ -87,6 +87,7 @@ func (v *Handle) Len(db int) int {
 	return n
 }
 
+// shardLen returns the number of entries of database db in the shard with index i.
 func (v *Handle) shardLen(i, db int) int {
 	s := v.lockAt(i)
 	defer v.unlock(s)
@@ -139,7 +140,8 @@ func (v *Handle) drawn(dst []byte, db, n int) ([]byte, bool) {
 	return dst, false
 }
 
-// drawnFrom is drawn for the shard with index i.
+// drawnFrom appends a random key of database db in the shard with index i to dst. If the drawn key
+// has expired, it appends nothing and returns false.
 func (v *Handle) drawnFrom(dst []byte, db, i int) ([]byte, bool) {
 	s := v.lockAt(i)
 	defer v.unlock(s)

@@ -42,7 +42,7 @@ type shard struct {
 	// by belongs to the handle that has the lock. It is nil before StartObserving and for code
 	// without a handle.
 	by *observed
-	// slack is that of the handle that has the lock; see locks.
+	// slack is the slack of the handle that has the lock: see locks.
 	slack int64
 	// trees has the large collections, by database; it is nil until the shard has had one.
 	trees []object.Trees

@@ -59,7 +59,7 @@ func (v *Handle) SwapString(dst []byte, db int, key, value []byte, o SetOptions)
 	return old, found, done, nil
 }
 
-// setString is SetString for the key at p, whose shard is locked.
+// setString does what SetString does for key, whose place is p and whose shard s is locked.
 func (v *Handle) setString(s *shard, p *place, key, value []byte, o SetOptions) (done bool, err error) {
 	exists := p.e.Kind != entry.None
 	if exists && o.IfAbsent || !exists && o.IfExists {
@@ -315,10 +315,11 @@ func (v *Handle) EachString(db int, keys [][]byte, f func(value []byte, found bo
 	})
 }
 
-// SetStrings stores strings without an expiry, all at one instant. pairs has their keys and values
-// by turns; the values are copied. With ifAbsent, if one of the keys exists, nothing is changed and
-// done is false. The errors are limit.ErrFull and limit.ErrNotKept. With an error nothing is
-// changed, unless a table had no room; then some pairs are stored.
+// SetStrings stores strings without an expiry, all at one instant. pairs has the keys and the
+// values alternately, beginning with a key; the values are copied. With ifAbsent, if one of the
+// keys exists, nothing is changed and done is false. The errors are limit.ErrFull and
+// limit.ErrNotKept. With an error nothing is changed, unless a table had no room; then some pairs
+// are stored.
 func (v *Handle) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {
 	key := func(i int) []byte { return pairs[2*i] }
 	spots, set := v.spread(len(pairs)/2, key)

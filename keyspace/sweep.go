@@ -157,7 +157,7 @@ func (ks *Keyspace) housekeep() {
 	}
 }
 
-// keys returns the number of entries in all databases, those of System and expired ones included.
+// keys returns the number of entries in all databases, including System. Expired entries count.
 func (ks *Keyspace) keys() (n int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]

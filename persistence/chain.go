@@ -17,8 +17,8 @@ type increment struct {
 	size  int64  // length of the file in bytes
 	valid int64  // offset behind the last valid record
 	seq   uint64 // number of the record at the offset valid, counted from 1
-	// sealed is true if the file has an end record. ended is true if moreover only durable-offset
-	// records follow the end record, so that nothing is missing.
+	// sealed is true if the file has an end record. ended is true if there is an end record and
+	// only durable-offset records follow it, so that nothing is missing.
 	sealed  bool
 	ended   bool
 	records int           // number of records of effects

@@ -158,7 +158,7 @@ func (c *check) rehearse() (at *increment, err error) {
 	return nil, nil
 }
 
-// rehearseOne is rehearse for the increment in.
+// rehearseOne applies the records of the increment in. Its results are those of rehearse.
 func (c *check) rehearseOne(in *increment) (at *increment, err error) {
 	f, err := c.o.FS.Open(in.path)
 	if err != nil {

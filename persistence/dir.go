@@ -110,8 +110,8 @@ func (d *Dir) Read() error {
 	return err
 }
 
-// inspectAll inspects all increments that m lists, in order, and judges them. found has all of them
-// even if the error is that of judge.
+// inspectAll inspects all increments that m lists, in order, and judges them. If judge returns an
+// error, found still has all increments.
 func inspectAll(fsys FS, dir string, m *manifest) (found []*increment, torn *Torn, err error) {
 	for _, p := range m.increments {
 		in, err := inspect(fsys, dir, p)

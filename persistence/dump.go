@@ -111,7 +111,7 @@ func (d *dumper) increment(fsys FS, in *increment) error {
 	return nil
 }
 
-// Restore writes an entry of the base, which it checks first. It is as in [Sink].
+// Restore checks an entry of the base and writes a line for it: see [Sink].
 func (d *dumper) Restore(db int, key []byte, e entry.Entry) error {
 	if err := effect.CheckEntry(e); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (d *dumper) Restore(db int, key []byte, e entry.Entry) error {
 	return d.write("put", db, key, e)
 }
 
-// Apply writes an effect of the log, which it checks first. It is as in [Sink].
+// Apply checks an effect of the log and writes a line for it: see [Sink].
 func (d *dumper) Apply(e effect.Effect) error {
 	if err := effect.Check(e); err != nil {
 		return err

@@ -98,8 +98,8 @@ func (f *framer) begin(dst []byte, t recordType) (out []byte, at int) {
 // next record.
 func (f *framer) end(dst []byte, at int) []byte { return f.endWith(dst, at, nil) }
 
-// endWith is end for a record with the long values refs. They are not in dst but belong there, each
-// at its offset At. Length and checksum include them.
+// endWith does what end does for a record with the long values refs. The values are not in dst but
+// belong there, each at its offset At. Length and checksum include them.
 func (f *framer) endWith(dst []byte, at int, refs []shared.Ref) []byte {
 	from, n := at+frameHead, len(dst)-at-frameHead
 	for i := range refs {

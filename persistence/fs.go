@@ -7,13 +7,14 @@ import "io"
 type FS interface {
 	// Create creates a file for writing, or empties an existing file.
 	Create(name string) (File, error)
-	// Open opens an existing file for reading.
+	// Open opens the existing file called name for reading.
 	Open(name string) (File, error)
-	// Append opens an existing file for writing at its end.
+	// Append opens the existing file called name for writing at its end.
 	Append(name string) (File, error)
-	// Rename renames the file from to to, atomically. It replaces an existing file to.
+	// Rename gives the file at the path from the path to, atomically. It replaces an existing file
+	// at that path.
 	Rename(from, to string) error
-	// Remove removes a file.
+	// Remove removes the file called name.
 	Remove(name string) error
 	// List returns the names of the entries of the directory dir, without the path of dir.
 	List(dir string) ([]string, error)

@@ -95,7 +95,7 @@ type logTail struct {
 	seg     *segment   // the segment to which records are appended
 	retired []*segment // segments that are written and not yet durable
 	buf     []byte     // framed records that are not written yet, without the bytes of long
-	long    values     // long values that belong into buf but are stored elsewhere
+	long    values     // long values that belong to the records in buf but are not in it
 	pos     uint64     // position behind the last appended record
 	drops   bool       // the files were given up: all records are dropped until another segment replaces seg
 	gap     bool       // records were dropped, and the tap has not been notified yet

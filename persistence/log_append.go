@@ -17,7 +17,7 @@ func newLog(seg *segment, o LogOptions) *Log {
 	return l
 }
 
-// makeLog is newLog without the goroutines.
+// makeLog returns a log that appends to seg and has no goroutines yet.
 func makeLog(seg *segment, o LogOptions) *Log {
 	l := &Log{o: o, logTail: logTail{seg: seg, pos: 1}, kick: make(chan struct{}, 1), stop: make(chan struct{})}
 	if l.o.Tick == 0 {

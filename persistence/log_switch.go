@@ -216,8 +216,9 @@ func (l *Log) finish() error {
 
 // LogStats has the statistics of a log for INFO.
 type LogStats struct {
-	// Writes is the number of writes, Syncs that of fsyncs, SlowSyncs that of fsyncs of a second or
-	// more, and Faults the number of times that the files were given up after a failure.
+	// Writes and Syncs are the numbers of writes and of fsyncs. SlowSyncs is the number of fsyncs
+	// that took a second or more. Faults is the number of times that the files were given up after
+	// a failure.
 	Writes, Syncs, SlowSyncs, Faults int64
 	// Buffered is the number of bytes that have not been written to the kernel.
 	Buffered int
@@ -226,9 +227,9 @@ type LogStats struct {
 	// Unsafe is an upper bound of the time for which any appended record has not been durable; 0 if
 	// all are durable.
 	Unsafe time.Duration
-	// StalledMillis is the time in milliseconds for which the present fsync has been running, or 0
-	// if none is running. LastSyncMicros is the duration of the last fsync in microseconds.
-	// Position is that of [Log.Position].
+	// StalledMillis is the time in milliseconds for which the present fsync has been running; 0 if
+	// none is running. LastSyncMicros is the duration of the last fsync in microseconds. Position
+	// is the position behind the last appended record.
 	StalledMillis, LastSyncMicros int64
 	Position                      uint64
 }

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// Restore makes the directory to a copy of a backup, so that a server can start with it. The backup
-// is the directory from with the files of a server, which must not be running; the end of its log
-// may be torn. The copy has the state of the backup but a new [DataSet], which is marked as
-// restored. The directory to may exist, but must not have files of a server. Restore checks the
-// backup as [Check] does and writes the results to w. After an error to has no manifest, so no
-// server starts with a part of the state.
+// Restore copies a backup to the directory to, so that a server can start with it. The backup is
+// the directory from with the files of a server, which must not be running; the end of its log may
+// be torn. The copy has the state of the backup but a new [DataSet], which is marked as restored.
+// The directory to may exist, but must not have files of a server. Restore checks the backup as
+// [Check] does and writes the results to w. After an error to has no manifest, so no server starts
+// with a part of the state.
 func Restore(fsys FS, from, to string, w io.Writer) error {
 	if filepath.Clean(from) == filepath.Clean(to) {
 		return fmt.Errorf("%s is the backup itself", to)
@@ -70,8 +70,8 @@ func (d *Dir) takeFrom(from string, backup *manifest) (err error) {
 	return writeManifest(d.o.FS, d.o.Path, &m)
 }
 
-// copyFile makes a copy of the file from called to. It makes the content of the copy durable, but
-// not the name.
+// copyFile copies the file at the path from to the path to. It makes the content of the copy
+// durable, but not the name.
 func copyFile(fsys FS, from, to string) error {
 	in, err := fsys.Open(from)
 	if err != nil {

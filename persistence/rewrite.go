@@ -156,7 +156,8 @@ func (d *Dir) AcceptState() error {
 }
 
 // takeOver continues the log in a new increment, which the manifest in force does not name. It
-// returns m, a manifest with that increment and without a base. adopt is that of [Log.replace].
+// returns m, a manifest with that increment and without a base. adopt makes the log accept new
+// effects at once: see [Log.replace].
 func (d *Dir) takeOver(adopt bool) (m *manifest, err error) {
 	m = &manifest{nextSeq: d.manifest.nextSeq}
 	seg, err := d.newSegment(m)

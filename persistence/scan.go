@@ -100,8 +100,8 @@ func (s *scanner) window(n int64) ([]byte, error) {
 
 // durableRecordAfter searches the bytes of the increment r after the offset from for a
 // durable-offset or end record which says that everything before an offset beyond from is durable.
-// The bytes may be any. It returns that offset, and whether such a record was found. id is that of
-// the file, and size is its length.
+// The bytes need not be records. It returns that offset, and whether such a record was found. id is
+// the id of the file, and size is its length in bytes.
 func durableRecordAfter(r io.ReaderAt, size int64, id uint64, from int64) (offset int64, found bool, err error) {
 	pattern := binary.LittleEndian.AppendUint64(bytes.Clone(durableMarker[:]), id)
 	const overlap = frameHead + durableSize

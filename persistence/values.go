@@ -2,9 +2,9 @@ package persistence
 
 import "github.com/cellserver/cellserver/shared"
 
-// values has long values that belong into a buffer of bytes to be written, each at its offset At.
-// They are not copied: the memory of the stored values is held until they have been written or
-// dropped.
+// values has long values that are to be written with a buffer of bytes, each at its offset At in
+// the buffer. They are not copied: the memory of the stored values is held until the values have
+// been written or dropped.
 type values struct {
 	refs  []shared.Ref
 	bytes int // sum of their lengths
@@ -15,7 +15,7 @@ type values struct {
 const apart = 64 << 10
 
 // add appends record to dst and returns the result. It takes over refs, the long values that belong
-// into record: it copies the shorter ones to dst and adds the others to v.
+// to record: it copies the shorter ones to dst and adds the others to v.
 func (v *values) add(dst, record []byte, refs []shared.Ref) []byte {
 	from := 0
 	for _, r := range refs {

@@ -28,8 +28,8 @@ const (
 // smaller type is an error.
 const LeastPassedOver = 128
 
-// Frame is a record in the form in which it is sent to a replica. Type is one of FrameEffects and
-// so on.
+// Frame is a record of the log as it is sent to a replica. Type is the type of the record, such as
+// FrameEffects. A replica ignores unknown types from LeastPassedOver on.
 type Frame struct {
 	Type byte
 	// Body has the bytes that follow the type. It is a part of the bytes that were passed to

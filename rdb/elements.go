@@ -73,8 +73,8 @@ func (v *values) each(one func() error) error {
 	return nil
 }
 
-// pair reads a field and its value, and adds them with the expiry expire, which is that of
-// [Element].
+// pair reads a field and its value, and adds them as an element. expire is the expiry of the field,
+// as in [Element].
 func (v *values) pair(expire int64) error {
 	name, err := v.next()
 	if err != nil {

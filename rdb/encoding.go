@@ -23,7 +23,7 @@ func encodingOf(t byte, valkey bool) (encoding, bool) {
 	return e, ok
 }
 
-// encodings has the encodings of all types of collections. For type 22 it has that of Redis.
+// encodings has the encoding of each type of collections. For type 22 it has the encoding of Redis.
 var encodings = map[byte]encoding{
 	typeList:            {kind: List},
 	typeListZiplist:     {kind: List, open: newZiplist},

@@ -69,7 +69,7 @@ func (r *Reader) Read(visitor *Visitor) error {
 	return nil
 }
 
-// all is Read without the offset in the error.
+// all reads the whole RDB. Its errors do not have the offset.
 func (r *Reader) all() error {
 	if err := r.header(); err != nil {
 		return err

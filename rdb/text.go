@@ -97,7 +97,8 @@ func (t *texts) text(dst []byte) ([]byte, error) {
 	return t.read(dst, size)
 }
 
-// encodedText is text for a string with the encoding kind.
+// encodedText reads a string whose encoding is kind, appends it to dst, decoded, and returns the
+// result.
 func (t *texts) encodedText(dst []byte, kind uint64) ([]byte, error) {
 	switch kind {
 	case encodedInt8:
@@ -115,7 +116,8 @@ func (t *texts) encodedText(dst []byte, kind uint64) ([]byte, error) {
 	return dst, fmt.Errorf("%w encoding %d of a string", ErrUnknown, kind)
 }
 
-// compressedText is text for a string that is compressed by LZF.
+// compressedText reads a string that is compressed by LZF, appends it to dst, uncompressed, and
+// returns the result.
 func (t *texts) compressedText(dst []byte) ([]byte, error) {
 	packed, err := t.size()
 	if err != nil {

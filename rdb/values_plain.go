@@ -11,7 +11,7 @@ func (v *values) plain() error {
 	})
 }
 
-// plainHash reads a hash: fields and values by turns.
+// plainHash reads a hash: fields and values alternately.
 func (v *values) plainHash() error {
 	return v.each(func() error { return v.pair(0) })
 }

@@ -84,8 +84,8 @@ func (w *Writer) String(key, value []byte, expire int64) error {
 	return w.spill()
 }
 
-// List writes key with a list. n must be positive and the number of elements. expire is that of
-// [Writer.String].
+// List writes key with a list. n must be the number of elements, which must not be 0. expire is as
+// in [Writer.String].
 func (w *Writer) List(key []byte, expire int64, n int, elements iter.Seq[[]byte]) error {
 	return w.texts(typeList, key, expire, n, elements)
 }

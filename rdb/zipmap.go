@@ -1,7 +1,7 @@
 package rdb
 
 // zipmap decodes the packed encoding of hashes before Redis 2.6: the number of pairs (a byte, 254
-// or more if it does not fit), then fields and values by turns, and a byte 255. Each field and
+// or more if it does not fit), then fields and values alternately, and a byte 255. Each field and
 // value follows its length (a byte, or 254 and a u32). After the length of a value, a further byte
 // is the number of unused bytes behind the value.
 type zipmap struct {

@@ -61,7 +61,7 @@ const (
 	ErrDuplicateKey Error = "ERR duplicate key in 'rl.multi' command"
 	ErrLogTooLong   Error = "ERR limit exceeds sw-log-max-entries"
 	ErrRateTooHigh  Error = "ERR rate is too high, one token must take at least 1 ns"
-	// ErrRateAdvice is ErrRateTooHigh with advice for the user.
+	// ErrRateAdvice is the text of ErrRateTooHigh followed by advice for the user.
 	ErrRateAdvice    Error = ErrRateTooHigh + ": count in larger units, such as KiB instead of bytes, or in a window (SW), which has no such bound"
 	ErrOverflow      Error = "ERR capacity, count and period would overflow"
 	ErrMemberTooLong Error = "ERR member is too long, at most 1024 bytes"

@@ -134,8 +134,8 @@ func appendDoubleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool
 	return dst, i, false
 }
 
-// appendSingleQuoted is appendDoubleQuoted for single quotes. Between single quotes only the quote
-// itself can be escaped.
+// appendSingleQuoted does what appendDoubleQuoted does, for a word with single quotes. Between
+// single quotes only the quote itself can be escaped.
 func appendSingleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool) {
 	for ; i < len(line); i++ {
 		switch {

@@ -16,16 +16,16 @@ func SyntaxNear(arg []byte) Error {
 	return Error(appendQuoted([]byte(ErrSyntax+" near "), arg))
 }
 
-// Argument returns the error is, such as [ErrNotInteger], with details, for a command that Redis
-// does not have: the name of the argument, its value, shown as in [SyntaxNear], and what the value
-// must be, such as "from 2 to 1000".
+// Argument adds details to an error, is, such as [ErrNotInteger], for a command that Redis does not
+// have. The details are the name of the argument, its value in the form of [SyntaxNear], and what
+// the value must be, such as "from 2 to 1000".
 func Argument(is Error, name string, value []byte, must string) Error {
 	text := appendQuoted([]byte(is+": "+Error(name)+" is "), value)
 	return Error(append(append(text, ", must be "...), must...))
 }
 
-// WithUsage returns the error is with the usage of the command or clause added. If is is empty, so
-// is the result.
+// WithUsage adds the usage of a command or clause to an error, is, and returns the result. An empty
+// error stays empty.
 func WithUsage(is Error, usage string) Error {
 	if is == "" {
 		return ""
@@ -36,12 +36,14 @@ func WithUsage(is Error, usage string) Error {
 // usagePrefix separates an error from the usage.
 const usagePrefix = "; usage: "
 
-// IsArgument reports whether [Argument] has made is from [ErrNotInteger] or [ErrNotPositive].
+// IsArgument reports whether the error is was made by [Argument] from [ErrNotInteger] or
+// [ErrNotPositive].
 func IsArgument(is Error) bool {
 	return strings.HasPrefix(string(is), "ERR value is") && Bare(is) != is
 }
 
-// Bare returns the error is without what [Argument] and [WithUsage] have added.
+// Bare removes from an error, is, what [Argument] and [WithUsage] have added, and returns the
+// result.
 func Bare(is Error) Error {
 	text, _, _ := strings.Cut(string(is), usagePrefix)
 	for _, bare := range [...]Error{ErrNotInteger, ErrNotPositive, ErrRateTooHigh} {

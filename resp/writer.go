@@ -118,7 +118,7 @@ func (w *Writer) shortString(s string) { w.Buf = redcon.AppendBulkString(w.Buf, 
 // Array writes the head of an array. n replies must follow.
 func (w *Writer) Array(n int) { w.Buf = redcon.AppendArray(w.Buf, n) }
 
-// Map writes the head of a map. The keys and values of that many pairs must follow by turns. In
+// Map writes the head of a map. The keys and values of that many pairs must follow alternately. In
 // RESP2 the map is an array of the keys and values.
 func (w *Writer) Map(pairs int) {
 	if w.resp3() {

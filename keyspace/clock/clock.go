@@ -114,8 +114,8 @@ func (c *System) Now() limit.Instant {
 	return limit.Instant(c.src.mono() + c.offset.Load())
 }
 
-// notBefore is Now for a clock that follows another. It never returns an instant that is earlier
-// than one returned before.
+// notBefore returns the present instant of a clock that follows another, but never an instant
+// earlier than one that it has returned before. It advances latest.
 func (c *System) notBefore() limit.Instant {
 	now := c.src.mono() + c.offset.Load()
 	for {
@@ -168,7 +168,7 @@ func (c *System) sampleBoot() {
 	}
 }
 
-// sampleWall compares the wall clock with civil time. It notifies of a step as soon as it sees one.
+// sampleWall compares the wall clock with civil time. It calls OnStep as soon as it sees a step.
 // Civil time follows once the step has lasted for a minute.
 func (c *System) sampleWall() {
 	// Don't use Now: a following clock that is ahead stands still.

@@ -14,7 +14,7 @@ type directory struct {
 	shift  uint8  // 32 - depth
 	// deepest is the number of segments that are as deep as the directory.
 	deepest int
-	// segments is the number of segments.
+	// segments is the number of segments, each of one page.
 	segments int
 	arena    *Arena
 	mem      *Memory
@@ -35,7 +35,7 @@ const (
 	// which a probe examines about three slots.
 	splitAt = segmentSlots * 13 / 16
 	// mergeAt is the number of used slots of two neighbouring segments together at which they are
-	// merged. It is half of splitAt, so that segments are not divided and merged by turns.
+	// merged. It is half of splitAt, so that a segment is not divided and merged again and again.
 	mergeAt = splitAt / 2
 	// maxDepth is the maximum depth of the directory. It would be exceeded only if hundreds of keys
 	// shared 20 bits of a seeded hash.

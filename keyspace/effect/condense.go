@@ -38,7 +38,7 @@ func (r *Record) Worthwhile() bool {
 	return r.Size() >= leastCondensed && r.Size() > last+last/4
 }
 
-// keyID identifies a key in maps.
+// keyID identifies a key by its database and its name.
 type keyID struct {
 	db  int
 	key string

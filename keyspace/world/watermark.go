@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Watermark finds an instant such that the instants of all batches that have yet to leave are not
-// earlier. Any goroutine may use it. The zero value has not found one yet.
+// Watermark finds an instant that is not later than the instants of all batches that have yet to
+// leave. Any goroutine may use it. The zero value has found no such instant yet.
 type Watermark struct {
 	mu    sync.Mutex
 	known limit.Instant // guarded by mu: the last result of Advance
@@ -25,8 +25,8 @@ type turn struct {
 }
 
 // Advance advances the watermark and returns it, for batches that enter g and then read the clock
-// by now. The watermark is the present instant if no batch runs. Otherwise it is the instant of an
-// earlier call such that all batches that ran at that call have left since. So after a long batch,
+// by now. The watermark is the present instant if no batch runs. Otherwise it is the instant of the
+// last call of Advance after which all batches that were running have left. So after a long batch,
 // such as a script, two calls are needed to advance it. It is 0 until an instant is known. Advance
 // does not wait for batches.
 //
