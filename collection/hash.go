@@ -48,7 +48,7 @@ func (h *Hash) Set(field, value []byte) (added bool, err error) {
 func (h *Hash) Delete(field []byte) bool { return h.d.remove(field) }
 
 // All iterates over the fields and their values in the order of the hash. The hash must not be
-// changed meanwhile.
+// changed during the iteration.
 func (h *Hash) All() iter.Seq2[[]byte, []byte] { return h.d.each }
 
 // Flat returns the bytes of a small hash without a copy. They are nil for an empty hash, and valid

@@ -226,7 +226,7 @@ func (l *List) Set(index int, value []byte) bool {
 }
 
 // Range iterates over the values from index from to index to-1, as far as they exist. The list must
-// not be changed meanwhile.
+// not be changed during the iteration.
 func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	from, to = max(from, 0), min(to, l.Len())
 	return func(yield func([]byte) bool) {

@@ -45,7 +45,8 @@ func (s *Set) Add(member []byte) (added bool, err error) {
 // Remove removes member, and reports whether it existed.
 func (s *Set) Remove(member []byte) bool { return s.d.remove(member) }
 
-// All iterates over the members in the order of the set. The set must not be changed meanwhile.
+// All iterates over the members in the order in which they were added. The set must not be changed
+// during the iteration.
 func (s *Set) All() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		s.d.each(func(member, _ []byte) bool { return yield(member) })

@@ -87,7 +87,7 @@ func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) 
 }
 
 // Range iterates over the elements from rank from to rank to-1, as far as they exist, in ascending
-// order. The set must not be changed meanwhile.
+// order. The set must not be changed during the iteration.
 func (s *SortedSet) Range(from, to int) iter.Seq2[[]byte, float64] {
 	from, to = max(from, 0), min(to, s.count)
 	return func(yield func([]byte, float64) bool) {
@@ -119,7 +119,7 @@ func (s *SortedSet) ascend(rank, n int, yield func([]byte, float64) bool) {
 }
 
 // RangeDown iterates over the same elements as [SortedSet.Range], in descending order. The set must
-// not be changed meanwhile.
+// not be changed during the iteration.
 func (s *SortedSet) RangeDown(from, to int) iter.Seq2[[]byte, float64] {
 	from, to = max(from, 0), min(to, s.count)
 	return func(yield func([]byte, float64) bool) {

@@ -51,8 +51,8 @@ func (v *Handle) endClaim() {
 }
 
 // enter locks and returns the shard of a claimed key with hash h, unless the handle is inside that
-// shard already. It first leaves the shard that it was inside. Until leave, the shard's instant is
-// that of the claim, even if other handles have advanced the shard.
+// shard already. It first leaves the shard that it was inside. Until leave, the shard has the
+// instant of the claim, even if other handles have advanced the shard.
 func (v *Handle) enter(h uint64) *shard {
 	s := &v.ks.shards[h>>v.ks.shift]
 	if v.claimed.inside == s {

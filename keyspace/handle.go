@@ -116,9 +116,10 @@ func (ks *Keyspace) NewHandle() *Handle {
 // Close removes the handle from the keyspace. The handle must hold no keys and be in no batch.
 func (v *Handle) Close() { v.ks.world.Remove(&v.member) }
 
-// Refresh advances the handle's instant to the clock and returns it. It is the instant of all that
-// the handle does until the next Refresh, unless a shard is at a later instant. While the handle
-// holds keys, Refresh only returns the instant, which is fixed.
+// Refresh advances the handle's instant to the clock, or after [Keyspace.ResetInstants] sets it to
+// the clock, and returns it. It is the instant of all that the handle does until the next Refresh,
+// unless a shard is at a later instant. While the handle holds keys, Refresh only returns the
+// instant, which is fixed.
 func (v *Handle) Refresh() limit.Instant {
 	if !v.holding {
 		// Read the epoch first. Then the reading of the clock cannot be from an earlier epoch.

@@ -127,7 +127,7 @@ func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) 
 	if o != nil {
 		e.Value = dst.addTree(e.Value[:0], db, o)
 	}
-	// Find the target again: removing from may have moved it.
+	// Find the place of to again: removing from may have moved its entry.
 	target = place{}
 	dst.find(&target, db, ht, to)
 	dst.freed(db, to)

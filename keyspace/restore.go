@@ -140,7 +140,8 @@ func (ks *Keyspace) clear(db int, old []table) []table {
 	return old
 }
 
-// dropAll empties database db, one shard after another, and frees its tables.
+// dropAll removes all keys of database db, one shard after another, and frees the tables. It does
+// not record that.
 func (ks *Keyspace) dropAll(db int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]

@@ -128,7 +128,7 @@ const (
 type sampled interface{ Sample() }
 
 // Run samples the clock and sweeps at the interval [Options.Housekeeping], until ctx is done. It
-// must be called once, in a goroutine of its own.
+// does not return before, so it needs a goroutine of its own.
 func (ks *Keyspace) Run(ctx context.Context) {
 	tick := time.NewTicker(ks.every)
 	defer tick.Stop()

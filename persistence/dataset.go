@@ -24,7 +24,8 @@ type DataSet struct {
 	Restored bool
 }
 
-// DataSet returns the data set that the manifest names. It is zero if the manifest names none.
+// DataSet returns the data set that the manifest names, or the zero DataSet if the manifest names
+// none.
 func (d *Dir) DataSet() DataSet {
 	d.mu.Lock()
 	defer d.mu.Unlock()

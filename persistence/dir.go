@@ -38,7 +38,8 @@ type Options struct {
 }
 
 // Dir is a directory with the persistent state of a server. It belongs to one process at a time.
-// After Read, any goroutine may call the methods.
+// Once the server has loaded its files and called Start, any goroutine may call DataSet,
+// KeepDataSet, Rewrite, AcceptState, Sizes, Interrupt and Close.
 type Dir struct {
 	o    Options
 	lock io.Closer
@@ -273,9 +274,9 @@ func (d *Dir) newSegment(m *manifest) (*segment, error) {
 }
 
 // repair cuts torn increments and adds missing end records, so that a later reader knows that the
-// increments are complete. It drops the increments after a torn one from the manifest in memory. An
-// increment before the last one may need a repair, too, if a crash came after the manifest named
-// the next increment and before the log continued in it.
+// increments are complete. It drops the increments after a torn one from the manifest in memory.
+// Also an increment before the last one may need a repair: a crash may have come after the manifest
+// named the next increment and before the log continued in it.
 func (d *Dir) repair() error {
 	kept := d.kept()
 	for _, in := range kept {

@@ -11,8 +11,8 @@ type FS interface {
 	Open(name string) (File, error)
 	// Append opens the existing file called name for writing at its end.
 	Append(name string) (File, error)
-	// Rename gives the file at the path from the path to, atomically. It replaces an existing file
-	// at that path.
+	// Rename renames the file called from, atomically. Its new path is to. A file that already
+	// exists there is replaced.
 	Rename(from, to string) error
 	// Remove removes the file called name.
 	Remove(name string) error

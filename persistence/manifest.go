@@ -37,7 +37,7 @@ type manifest struct {
 	nextSeq uint64
 }
 
-// parts returns all files in order.
+// parts returns all files that the manifest lists: the base, if there is one, and the increments.
 func (m *manifest) parts() []part {
 	var all []part
 	if m.base != nil {

@@ -139,7 +139,7 @@ func (c *System) Derived(i limit.Instant) limit.Instant {
 	return i.Add(time.Duration(-c.civil.Load()))
 }
 
-// AfterFunc calls [time.AfterFunc], whose timer stands still while the machine is suspended.
+// AfterFunc implements [Clock] by [time.AfterFunc].
 func (c *System) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
 // Step returns the difference between the wall clock and the instants that the last Sample found,

@@ -168,7 +168,8 @@ func (d *directory) double() {
 	d.deepest = 0
 }
 
-// halve drops every second leaf, repeatedly, until a segment is as deep as the directory.
+// halve halves the directory, by dropping every second leaf, until a segment is as deep as the
+// directory.
 func (d *directory) halve() {
 	for d.depth > 0 && d.deepest == 0 {
 		leaves := make([]leaf, len(d.leaves)/2)

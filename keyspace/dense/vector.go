@@ -45,7 +45,7 @@ func (v *vector) push(class uint32, a *Arena, m *Memory) uint32 {
 }
 
 // pop removes the last record, and frees the last chunk if it is no longer needed. An empty chunk
-// is kept while the chunk before it is at least half full, so that a vector whose length varies
+// is kept while the chunk before it is more than half full, so that a vector whose length varies
 // does not take and free memory all the time. The only chunk of an empty vector is kept if at most
 // one page of it was touched.
 func (v *vector) pop(c *sizeClass, a *Arena, m *Memory) {

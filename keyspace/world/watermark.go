@@ -25,10 +25,10 @@ type turn struct {
 }
 
 // Advance advances the watermark and returns it, for batches that enter g and then read the clock
-// by now. The watermark is the present instant if no batch runs. Otherwise it is the instant of the
-// last call of Advance after which all batches that were running have left. So after a long batch,
-// such as a script, two calls are needed to advance it. It is 0 until an instant is known. Advance
-// does not wait for batches.
+// by now. The watermark is the present instant if no batch runs. Otherwise it is the instant of an
+// earlier call of Advance, and all batches that were running at that call have left since. So after
+// a long batch, such as a script, two calls are needed to advance it. It is 0 until an instant is
+// known. Advance does not wait for batches.
 //
 // Once all batches that were inside at some instant have left, all other batches read the clock
 // later than that instant. But a batch that has stopped the world may leave and continue in another
