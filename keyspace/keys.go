@@ -52,8 +52,8 @@ func (v *Handle) Load(db int, key []byte) (entry.Entry, bool) {
 }
 
 // Put stores a copy of value, of kind k, at key, whatever the key held. The key expires at expiry;
-// if that instant has passed, Put deletes the key. The only error is limit.ErrFull, for a new key
-// or if the table has no room.
+// if that instant has passed, Put deletes the key. The only error is limit.ErrFull: the key is new
+// and memory is full, or the table has no room. The caller has checked [Handle.Refuses].
 func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limit.Instant) error {
 	h := v.hash(key)
 	s := v.lock(h)

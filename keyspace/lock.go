@@ -2,8 +2,8 @@ package keyspace
 
 // lock locks the shard of the keys with hash h and returns it. It waits until no key of that hash
 // is claimed. If the handle holds keys, the shard must be one of theirs, which are locked already.
-// lock advances the instants of handle and shard to the later of the two, and attends the shard to
-// the handle.
+// lock advances the instants of the handle and of the shard to the later of the two, and gives the
+// shard the recorder and the observer of the handle: see attend.
 func (v *Handle) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
 
 // lockAt does for all keys of the shard with index i what lock does for the keys with one hash.

@@ -218,8 +218,9 @@ func (v *Handle) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
 	v.ready = nil
 }
 
-// serveQueue is Serve for the queue of one key. It ends when the key is empty or a waiter cannot be
-// served. Waiters for another kind are left out.
+// serveQueue offers the elements of q's key to its waiters, in the order of their arrival. It ends
+// when the key has no elements left or a waiter cannot be served. It passes over waiters for
+// another kind than the key's.
 func (v *Handle) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) Served) {
 	s := v.lock(q.hash)
 	key := []byte(q.name.key)

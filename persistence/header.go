@@ -132,12 +132,13 @@ func (e *CorruptError) Error() string {
 	return where + ": " + e.What + ". Nothing was loaded and nothing changed. Restore the directory from a backup, or " + advice
 }
 
-// corrupt returns the error for an increment that can be cut at this place.
+// corrupt returns the error for an increment that is damaged at this place and can be cut there.
 func corrupt(file string, offset int64, record uint64, what string) error {
 	return &CorruptError{File: file, Offset: offset, Record: record, What: what, Cuttable: true}
 }
 
-// spoiled returns the error for a file that cannot be used at all if this place is damaged.
+// spoiled returns the error for a file that is damaged at this place and cannot be used at all
+// because of that.
 func spoiled(file string, offset int64, record uint64, what string) error {
 	return &CorruptError{File: file, Offset: offset, Record: record, What: what}
 }

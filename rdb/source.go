@@ -50,7 +50,6 @@ func (s *source) fill() error {
 	return nil
 }
 
-// byte reads one byte.
 func (s *source) byte() (byte, error) {
 	if s.at == len(s.window) {
 		if err := s.fill(); err != nil {

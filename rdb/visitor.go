@@ -78,6 +78,6 @@ type Visitor struct {
 	// Value gets a part of the value of key. No other function is called between the first and the
 	// last part of a value.
 	Value func(key *Key, part Part) error
-	// Skipped gets a description of each value, or other data, that was skipped.
+	// Skipped gets a description of each value that was skipped, and of other skipped data.
 	Skipped func(Skipped) error
 }

@@ -162,7 +162,6 @@ func (w *Writer) spill() error {
 	return w.err
 }
 
-// byte writes one byte.
 func (w *Writer) byte(b byte) { w.waiting = append(w.waiting, b) }
 
 // length writes the length n in the fewest bytes.

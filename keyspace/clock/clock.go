@@ -38,8 +38,8 @@ type Options struct {
 	Start limit.Instant
 	// OnStep, if not nil, is called by [System.Sample] once for every step of the wall clock that
 	// Sample notices. step is the difference from civil time; it is negative if the wall clock was
-	// set back. A step of a second or less does not count. OnStep must not call methods of the
-	// clock that lock it.
+	// set back. A step of a second or less does not count. OnStep must not call Sample, Set,
+	// Follow, ForgetPrimary or StopFollowing, since the clock is locked.
 	OnStep func(step time.Duration)
 
 	sources *sources // set by tests

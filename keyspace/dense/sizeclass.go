@@ -51,7 +51,8 @@ func makeClasses() (all [numClasses]sizeClass) {
 	return all
 }
 
-// classStep returns the number of bytes by which the class after the class of that size is larger.
+// classStep returns the difference in bytes between the class whose records have size bytes and the
+// next larger class.
 func classStep(size uint32) uint32 {
 	step := uint32(4)
 	for size >= 64+16*step {

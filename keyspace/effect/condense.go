@@ -15,11 +15,12 @@ const MaxRecord = 64 << 20
 // leastCondensed is the minimum size in bytes of a record that is condensed.
 const leastCondensed = 4 << 20
 
-// Due reports whether the record should be condensed now, for one of three reasons. The bytes of
-// the record have doubled since it was last condensed; so condensing costs at most a few times as
-// much as recording. Or the long values that it refers to have grown by more than four times its
-// bytes; some of them may be void, and then only the record keeps them in memory. Or the record has
-// reached MaxRecord, and has grown by an eighth since it was last condensed.
+// Due reports whether the record should be condensed now. There are three cases. First, the bytes
+// of the record have doubled since it was last condensed; because of this rule condensing costs at
+// most a few times as much as recording. Second, the long values to which the record refers have
+// grown by at least four times its bytes; some of these values may be void, and only the record
+// keeps void values in memory. Third, the record has reached [MaxRecord] and has grown by an eighth
+// since it was last condensed. A record of less than 4 MiB is not due.
 func (r *Record) Due() bool {
 	if r.long-r.condensed.long >= max(leastCondensed, 4*len(r.buf)) {
 		return true
