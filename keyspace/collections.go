@@ -12,8 +12,9 @@ import (
 
 // Weigh returns the sizes of the value at key, from which the cost of a command can be estimated.
 // For a collection that is stored as a tree, elements is its number of elements, and copied is the
-// number of bytes that a reply with all of them would copy. For a string elements is 0. For all
-// other keys, small collections included, and for an absent key both results are 0.
+// number of bytes that a reply with all of them would copy. For a string, elements is 0, and copied
+// is the number of bytes that a reply with the string would copy. For all other keys, small
+// collections included, and for an absent key both results are 0.
 func (v *Handle) Weigh(db int, key []byte) (elements, copied int) {
 	h := v.hash(key)
 	s := v.lock(h)

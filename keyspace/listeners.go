@@ -197,7 +197,7 @@ type popQueue struct {
 	called  bool // Ready was called, and MarkReady was not called since
 }
 
-// wake calls Ready of the first waiter, if there is one, as call does.
+// wake calls Ready of the first waiter, if there is a waiter: see call.
 func (q *popQueue) wake() {
 	if e := q.waiters.Front(); e != nil {
 		q.call(e.Value.(*PopWaiter))

@@ -155,8 +155,9 @@ func (p *place) expiryOrNever() limit.Instant {
 }
 
 // AddInt adds by to the integer at key, or to 0 if the key does not exist, stores the sum and
-// returns it. The key keeps its expiry. The errors are limit.ErrWrongType, limit.ErrNotInteger,
-// limit.ErrSumOverflow, limit.ErrFull and limit.ErrNotKept; with an error nothing is changed.
+// returns it. An existing key keeps its expiry, and a new key has none. The errors are
+// limit.ErrWrongType, limit.ErrNotInteger, limit.ErrSumOverflow, limit.ErrFull and
+// limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) AddInt(db int, key []byte, by int64) (sum int64, err error) {
 	h := v.hash(key)
 	s := v.lock(h)

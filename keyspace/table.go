@@ -27,7 +27,7 @@ type table interface {
 	Store(r dense.Ref, e entry.Entry)
 	// Remove removes the entry at r. Every [dense.Ref] of the table is invalid afterwards.
 	Remove(r dense.Ref)
-	// At returns the key and the entry at r. The caller must not change key. It and the value of e
+	// At returns the key and the entry at r. The caller must not change key. key and the value of e
 	// are invalid after the next Insert, Store or Remove.
 	At(r dense.Ref) (key []byte, e entry.Entry)
 	// Scan calls f for every entry of the part of the table at cursor, which has about count

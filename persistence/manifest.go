@@ -295,7 +295,7 @@ func writeDurable(fsys FS, path string, content []byte) error {
 	return nil
 }
 
-// readSmall returns the content of the file path, which must not have more than most bytes.
+// readSmall returns the content of the file at path. A file of more than most bytes is an error.
 func readSmall(fsys FS, path string, most int64) ([]byte, error) {
 	f, err := fsys.Open(path)
 	if err != nil {

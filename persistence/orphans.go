@@ -63,7 +63,7 @@ func refuseOrphans(fsys FS, dir string) error {
 		dir, name, manifestName)
 }
 
-// sizeOf returns the length of the file path in bytes.
+// sizeOf returns the length in bytes of the file at path.
 func sizeOf(fsys FS, path string) (int64, error) {
 	f, err := fsys.Open(path)
 	if err != nil {

@@ -148,7 +148,8 @@ func (r *replayer) deal(record []byte) error {
 	return nil
 }
 
-// send sends the batch of worker i to the worker, and begins a new one.
+// send sends the batch of worker i to the worker, and begins a new batch. It waits if the worker is
+// busy.
 func (r *replayer) send(i int) {
 	r.busy.Add(1)
 	r.work[i] <- r.batches[i]

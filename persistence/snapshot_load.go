@@ -68,7 +68,7 @@ func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.
 	return l.run()
 }
 
-// snapshotClock returns the clock record of the snapshot path, whose id is id, and as latest an
+// snapshotClock returns the clock record of the snapshot at path, whose id is id, and as latest an
 // instant that is not earlier than anything in the snapshot. It reads only the header and the
 // footer.
 func snapshotClock(fsys FS, path string, id uint64) (c clock.Record, latest limit.Instant, err error) {
