@@ -110,7 +110,7 @@ const (
 	Exists                 // EXISTS and TOUCH
 	Expiry                 // TTL and related commands
 	Expire                 // EXPIRE and related commands; uses At and Condition
-	Persist                // // PERSIST
+	Persist                // PERSIST
 	Type                   // TYPE
 	Text                   // GET: the decimal TAT of a cell; limit.ErrWrongType for anything but a string or cell
 	Describe               // RL.INFO; uses By
