@@ -539,7 +539,7 @@ func (e *exchange) settled(written bool) step {
 	return answer
 }
 
-// countUndone counts the internal ask of the item it, a refund that was decided, as undone or
+// countUndone counts the internal ask of an item, a refund that was decided, as undone or
 // kept.
 func (e *exchange) countUndone(it *item) {
 	if it.ask.Err == nil && it.ask.Decision.Allowed() {

@@ -60,7 +60,7 @@ type item struct {
 
 // owner is the group to which an item belongs. The lock of the owner guards the item.
 type owner interface {
-	// abandon takes the item it away from the group, and returns its ask, or nil if the item was
+	// abandon removes an item from the group, and returns its ask, or nil if the item was
 	// answered.
 	abandon(it *item) *decide.Ask
 }
@@ -98,7 +98,7 @@ type queue struct {
 	freeing int
 }
 
-// push appends the item it to the queue.
+// push appends an item to the queue.
 func (q *queue) push(it *item) {
 	it.stage = queued
 	it.prev = q.last
@@ -113,7 +113,7 @@ func (q *queue) push(it *item) {
 	}
 }
 
-// pushFirst puts the item it at the front of the queue.
+// pushFirst inserts an item at the front of the queue.
 func (q *queue) pushFirst(it *item) {
 	it.stage = queued
 	it.next = q.first
@@ -128,7 +128,7 @@ func (q *queue) pushFirst(it *item) {
 	}
 }
 
-// remove removes the item it, which must be in the queue.
+// remove removes an item, which must be in the queue.
 func (q *queue) remove(it *item) {
 	if it.prev == nil {
 		q.first = it.next

@@ -130,7 +130,7 @@ func eachKey(a *decide.Ask, f func(name []byte)) {
 	}
 }
 
-// abandon implements owner: it takes the item it away from the group, because the policy answers
+// abandon implements owner: it removes an item from the group, because the policy answers
 // it, and returns its ask, or nil if the item was answered.
 func (g *group) abandon(it *item) (a *decide.Ask) {
 	g.locked(func() {

@@ -50,7 +50,7 @@ func (savePoints) due(v string, since time.Duration, changes int64) bool {
 	return false
 }
 
-// dirName is the kind of the name of a directory, which is no path.
+// dirName is the kind of an option that is the name of a directory, not a path.
 type dirName struct{}
 
 func (dirName) parse(v string) (string, error) {

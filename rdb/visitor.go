@@ -44,8 +44,8 @@ type Element struct {
 	Expire int64
 }
 
-// Part is a part of a value. A string comes in one part. A collection comes in parts of some
-// hundred elements, so that the reader never holds a whole collection.
+// Part is a part of a value. A string comes in one part. A collection comes in parts of at
+// most 512 elements, so that the reader need not hold a large collection in memory.
 type Part struct {
 	// Text is the whole value if it is a string. It is valid during the call.
 	Text []byte

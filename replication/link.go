@@ -299,8 +299,9 @@ func appendAck(dst []byte, p progress) []byte {
 	return resp.AppendCommand(dst, words...)
 }
 
-// Reasons to cut a link: nothing has arrived, or only keepalives have arrived while something was
-// incomplete.
+// These are the reasons to cut a link. errQuiet means that no byte has arrived for repl-timeout.
+// errStuck means that a chunk or reply which the primary began has made no progress for repl-timeout,
+// although bytes have arrived; see sinceProgress.
 var (
 	errQuiet = errors.New("the primary is silent (repl-timeout)")
 	errStuck = errors.New("the primary does not go on with what it has begun to send (repl-timeout)")

@@ -70,7 +70,7 @@ type Options struct {
 	OpenStore func(cluster.Options) (RemoteStore, error)
 	// Dial opens connections to a primary, without TLS; nil uses [net.Dialer.DialContext].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Node replaces the replication node in commands; nil uses the server's own.
+	// Node is the replication node that commands and figures use; nil stands for the server's own.
 	Node env.Node
 	// WrapStore wraps the store that each worker uses; nil wraps nothing.
 	WrapStore func(env.Store) env.Store

@@ -240,8 +240,7 @@ type tally struct {
 	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds int64
 }
 
-// received notes that n bytes were received, sent that n bytes were sent. Neither counts a call
-// without bytes.
+// received counts a read of n bytes. It ignores a read of 0 bytes.
 func (t *tally) received(n int) {
 	if n > 0 {
 		t.bytesIn += int64(n)
@@ -249,6 +248,7 @@ func (t *tally) received(n int) {
 	}
 }
 
+// sent counts a write of n bytes. It ignores a write of 0 bytes.
 func (t *tally) sent(n int) {
 	if n > 0 {
 		t.bytesOut += int64(n)
