@@ -539,16 +539,6 @@ func (e *exchange) settled(written bool) step {
 	return answer
 }
 
-// countUndone counts the internal ask of an item, a refund that was decided, as undone or
-// kept.
-func (e *exchange) countUndone(it *item) {
-	if it.ask.Err == nil && it.ask.Decision.Allowed() {
-		e.count.undone.Add(1)
-		return
-	}
-	e.count.kept.Add(1)
-}
-
 // remember remembers the last refusal in the batch that can be repeated, if no later ask has
 // changed the entry and no waiting ask may free units.
 func (e *exchange) remember() {
