@@ -126,10 +126,10 @@ func (s *stage) act(rng *rand.Rand) {
 	require.NoError(s.t, err)
 }
 
-// nobody is a waker that does nothing.
-type nobody struct{}
+// noWaker is a waker that does nothing.
+type noWaker struct{}
 
-func (nobody) Wake() {}
+func (noWaker) Wake() {}
 
 // settled reports whether the effects of the handle since the last call are kept.
 func (s *stage) settled() persistence.Outcome {
@@ -137,7 +137,7 @@ func (s *stage) settled() persistence.Outcome {
 	if p == 0 {
 		return persistence.Kept
 	}
-	return s.log.Await(p, nobody{})
+	return s.log.Await(p, noWaker{})
 }
 
 func (s *stage) close() { require.NoError(s.t, s.dir.Close()) }

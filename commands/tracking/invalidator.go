@@ -45,11 +45,11 @@ func newInvalidator(s *command.Server, slot command.Slot) *invalidator {
 // size returns the memory, in bytes, that the invalidation table and the prefixes take.
 func (v *invalidator) size() int64 { return v.reads.memory.Load() + v.memory.Load() }
 
-// change is a change of one key. who has the key and the clients that had read it. writer is the ID
+// change is a change of one key. readers has the key and the clients that had read it. writer is the ID
 // of the client that changed the key; 0 if no client or more than one client changed it.
 type change struct {
-	who    *readers
-	writer int64
+	readers *readers
+	writer  int64
 }
 
 // observer gathers the changes of one store while it has shards locked, and sends them when they

@@ -55,7 +55,7 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 			continue
 		}
 		removed++
-		c.Work += v.notify([]change{{who: r}}) * tellWork
+		c.Work += v.notify([]change{{readers: r}}) * tellWork
 	}
 	return removed
 }

@@ -69,18 +69,18 @@ func (o *observer) note(c change) {
 		if o.at == nil {
 			o.at = make(map[string]int)
 			for i, c := range o.found {
-				o.at[c.who.key] = i
+				o.at[c.readers.key] = i
 			}
 		}
-		if i, is := o.at[c.who.key]; is {
+		if i, is := o.at[c.readers.key]; is {
 			first := &o.found[i]
 			if first.writer != c.writer {
 				first.writer = 0
 			}
-			o.invalidator.reads.merge(first.who, c.who)
+			o.invalidator.reads.merge(first.readers, c.readers)
 			return
 		}
-		o.at[c.who.key] = len(o.found)
+		o.at[c.readers.key] = len(o.found)
 	}
 	o.found = append(o.found, c)
 }
@@ -126,7 +126,7 @@ func (o *observer) Unlocked() {
 // notified itself.
 func (v *invalidator) notify(changes []change) (told int) {
 	for i, c := range changes {
-		n := c.who.len()
+		n := c.readers.len()
 		if told+n > tellInline {
 			v.mu.Lock()
 			v.long = append(v.long, changes[i:]...)
@@ -242,8 +242,8 @@ func (v *invalidator) awaitsNews(cl *command.Client) bool {
 // tellReaders sends an invalidation of the changed key to the clients that had read it, and forgets
 // the entry.
 func (v *invalidator) tellReaders(c change) {
-	n := notice{keys: []string{c.who.key}}
-	for _, id := range c.who.ids {
+	n := notice{keys: []string{c.readers.key}}
+	for _, id := range c.readers.ids {
 		cl := v.server.Host.Client(id)
 		if cl == nil {
 			continue
@@ -253,7 +253,7 @@ func (v *invalidator) tellReaders(c change) {
 		}
 	}
 	v.finish(&n)
-	v.reads.forget(c.who)
+	v.reads.forget(c.readers)
 }
 
 // tellAll sends an invalidation of all keys to every tracking client.
@@ -445,7 +445,7 @@ func (v *invalidator) shrinkReads() (more bool) {
 		if r == nil {
 			return false
 		}
-		v.tellReaders(change{who: r})
+		v.tellReaders(change{readers: r})
 	}
 	return true
 }

@@ -31,4 +31,4 @@ type reading struct {
 
 // justRead reports whether the running read has registered the latest reader in who. It is false if
 // no read runs.
-func (r *reading) justRead(who *readers) bool { return r.number != 0 && who.read == r.number }
+func (r *reading) justRead(of *readers) bool { return r.number != 0 && of.read == r.number }
