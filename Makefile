@@ -20,13 +20,13 @@ FUZZTIME ?= 10s
 # MODULES are modules of their own whose tests start programs: what they need beside this one
 # never reaches the server.
 MODULES := compat_test/chaos compat_test/page
-# PACKAGED are modules that make and check what is published.
-PACKAGED := tools/dist tools/manifests
+# PACKAGED are modules that make and check what is published, and that check it for other platforms.
+PACKAGED := tools/dist tools/manifests tools/crosscheck
 # TOOLS are modules of programs for this project: what measures, draws and writes pages. Those of
 # their tests that start programs have the tag real, as in this module.
 TOOLS := tools/bench tools/docgen
 # LINTED are the modules that vet and lint read.
-LINTED := $(MODULES) $(TOOLS) tools/dist
+LINTED := $(MODULES) $(TOOLS) tools/dist tools/crosscheck
 IN = for module in $(1); do ( cd "$$module" && $(2) ); done
 # BIN is where programs are put.
 BIN ?= bin
@@ -65,7 +65,7 @@ dist: ## Make the archives of all platforms, with checksums and bills of materia
 	cd tools/dist && $(GO) run . -root ../.. -out ../../dist -date $(DATE)
 
 .PHONY: packages
-packages: ## Test archives, chart and compose file alone, which make test-real does too
+packages: ## Test archives, chart, compose file and make cross alone, which make test-real does too
 	$(RUNNER) "$(PACKAGED)" -timeout 10m
 
 .PHONY: run
@@ -153,20 +153,12 @@ generate: ## Write the generated documentation again
 generate-check:
 	bash scripts/generated-fresh.sh $(MAKE) --no-print-directory generate
 
-# Compiled as make dist does, so that both share what they have compiled. No program is linked
-# here: make dist links them. This machine's own platform is left to make vet. Of the tools
-# cellbench alone is published.
+# The types are checked, and no code is generated: make dist compiles and links what is published.
 .PHONY: cross
-cross: ## Compile all packages and their tests for the other platforms that we promise
+cross: ## Check all packages and their tests for the other platforms that we promise
 	@own=$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH); \
-	for platform in $(PLATFORMS); do \
-		[ "$$platform" != "$$own" ] || continue; \
-		echo "$$platform"; \
-		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 \
-			$(GO) list -test -export -trimpath -tags real -f '{{with .Error}}{{.}}{{end}}' ./...; \
-		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 \
-			$(GO) -C tools/bench list -test -export -trimpath -tags real -f '{{with .Error}}{{.}}{{end}}' ./cellbench ./loadgen/...; \
-	done
+	others=$$(printf '%s\n' $(PLATFORMS) | grep -vx "$$own" | tr '\n' ' '); \
+	$(GO) -C tools/crosscheck run . -platforms "$$others" ../.. ../bench
 
 .PHONY: check
 check: fmt-check vet lint generate-check test race test-real cross vuln ## Run everything that CI runs
