@@ -1,8 +1,8 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/admin"
-	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/connection"
 	"github.com/cellserver/cellserver/commands/hashes"
 	"github.com/cellserver/cellserver/commands/keys"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"

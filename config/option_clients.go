@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 )
 
 // clientOptions returns the options that bound clients and the data that they send and receive.

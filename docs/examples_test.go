@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/session"

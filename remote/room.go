@@ -1,9 +1,9 @@
 package remote
 
 import (
-	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/env"
 )
 
 // room is a Remote that wakes waiting clients of this server when a call of this server makes

@@ -7,8 +7,8 @@ import (
 	"container/list"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/internal/simnet"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/replication"

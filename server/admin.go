@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/admin/page"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/metrics"
 	"github.com/cellserver/cellserver/session"
 )

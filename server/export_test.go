@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"

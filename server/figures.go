@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/stats"

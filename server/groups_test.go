@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/hashes"
 	"github.com/cellserver/cellserver/commands/sets"
 	"github.com/cellserver/cellserver/config"

@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"github.com/cellserver/cellserver/acl"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/command/policystore"
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/optionfile"
 	"github.com/cellserver/cellserver/policy/policyfile"
 	"github.com/cellserver/cellserver/policy/registry"

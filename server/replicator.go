@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/replication"
 	"github.com/cellserver/cellserver/replication/redis"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/acl"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/session"

@@ -3,8 +3,8 @@ package server
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/cluster"
-	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/env"
 )
 
 // storeInfo returns the fields of the section store of INFO.

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/keyspace"
 )
 

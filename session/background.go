@@ -4,8 +4,8 @@ import (
 	"runtime"
 
 	"github.com/cellserver/cellserver/budget"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 )
 
 // Spawn runs f on a new goroutine, and [Engine.Close] waits for it. After Close, Spawn does

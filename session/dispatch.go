@@ -2,8 +2,8 @@ package session
 
 import (
 	"github.com/cellserver/cellserver/acl"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 )
 

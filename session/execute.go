@@ -6,7 +6,7 @@ import (
 	"net"
 
 	"github.com/cellserver/cellserver/acl"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"

@@ -1,7 +1,7 @@
 package session
 
 import (
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )

@@ -3,7 +3,7 @@ package session
 import (
 	"sync"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/transport"

@@ -1,6 +1,6 @@
 package session
 
-import "github.com/cellserver/cellserver/commands/command"
+import "github.com/cellserver/cellserver/command"
 
 const (
 	// exactCommands is the maximum number of commands in a group, which have arrived together,

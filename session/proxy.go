@@ -1,6 +1,6 @@
 package session
 
-import "github.com/cellserver/cellserver/commands/command"
+import "github.com/cellserver/cellserver/command"
 
 // proxy returns a session that acts for s while a command of s runs on another goroutine. s
 // itself belongs to the goroutine that feeds it, and may be fed or closed meanwhile.

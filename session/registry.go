@@ -3,8 +3,8 @@ package session
 import (
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 )
 
 // add registers s and sets its id. It returns false if there are too many sessions, in total or

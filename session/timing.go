@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/stats"
 )
 

@@ -1,8 +1,8 @@
 package session
 
 import (
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"

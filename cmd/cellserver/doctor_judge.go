@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/missing"
 )

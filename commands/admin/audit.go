@@ -3,7 +3,7 @@ package admin
 import (
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 )
 
 // mostAudited is the maximum number of options of one CONFIG SET that a log line names.

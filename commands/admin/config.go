@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/acl"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 )
 
 // valuesOf returns the names and current values of the options that pairs names, in the order of

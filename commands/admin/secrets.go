@@ -3,7 +3,7 @@ package admin
 import (
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 )
 
 // optionNames decides which arguments of CONFIG SET the slow log and MONITOR may show: names of

@@ -3,7 +3,7 @@ package connection
 import (
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/limit"
 )

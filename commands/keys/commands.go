@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 )
 

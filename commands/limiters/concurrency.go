@@ -2,7 +2,7 @@ package limiters
 
 import (
 	"github.com/cellserver/cellserver/clause"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"

@@ -1,7 +1,7 @@
 package limiters
 
 import (
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/stats"
 )

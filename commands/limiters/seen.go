@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/stats"
 )

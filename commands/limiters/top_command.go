@@ -6,8 +6,8 @@ import (
 
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/commands/internal/elements"
 	"github.com/cellserver/cellserver/resp"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/cellserver/cellserver/clause"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/policy"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/command/policystore"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/limit"

@@ -3,8 +3,8 @@ package lists
 import (
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/blocking"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/commands/internal/blocking"
 )
 
 // Group returns the command group on lists, including those that wait for elements.

@@ -1,6 +1,6 @@
 package monitor
 
-import "github.com/cellserver/cellserver/commands/command"
+import "github.com/cellserver/cellserver/command"
 
 // Group returns the command group of MONITOR, SLOWLOG, LATENCY and DEBUG.
 func Group() command.Group {

@@ -3,7 +3,7 @@ package monitor
 import (
 	"sync"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/resp"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 )
 
 // calm are the flags of commands for operators that may also run while the server is loading or is

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
 	"github.com/cellserver/cellserver/policy/policyfile"

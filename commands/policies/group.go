@@ -1,7 +1,7 @@
 package policies
 
 import (
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 )
 
 // Group returns the command group of this package. Its Decay hook also removes expired entries of

@@ -3,9 +3,9 @@ package policies
 import (
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/command/policystore"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/policy"
 )

@@ -7,9 +7,9 @@ import (
 
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/clause"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/elements"
-	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/command/policystore"
+	"github.com/cellserver/cellserver/commands/internal/elements"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/registry"

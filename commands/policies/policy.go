@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/commands/internal/elements"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/registry"

@@ -1,7 +1,7 @@
 package pubsub
 
 import (
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )

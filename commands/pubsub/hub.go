@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 )
 
 // TestResetFreesTheRoomOfSubscriptions: a Go map keeps the memory of all entries that it ever

@@ -3,8 +3,8 @@ package pubsub
 import (
 	"bytes"
 
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )

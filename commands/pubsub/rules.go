@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/acl"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 )
 
 // fewTopics is the number of topics up to which the caller of rulesChanged itself searches for

@@ -1,6 +1,6 @@
 package replication
 
-import "github.com/cellserver/cellserver/commands/command"
+import "github.com/cellserver/cellserver/command"
 
 // Group returns the commands of replication and the figures about it.
 func Group() command.Group {

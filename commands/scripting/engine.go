@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/budget"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"

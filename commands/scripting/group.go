@@ -3,7 +3,7 @@ package scripting
 import (
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/lua"
 )
 

@@ -2,7 +2,7 @@ package scripting
 
 import (
 	"github.com/cellserver/cellserver/acl"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 )
 
 // A script may lack memory because other clients have not read their replies yet. If the script has

@@ -2,9 +2,9 @@ package sets
 
 import (
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/elements"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/commands/internal/elements"
+	"github.com/cellserver/cellserver/env"
 )
 
 func elementsOfSet(s *collection.Set) elements.Elements {

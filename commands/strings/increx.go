@@ -5,7 +5,7 @@ import (
 	"math/big"
 
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/longdouble"

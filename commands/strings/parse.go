@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )

@@ -1,7 +1,7 @@
 package tracking
 
 import (
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 )
 
 // Group returns the command group of CLIENT TRACKING, CLIENT CACHING, CLIENT TRACKINGINFO and

@@ -3,7 +3,7 @@ package tracking
 import (
 	"bytes"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 )
 
 // remembers reports whether the keys of the running command are to be registered for a client with

@@ -3,7 +3,7 @@ package tracking
 import (
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/resp"
 )
 

@@ -1,6 +1,6 @@
 package tracking
 
-import "github.com/cellserver/cellserver/commands/command"
+import "github.com/cellserver/cellserver/command"
 
 // tracking has the options of CLIENT TRACKING ON for one client. It is not changed when other
 // goroutines may read it: new options replace it.

@@ -4,8 +4,8 @@ import (
 	"sync"
 
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 )
 
 // transaction has the commands that a client has queued since MULTI.

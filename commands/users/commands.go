@@ -8,9 +8,9 @@ import (
 
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/elements"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/commands/internal/elements"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/stats"
 )

@@ -4,8 +4,8 @@
 package extension
 
 import (
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/command"
 )
 
 // Groups returns all groups of the server, and the group of this package. It is for

@@ -50,14 +50,14 @@ var groups = []string{
 	"commands/users",
 }
 
-// groupParts are the packages, most of them below commands, that groups share: the definition of a
-// command and common code. They contain no command.
+// groupParts are the packages that groups share: the definition of a command and common code. They
+// contain no command.
 var groupParts = []string{
-	"commands/blocking",
-	"commands/command",
-	"commands/elements",
-	"commands/env",
-	"commands/policystore",
+	"command",
+	"command/policystore",
+	"commands/internal/blocking",
+	"commands/internal/elements",
+	"env",
 	"replication/protocol",
 }
 
@@ -67,10 +67,10 @@ var vocabulary = []string{"acl", "arg", "budget", "clause", "figure", "glob", "s
 // groupLayer is the layer of each group that has no entry in layers.
 var groupLayer = layer{
 	imports: slices.Concat(groupParts, vocabulary, []string{"decide", "collection", "longdouble", "policy", "resp", "shared"}, families),
-	why:     "a group imports commands/command and what groups share; clients are in commands/command, and the interface to the store in commands/env",
+	why:     "a group imports command and what groups share; clients are in command, and the interface to the store in env",
 }
 
-const groupWhy = "groups of commands never import each other, and neither sessions nor the packages that groups share may import one: put what two groups need into commands/command or a package beside it"
+const groupWhy = "groups of commands never import each other, and neither sessions nor the packages that groups share may import one: put what two groups need into command or a package beside it"
 
 // layers has the layer of each package, and with it the import direction. A new package needs an
 // entry with a reason. Packages below cmd/ and internal/ need none: they may import any package,
@@ -142,7 +142,7 @@ var layers = map[string]layer{
 	},
 
 	"remote": {
-		imports: []string{"commands/env", "concurrency", "decide", "limit"},
+		imports: []string{"env", "concurrency", "decide", "limit"},
 		why:     "a store without keys has the interface that commands need, and hands all asks to the cluster",
 	},
 
@@ -248,11 +248,11 @@ var layers = map[string]layer{
 		imports: append([]string{"clause", "resp"}, families...),
 		why:     "policies are data: the packages above them change, store and apply them",
 	},
-	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "acl", "commands/env", "figure", "arg", "replication/protocol", "stats", "syntax", "budget"},
+	"command": {
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "acl", "env", "figure", "arg", "replication/protocol", "stats", "syntax", "budget"},
 		why:     "command declares what a command is and may use: it knows no command, no session and no store",
 	},
-	"commands/env": {
+	"env": {
 		imports: []string{"acl", "replication/protocol", "stats", "collection", "decide", "limit", "policy/registry", "resp", "shared", "transport"},
 		why:     "env declares the interfaces that commands need: it knows no call and no implementation",
 	},
@@ -260,16 +260,16 @@ var layers = map[string]layer{
 		imports: []string{"resp"},
 		why:     "the syntax of a command is text: the package knows no command",
 	},
-	"commands/elements": {
-		imports: []string{"commands/command", "commands/env", "arg", "glob", "collection", "resp", "shared", "limit"},
+	"commands/internal/elements": {
+		imports: []string{"command", "env", "arg", "glob", "collection", "resp", "shared", "limit"},
 		why:     "groups share the way in which elements are written: elements knows no command",
 	},
-	"commands/blocking": {
-		imports: []string{"commands/command", "commands/elements", "commands/env", "arg", "limit", "resp"},
+	"commands/internal/blocking": {
+		imports: []string{"command", "commands/internal/elements", "env", "arg", "limit", "resp"},
 		why:     "blocked clients wait for all kinds of elements in one way: each group says how an element is taken",
 	},
-	"commands/policystore": {
-		imports: []string{"commands/command", "commands/env", "limit", "policy/registry", "resp"},
+	"command/policystore": {
+		imports: []string{"command", "env", "limit", "policy/registry", "resp"},
 		why:     "commands and the policy file join the registry with the store in one way, so policystore imports neither",
 	},
 	"commands/policies": {
@@ -285,11 +285,11 @@ var layers = map[string]layer{
 		why:     "package lua runs scripts, and they see of the server only this group",
 	},
 	"commands": {
-		imports: append([]string{"commands/command"}, groups...),
+		imports: append([]string{"command"}, groups...),
 		why:     "commands is the list of the groups: it knows none of their commands",
 	},
 	"session": {
-		imports: []string{"decide", "acl", "commands/command", "commands/env", "figure", "arg", "stats", "budget", "resp", "transport", "shared", "limit"},
+		imports: []string{"decide", "acl", "command", "env", "figure", "arg", "stats", "budget", "resp", "transport", "shared", "limit"},
 		why:     "a session passes bytes to the command that they name: it knows what a command is, and no command",
 	},
 	"admin": {
@@ -315,11 +315,11 @@ var layers = map[string]layer{
 		why:     "tlsconfig reads certificates and names: it does not know the connections that use them",
 	},
 	"config": {
-		imports: []string{"policy", "cluster/engine", "commands", "acl", "commands/env", "stats", "optionfile", "resp", "tlsconfig", "transport"},
+		imports: []string{"policy", "cluster/engine", "commands", "acl", "env", "stats", "optionfile", "resp", "tlsconfig", "transport"},
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "commands/command", "commands/env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -116,7 +116,7 @@ func TestPicture(t *testing.T) {
 		"groups of commands": {
 			map[string]string{
 				"cmd/cellserver": "commands", "commands": "commands/hashes commands/sets",
-				"commands/hashes": "commands/command", "commands/sets": "commands/command", "commands/command": "commands/env", "commands/env": "",
+				"commands/hashes": "command", "commands/sets": "command", "command": "env", "env": "",
 			}, `
 ┌────────────────┐
 │ cmd/cellserver │
@@ -126,15 +126,18 @@ func TestPicture(t *testing.T) {
 │ commands            │
 │ ▼ commands (groups) │
 └─────────────────────┘
-┌─────────────────────┐
-│ commands (groups)   │
-│   hashes sets       │
-│ ▼ commands (shared) │
-└─────────────────────┘
 ┌───────────────────┐
-│ commands (shared) │
-│   command env     │
+│ commands (groups) │
+│   hashes sets     │
+│ ▼ command         │
 └───────────────────┘
+┌─────────┐
+│ command │
+│ ▼ env   │
+└─────────┘
+┌─────┐
+│ env │
+└─────┘
 `,
 		},
 	}

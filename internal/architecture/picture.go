@@ -64,7 +64,7 @@ func boxNames(packages []Package) map[string]string {
 		switch {
 		case slices.Contains(groups, folder):
 			names[folder] = "commands (groups)"
-		case slices.Contains(groupParts, folder):
+		case within(folder, "commands/internal"):
 			names[folder] = "commands (shared)"
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 )
 
 // waitElsewhere is PopOrWait for a call with too much work for its event loop. It parks the session

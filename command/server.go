@@ -6,7 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/budget"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"

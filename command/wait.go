@@ -3,7 +3,7 @@ package command
 import (
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/stats"
 )

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/command/policystore"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy/registry"

@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/stats"

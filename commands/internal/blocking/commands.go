@@ -1,6 +1,6 @@
 package blocking
 
-import "github.com/cellserver/cellserver/commands/command"
+import "github.com/cellserver/cellserver/command"
 
 // Pop returns the Run function of BLPOP, BRPOP, BZPOPMIN or BZPOPMAX, depending on kind and front.
 func Pop(kind *Kind, front bool) func(*command.Call) {

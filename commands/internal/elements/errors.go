@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/resp"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/command"
 )
 
 // TestEntriesSetWhatIsLeftOut: an entry keeps what it says, gets all else, and a container gets only

@@ -6,8 +6,8 @@ package policystore
 import (
 	"errors"
 
-	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy/registry"
 	"github.com/cellserver/cellserver/resp"

@@ -1,6 +1,6 @@
 package blocking
 
-import "github.com/cellserver/cellserver/commands/command"
+import "github.com/cellserver/cellserver/command"
 
 // PopSyntax and ManyReply are texts in the entries of several pop commands: their syntax, and the
 // description of the reply with a count.

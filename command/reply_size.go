@@ -3,7 +3,7 @@ package command
 import (
 	"math"
 
-	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/env"
 )
 
 // CopiedBy returns about how many bytes the reply of a call of cmd with args copies; 0 for a

@@ -1,6 +1,6 @@
 package command
 
-import "github.com/cellserver/cellserver/commands/env"
+import "github.com/cellserver/cellserver/env"
 
 // Lock locks the shards of three groups of keys for the running command: refs; the keys to which
 // clients that wait for elements of refs would move these elements; and the keys that the token
