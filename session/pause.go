@@ -105,6 +105,7 @@ func (e *Engine) release() {
 		p.mu.Unlock()
 		for _, s := range e.clients.list() {
 			if w := s.wait.Load(); w != nil && w.RunAgain {
+				s.restartLogin(e.Options.Now())
 				w.Finish(nil)
 			}
 		}
@@ -200,6 +201,15 @@ func postpone(c *command.Call, halts uint32) {
 	c.Park(p)
 	if c.Server.Halts.Load()&command.HaltPaused != halts&command.HaltPaused {
 		p.Finish(nil) // endPause may have checked the session before it was parked
+	}
+}
+
+// restartLogin sets the instant since which authentication is due to now, unless the client has
+// authenticated. Without that [Engine.CloseOverdue] could close the client after a pause, before the
+// client's AUTH runs. The session is parked.
+func (s *Session) restartLogin(now limit.Instant) {
+	if due := s.Locked.Load(); due != 0 {
+		s.Locked.CompareAndSwap(due, int64(now))
 	}
 }
 
