@@ -115,10 +115,12 @@ func saysBlock(args [][]byte) bool {
 // or timeout has passed; a timeout of 0 means none. A call that can never pass, or for whose wait
 // there is no memory, gets a reply at once. With a Remote, waitFor always parks the session, or
 // fails if there is no memory.
-func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
+//
+// counts are the counters of the policy of the call; nil if no policy counts it.
+func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, counts *policy.Counts) {
 	bytes := a.Bytes()
 	kept := bytes + waitingCost(a)
-	w := &wait{parked: c.NewWait(kept), ask: *a, policy: countedBy(c)}
+	w := &wait{parked: c.NewWait(kept), ask: *a, policy: counts}
 	w.ask.Own(make([]byte, 0, bytes))
 	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && namesPolicy(c)
 	w.refs = []env.KeyRef{{DB: a.DB, Key: w.ask.Key}}
@@ -157,12 +159,12 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		now, passes = w.lookBehind(st)
 	}
 	if passes && now.Decision.Refused == 0 || hopeless(&now) {
-		c.Conclude(&now, answerWaited)
+		answerWaited(c, &now, counts)
 		return
 	}
 	if !room { // answered as if its timeout had passed
 		now.Decision.Refused = max(now.Decision.Refused, 1)
-		c.Conclude(&now, answerWaited)
+		answerWaited(c, &now, counts)
 		return
 	}
 	waits = true
@@ -312,7 +314,7 @@ func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 	case w.refusal != "":
 		out.Error(w.refusal)
 	case now.Err == nil:
-		writeUse(out, now, &now.Decision)
+		writeWaited(out, now, &now.Decision)
 	case errors.Is(now.Err, limit.ErrNotKept):
 		out.Error(command.Misconf(w.parked.Client.Server.Options.Persistence.Fault()))
 	default:
@@ -480,32 +482,44 @@ func (w *wait) end(st env.Store) {
 	w.dequeue(st)
 }
 
-// answerWaited replies with the decision on a to a call that could have waited but gets its reply
-// at once. It also counts the decision.
-func answerWaited(c *command.Call, a *decide.Ask) {
-	noteDecided(c, a, &a.Decision)
-	writeUse(c.W, a, &a.Decision)
+// answerWaited replies with the decision on a, or its error, to a call that could have waited but gets
+// its reply at once. It also counts the decision, in counts if that is not nil.
+func answerWaited(c *command.Call, a *decide.Ask, counts *policy.Counts) {
+	if a.Err != nil {
+		c.Fail(command.StoreError(a.Err))
+		return
+	}
+	record(c, a, &a.Decision, counts)
+	writeWaited(c.W, a, &a.Decision)
 }
 
-// noteDecided counts d, the decision on a: in the denied calls of the command, in the counters of
-// its policy, and in the statistics of its key. For a call of several clauses it counts each clause
-// under the clause's key.
-func noteDecided(c *command.Call, a *decide.Ask, d *limit.Decision) {
+// record counts d, the decision on a as a whole: in the denied calls of the command, in counts if that
+// is not nil, and in the statistics of keys.
+func record(c *command.Call, a *decide.Ask, d *limit.Decision, counts *policy.Counts) {
 	if d.Refused != 0 {
 		c.Denied++
 	}
-	if n := countedBy(c); n != nil {
-		n.Answered(d.Refused != 0)
-	}
-	if a.Family != decide.Several {
-		command.Scratch[scratch](c).note(c, a, a.Key, d)
-		return
-	}
-	noteClauses(c, a)
+	command.Scratch[scratch](c).Record(caller{c}, a, d, counts, namesPolicy(c))
 }
 
 // answerFive counts the decision on a and replies with its five integers.
 func answerFive(c *command.Call, a *decide.Ask) {
 	decided(c, a)
 	writeDecision(c.W, &a.Decision, a.Millis)
+}
+
+// decided counts and samples the decision on a, which is about one key, for the running command.
+func decided(c *command.Call, a *decide.Ask) {
+	if a.Decision.Refused != 0 {
+		c.Denied++
+	}
+	command.Scratch[scratch](c).Note(caller{c}, a, a.Key, &a.Decision)
+}
+
+// counter returns n as the Counter of a [command.Decided]. For a nil n it returns a nil interface.
+func counter(n *policy.Counts) interface{ Answered(denied bool) } {
+	if n == nil {
+		return nil
+	}
+	return n
 }

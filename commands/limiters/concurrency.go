@@ -47,7 +47,7 @@ func leaseAcquire(c *command.Call) {
 	}
 	a := c.OwnAsk()
 	if a.Lease.Block && c.MayWait() {
-		waitFor(c, a, a.Lease.Timeout)
+		waitFor(c, a, a.Lease.Timeout, nil)
 		return
 	}
 	if c.Store.Decide(a); a.Err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/stats"
 )
@@ -21,7 +22,7 @@ import (
 // groupCounts returns the decisions that the server has counted for each group of keys.
 func groupCounts(s *inproc.Node) map[string]stats.GroupCount {
 	counts := make(map[string]stats.GroupCount)
-	for _, n := range command.Find[stats.Groups](&s.Engine().Server).Snapshot() {
+	for _, n := range command.Find[ratelimit.Service](&s.Engine().Server).Keys.Groups().Snapshot() {
 		name := n.Label
 		n.Name, n.Label = "", ""
 		counts[name] = n

@@ -3,6 +3,7 @@ package limiters
 import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/stats"
 )
 
@@ -26,7 +27,7 @@ func figures() []figure.Figure {
 		{
 			Name: "two_limits_calls_total", Kind: figure.Counter, Info: figure.Field("Ratelimit", "two-limits-calls"),
 			Help: "Calls of limiters that found the usage of another limit under their key: a changed limit, or two limits that share a key, which RL.TOP CALLS WITHDETAILS shows.",
-			Read: figure.One(func(v *figure.View) int64 { return figure.Of[*command.Server](v).Seen.(watch).mixed.calls.Load() }),
+			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.MixedCalls() }),
 		},
 		{
 			Name: "retry_after_seconds", Kind: figure.Histogram,
@@ -34,6 +35,11 @@ func figures() []figure.Figure {
 			Spread: spreadRetries,
 		},
 	}
+}
+
+// serviceOf returns the service of the limiters of the server that v shows; nil without one.
+func serviceOf(v *figure.View) *ratelimit.Service {
+	return command.Find[ratelimit.Service](figure.Of[*command.Server](v))
 }
 
 // groupCounts are the counts of all groups of keys. A view keeps them, so that all metrics of one
@@ -45,8 +51,8 @@ type groupCounts []stats.GroupCount
 func eachGroup(read func(g *stats.GroupCount, emit figure.Emit)) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {
 		all := figure.Of[groupCounts](v)
-		if groups := command.Find[stats.Groups](figure.Of[*command.Server](v)); all == nil && groups != nil {
-			all = groups.Snapshot()
+		if s := serviceOf(v); all == nil && s != nil {
+			all = s.Keys.Groups().Snapshot()
 			figure.Put(v, all)
 		}
 		for i := range all {
@@ -57,8 +63,8 @@ func eachGroup(read func(g *stats.GroupCount, emit figure.Emit)) func(*figure.Vi
 
 func spreadRetries(v *figure.View, emit func(figure.Buckets, ...string)) {
 	var retries stats.Retries
-	if groups := command.Find[stats.Groups](figure.Of[*command.Server](v)); groups != nil {
-		retries = groups.Retries()
+	if s := serviceOf(v); s != nil {
+		retries = s.Keys.Groups().Retries()
 	}
 	b := figure.Buckets{Sum: retries.Sum, Below: make(map[float64]uint64)}
 	sum := uint64(0)

@@ -4,27 +4,24 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/command"
-	"github.com/cellserver/cellserver/stats"
+	"github.com/cellserver/cellserver/ratelimit"
 )
 
-// Group returns the command group of the limiters. For each server it keeps the counts of groups of
-// keys, sets [command.Server].Seen, and has hooks that maintain the tables of RL.TOP.
+// Group returns the command group of the limiters. For each server it keeps what decides calls, a
+// [ratelimit.Service], and sets [command.Server].Seen. Its hooks maintain the statistics of keys.
 func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),
 			multiCommands(), useCommands(), ratelimitCommands()),
 		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
-			m := new(mixed)
-			s.Seen = watch{s, slot, m}
-			groups := stats.NewGroups(s.Options.Groups)
-			hooks := topHooks(slot)
-			hooks.LimitsChanged = func() { groups.SetNear(s.Limits().NearLimit) }
-			return groups, hooks
+			service := newService(s, slot)
+			s.Seen = seen{service.Keys, slot}
+			h := hooks(slot, service.Keys)
+			h.LimitsChanged = func() { service.Keys.Groups().SetNear(s.Limits().NearLimit) }
+			return service, h
 		},
 		Worker: func(w *command.Worker, slot command.Slot) any {
-			return &scratch{
-				counts: slot.OfServer(w.Server).(*stats.Groups).NewLane(), mixed: w.Server.Seen.(watch).mixed, denials: stats.NewSampler(),
-			}
+			return &scratch{Decider: slot.OfServer(w.Server).(*ratelimit.Service).NewDecider()}
 		},
 		Figures: figures(),
 	}

@@ -31,22 +31,16 @@ func askMulti(c *command.Call) resp.Error {
 		return err
 	}
 	a := c.NewAsk(decide.Several, nil)
-	a.Clauses, a.Details, a.Partial, a.Millis, a.WithDetails = m.clauses, m.details, false, m.millis, m.detail
+	a.Clauses, a.Details, a.Partial, a.Millis, a.WithDetails = m.clauses.Clauses, m.clauses.Details, false, m.millis, m.detail
 	return ""
 }
 
 func answerMulti(c *command.Call, a *decide.Ask) {
-	d := a.Binding()
-	c.Denied += d.Refused
-	noteClauses(c, a)
+	answer := command.Scratch[scratch](c).AnswerClauses(caller{c}, a)
+	c.Denied += answer.Decision.Refused
 	if !a.WithDetails {
-		writeDecision(c.W, &d, a.Millis)
+		writeDecision(c.W, &answer.Decision, a.Millis)
 		return
 	}
-	c.W.Array(2)
-	writeDecision(c.W, &d, a.Millis)
-	c.W.Array(len(a.Details))
-	for i := range a.Details {
-		writeDecision(c.W, &a.Details[i], a.Millis)
-	}
+	writeDetails(c.W, &answer.Decision, answer.Details, a.Millis)
 }

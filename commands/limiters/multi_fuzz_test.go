@@ -22,9 +22,9 @@ func FuzzParseMulti(f *testing.F) {
 		args := bytes.Split(line, []byte(" "))
 		var m multiArgs
 		if len(args) >= 3 && m.parse(args, clause.Options{LogMaxEntries: 1000}) == "" {
-			require.NotEmpty(t, m.clauses)
-			require.Len(t, m.details, len(m.clauses))
-			for i, c := range m.clauses {
+			require.NotEmpty(t, m.clauses.Clauses)
+			require.Len(t, m.clauses.Details, len(m.clauses.Clauses))
+			for i, c := range m.clauses.Clauses {
 				require.Equal(t, args[1+i], c.Key)
 				if c.Lease != nil {
 					require.Equal(t, m.member[1], c.Lease.Member)

@@ -4,40 +4,23 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math/bits"
-	"sync"
 	"time"
 
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/clause"
-	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 )
 
-// multiArgs has the parsed arguments of an RL.MULTI. Its slices belong to a worker, which reuses
-// them.
+// multiArgs has the parsed arguments of an RL.MULTI. A worker reuses its memory.
 type multiArgs struct {
-	multiRoom
-	millis bool
-	peek   bool
-	detail bool
+	clauses ratelimit.Clauses
+	millis  bool
+	peek    bool
+	detail  bool
 	// member has the word MEMBER and the argument after it; nil without MEMBER.
 	member [][]byte
 }
-
-// multiRoom has the slices that the clauses of an RL.MULTI need. All three have the same length.
-type multiRoom struct {
-	clauses []decide.Clause
-	details []limit.Decision
-	calls   []clause.Room
-}
-
-// wideMultis is a pool of the slices of calls with more than laneClauses clauses. The slices in the
-// pool do not refer to arguments of commands.
-var wideMultis sync.Pool // of *multiRoom
-
-// laneClauses is the number of clauses up to which a worker keeps its slices after a batch.
-const laneClauses = 64
 
 // parse parses the arguments
 //
@@ -65,17 +48,17 @@ func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 	if hasDuplicate(keys) {
 		return resp.ErrDuplicateKey
 	}
-	m.grow(len(keys))
+	m.clauses.Grow(len(keys))
 	if o.Unit = time.Second; m.millis {
 		o.Unit = time.Millisecond
 	}
 	for i, key := range keys {
 		var words [][]byte
 		words, rest = clause.Next(rest)
-		if m.clauses[i], err = m.calls[i].Parse(words, key, o); err != "" {
+		if m.clauses.Clauses[i], err = m.clauses.Rooms[i].Parse(words, key, o); err != "" {
 			return err
 		}
-		m.clauses[i].Peek = m.peek
+		m.clauses.Clauses[i].Peek = m.peek
 	}
 	return m.lease()
 }
@@ -84,14 +67,14 @@ func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 // MEMBER, or a MEMBER but no CC clause.
 func (m *multiArgs) lease() resp.Error {
 	some := false
-	for i := range m.calls {
-		if m.calls[i].Kind != clause.Lease {
+	for i := range m.clauses.Rooms {
+		if m.clauses.Rooms[i].Kind != clause.Lease {
 			continue
 		}
 		if some = true; m.member == nil {
 			return resp.ErrNoMember
 		}
-		if err := m.calls[i].SetMember(m.member[1]); err != "" {
+		if err := m.clauses.Rooms[i].SetMember(m.member[1]); err != "" {
 			return err
 		}
 	}
@@ -188,35 +171,9 @@ func hasDuplicateOfMany(keys [][]byte) bool {
 	return false
 }
 
-func (m *multiArgs) grow(n int) {
-	if n > cap(m.clauses) {
-		m.multiRoom = newMultiRoom(n)
-	}
-	m.clauses, m.details, m.calls = m.clauses[:n], m.details[:n], m.calls[:n]
-}
-
-// newMultiRoom returns slices for at least n clauses. For more than laneClauses it reuses those of
-// the pool if they are large enough.
-func newMultiRoom(n int) multiRoom {
-	if n > laneClauses {
-		if room, _ := wideMultis.Get().(*multiRoom); room != nil && cap(room.clauses) >= n {
-			return *room
-		}
-	}
-	return multiRoom{make([]decide.Clause, n), make([]limit.Decision, n), make([]clause.Room, n)}
-}
-
-// trim moves the slices of a call with more than laneClauses clauses to the pool. It is called at
-// the end of a batch.
+// trim drops what refers to the arguments of calls with many clauses. It is called at the end of a
+// batch.
 func (m *multiArgs) trim() {
-	if cap(m.clauses) > laneClauses {
-		clear(m.clauses[:cap(m.clauses)]) // the clauses refer to the arguments of the command
-		for i := range m.calls[:cap(m.calls)] {
-			m.calls[i].Lease.Member = nil
-		}
-		m.member = nil
-		room := m.multiRoom
-		wideMultis.Put(&room)
-		m.multiRoom = multiRoom{}
-	}
+	m.member = nil
+	m.clauses.Trim()
 }

@@ -16,6 +16,16 @@ func writeDecision(w *resp.Writer, d *limit.Decision, millis bool) {
 	w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter))
 }
 
+// writeDetails writes d, the decision on a whole call, and details, those on its clauses.
+func writeDetails(w *resp.Writer, d *limit.Decision, details []limit.Decision, millis bool) {
+	w.Array(2)
+	writeDecision(w, d, millis)
+	w.Array(len(details))
+	for i := range details {
+		writeDecision(w, &details[i], millis)
+	}
+}
+
 // decisionOf returns the decision on a as a whole, which for several clauses is their binding
 // decision.
 func decisionOf(a *decide.Ask) limit.Decision {
@@ -25,21 +35,15 @@ func decisionOf(a *decide.Ask) limit.Decision {
 	return a.Decision
 }
 
-// writeUse writes d, the decision on a as a whole. If a has WithDetails set, it also writes the
-// decision on each clause.
-func writeUse(w *resp.Writer, a *decide.Ask, d *limit.Decision) {
-	if !a.WithDetails {
+// writeWaited replies to a call that could have waited: with d, the decision on a as a whole. If a
+// has WithDetails set, it also writes the decision on each clause.
+func writeWaited(w *resp.Writer, a *decide.Ask, d *limit.Decision) {
+	switch {
+	case !a.WithDetails:
 		writeDecision(w, d, a.Millis)
-		return
-	}
-	details := a.Details
-	if a.Family != decide.Several {
-		details = []limit.Decision{*d}
-	}
-	w.Array(2)
-	writeDecision(w, d, a.Millis)
-	w.Array(len(details))
-	for i := range details {
-		writeDecision(w, &details[i], a.Millis)
+	case a.Family == decide.Several:
+		writeDetails(w, d, a.Details, a.Millis)
+	default:
+		writeDetails(w, d, []limit.Decision{*d}, a.Millis)
 	}
 }

@@ -3,6 +3,7 @@ package limiters
 import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/ratelimit"
 )
 
 func resetCommand() *command.Command {
@@ -21,19 +22,15 @@ func resetCommand() *command.Command {
 // policy may have, because the limits may have had more clauses when the key was last used, or an
 // override may have more.
 func reset(c *command.Call) {
-	u := &command.Scratch[scratch](c).use
-	if err := u.parse(c.Args[1:]); err != "" {
-		c.Fail(err)
-		return
-	}
-	if u.find(c); u.policy == nil {
-		c.Fail(command.NoPolicy(u.name))
+	name, key := c.Args[1], c.Args[2]
+	if t := command.ServerState[ratelimit.Service](c).Table(); t == nil || t.Policy(name) == nil {
+		c.Fail(command.NoPolicy(name))
 		return
 	}
 	n, db := int64(0), c.Client.Selected()
 	for _, candidate := range [...]bool{false, true} {
 		for i := range policy.MaxClauses {
-			state := policy.AppendStateKey(c.Text[:0], u.name, u.key, i+1, candidate)
+			state := policy.AppendStateKey(c.Text[:0], name, key, i+1, candidate)
 			c.KeepText(state)
 			if c.Store.Delete(db, state) {
 				n++

@@ -1,28 +1,85 @@
 package limiters
 
 import (
-	"sync"
-
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/ratelimit"
+	"github.com/cellserver/cellserver/ratelimit/hotkeys"
 	"github.com/cellserver/cellserver/stats"
 )
 
-// scratch has a worker's reusable memory for the limiters, and its tables for RL.TOP.
+// scratch is what a worker keeps for the limiters: its decider, and the memory for the arguments of
+// RL.MULTI.
 type scratch struct {
-	multi  multiArgs
-	use    useScratch
-	counts *stats.GroupLane
-	mixed  *mixed // shared by all workers of the server
-	// noted has the keys of refusals, and called those of calls, that this batch has sampled for
-	// RL.TOP.
-	noted, called []notedKey
-	details       []detail // the details of sampled calls, referred to by index
-	denials       stats.Sampler
-	calledOnce    bool // the worker has sampled at least one call
-	// untilCall is the number of calls to skip before the next one is sampled. untilDetail is the
-	// number of sampled calls until the next one whose details are kept.
-	untilCall, untilDetail int
+	*ratelimit.Decider
+	multi multiArgs
+}
 
-	mu            sync.Mutex
-	denied, calls topTable   // guarded by mu: the tables of RL.TOP
-	groups        seenGroups // guarded by mu: what was recorded about groups of keys
+// newService returns what the deciders of the server s share. slot is that of the group.
+func newService(s *command.Server, slot command.Slot) *ratelimit.Service {
+	each := func(f func(r *hotkeys.Recorder)) limit.Instant {
+		return s.Host.EachWorker(func(w *command.Worker) { f(slot.OfWorker(w).(*scratch).Recorder) })
+	}
+	warn := func(calls int64) {
+		s.Log.Warn("two limits share a key and count each other's calls, see RL.TOP CALLS WITHDETAILS", "calls", calls)
+	}
+	return &ratelimit.Service{
+		Table: func() *policy.Table {
+			if s.Options.Policies == nil {
+				return nil
+			}
+			return s.Options.Policies.Table()
+		},
+		Bounds: func() policy.Bounds {
+			l := s.Limits()
+			return policy.Bounds{LogMaxEntries: l.LogMaxEntries, MaxMembers: l.MaxMembers}
+		},
+		Keys: hotkeys.New(s.Options.Groups, each, warn),
+	}
+}
+
+// hooks returns the hooks that maintain the statistics of keys. slot is that of the group.
+func hooks(slot command.Slot, keys *hotkeys.Keys) command.Hooks {
+	of := func(w *command.Worker) *scratch { return slot.OfWorker(w).(*scratch) }
+	return command.Hooks{
+		BatchEnd: func(w *command.Worker) {
+			s := of(w)
+			s.EndBatch(w.Store.Now())
+			s.multi.trim()
+		},
+		Limited: func(c *command.Call, a *decide.Ask) { of(c.Worker).Note(caller{c}, a, a.Key, &a.Decision) },
+		Decided: func(w *command.Worker, db int, d *command.Decided, now limit.Instant) {
+			of(w).NoteWaited(db, d.Key, &d.Decision, now)
+			if d.Counter != nil {
+				d.Counter.Answered(d.Decision.Refused != 0)
+			}
+		},
+		Decay: func(w *command.Worker) { of(w).Decay() },
+		ResetStats: func(w *command.Worker) {
+			of(w).Reset()
+			keys.ResetMixed()
+		},
+	}
+}
+
+// seen implements [command.Seen].
+type seen struct {
+	*hotkeys.Keys
+	slot command.Slot
+}
+
+// Denied implements [command.Seen].
+func (s seen) Denied(now limit.Instant) stats.SeenKeys { return s.Seen(hotkeys.Denied, now) }
+
+// Called implements [command.Seen].
+func (s seen) Called(now limit.Instant) stats.SeenKeys { return s.Seen(hotkeys.Calls, now) }
+
+// Groups implements [command.Seen].
+func (s seen) Groups() []stats.GroupCount { return s.Keys.Groups().Snapshot() }
+
+// LackedMemory implements [command.Seen].
+func (s seen) LackedMemory(w *command.Worker, key []byte) {
+	s.slot.OfWorker(w).(*scratch).LackedMemory(key)
 }

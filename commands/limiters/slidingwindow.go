@@ -39,7 +39,7 @@ func allow(c *command.Call) {
 	}
 	a := c.OwnAsk()
 	if a.Window.Block && a.Window.Quantity > 0 && c.MayWait() {
-		waitFor(c, a, a.Window.Timeout)
+		waitFor(c, a, a.Window.Timeout, nil)
 		return
 	}
 	if c.Store.Decide(a); a.Err != nil {

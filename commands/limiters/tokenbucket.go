@@ -43,7 +43,7 @@ func acquireWaits(_ *command.Server, args [][]byte) bool {
 // BLOCK, it parks the client until the tokens are available.
 func answerAcquire(c *command.Call, a *decide.Ask) {
 	if grantsLater(a) {
-		serveOut(c, a)
+		serveOut(c, a, nil)
 		return
 	}
 	answerFive(c, a)
@@ -65,15 +65,16 @@ type reservation struct {
 }
 
 // serveOut parks the client of c until the tokens that a has reserved are available. If there is no
-// memory for that, it returns the tokens and replies with a refusal, as after CLIENT UNBLOCK.
-func serveOut(c *command.Call, a *decide.Ask) {
+// memory for that, it returns the tokens and replies with a refusal, as after CLIENT UNBLOCK. counts
+// are the counters of the policy of the call; nil if no policy counts it.
+func serveOut(c *command.Call, a *decide.Ask, counts *policy.Counts) {
 	kept := a.Bytes()
-	r := &reservation{parked: c.NewWait(kept), ask: *a, policy: countedBy(c)}
+	r := &reservation{parked: c.NewWait(kept), ask: *a, policy: counts}
 	r.ask.Own(make([]byte, 0, kept))
 	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && namesPolicy(c)
 	if !r.parked.Reserve() { // answered as if CLIENT UNBLOCK had ended the wait
 		giveBack(c.Store, a)
-		noteDecided(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry})
+		record(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, counts)
 		r.answer(c.Store, c.W, 1)
 		return
 	}
@@ -164,5 +165,5 @@ func (r *reservation) answer(st env.Store, w *resp.Writer, refused int64) {
 	if refused == 0 {
 		d.RetryAfter = limit.NoRetry
 	}
-	writeUse(w, &look, &d)
+	writeWaited(w, &look, &d)
 }

@@ -1,9 +1,15 @@
 package limiters
 
 import (
+	"errors"
+
 	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/ratelimit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
 )
 
 func useCommands() []*command.Command {
@@ -19,118 +25,106 @@ func useCommands() []*command.Command {
 	}}
 }
 
+// policyKey says how the derived key of a call is made from the name of a policy and the key after
+// it: it is the state key of the first clause.
+var policyKey = command.DerivedKey{
+	Append: func(dst []byte, args [][]byte) []byte { return policy.AppendStateKey(dst, args[1], args[2], 1, false) },
+	Last:   2,
+	Extra:  16, // at most "#try:", "#" as the mark, and "#" with the number of the clause
+}
+
+// namesPolicy reports whether the first two arguments of the running command are a policy and a
+// key.
+func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKey }
+
 // use is the Run function of RL.USE.
 func use(c *command.Call) {
-	u := &command.Scratch[scratch](c).use
-	if err := u.parse(c.Args[1:]); err != "" {
+	u, err := parseUse(c.Args[1:])
+	if err != "" {
 		c.Fail(c.WithUsage(err))
 		return
 	}
-	if u.find(c); u.policy == nil {
-		c.Fail(command.NoPolicy(u.name))
+	u.of(c)
+	d := command.Scratch[scratch](c).Decider
+	l, fault := d.Find(u.Call)
+	if fault != nil {
+		c.Fail(callError(&u.Call, fault))
 		return
 	}
-	if u.blocks() {
-		u.replyBlocked(c)
+	a := c.NewAsk(0, nil)
+	if l.Parks() && !l.Blocked() {
+		u.wait(c, d, &l, a)
 		return
 	}
-	if err := u.check(); err != "" {
-		c.Fail(err)
+	answer, fault := d.Decide(c.Store, &l, a)
+	if fault != nil {
+		c.Fail(callError(&u.Call, fault))
 		return
 	}
-	a, err := u.ask(c, u.limits, false)
-	if err != "" {
-		c.Fail(err)
+	c.Denied += min(1, answer.Decision.Refused)
+	u.reply(c.W, &answer)
+}
+
+// of sets what the running command has besides its arguments.
+func (u *useCall) of(c *command.Call) {
+	u.DB, u.StateKey, u.MayWait, u.From = c.Client.Selected(), c.DerivedKey, c.MayWait(), caller{c}
+}
+
+// wait decides a call that waits if there is no room for it. It fills in a, a new ask.
+func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, l *ratelimit.Lookup, a *decide.Ask) {
+	if err := d.Ask(l, a); err != nil {
+		c.Fail(callError(&u.Call, err))
 		return
 	}
-	if u.waits(c) && a.Family != decide.Bucket {
-		waitFor(c, a, u.wait)
+	a.Millis, a.WithDetails = u.millis, u.withDetails
+	if a.Family != decide.Bucket {
+		waitFor(c, a, l.MaxWait, l.Counts())
 		return
 	}
 	if c.Store.Decide(a); a.Err != nil {
 		c.Fail(command.StoreError(a.Err))
 		return
 	}
-	if a.Family == decide.Bucket && grantsLater(a) {
-		serveOut(c, a)
+	if grantsLater(a) {
+		serveOut(c, a, l.Counts())
 		return
 	}
-	u.answer(c, a)
+	answer := d.Answer(l, a)
+	c.Denied += min(1, answer.Decision.Refused)
+	u.reply(c.W, &answer)
+}
+
+// reply writes the answer to the call.
+func (u *useCall) reply(w *resp.Writer, answer *ratelimit.Answer) {
+	if !u.withDetails {
+		writeDecision(w, &answer.Decision, u.millis)
+		return
+	}
+	writeDetails(w, &answer.Decision, answer.Details, u.millis)
+}
+
+// callError returns the reply to a call under a policy that has ended with err.
+func callError(call *ratelimit.Call, err error) resp.Error {
+	switch {
+	case errors.Is(err, ratelimit.ErrNoPolicy):
+		return command.NoPolicy(call.Policy)
+	case errors.Is(err, ratelimit.ErrNoMember), errors.Is(err, ratelimit.ErrForce), errors.Is(err, ratelimit.ErrPartial):
+		return resp.Error("ERR " + err.Error())
+	case errors.Is(err, ratelimit.ErrDebt):
+		return resp.ErrOverflow
+	case errors.Is(err, slidingwindow.ErrLogTooLong):
+		return resp.ErrLogTooLong
+	case errors.Is(err, concurrency.ErrMemberTooLong):
+		return resp.ErrMemberTooLong
+	}
+	return command.StoreError(err)
 }
 
 // useWrites is the Writes function of RL.USE: a call that only looks changes nothing.
 func useWrites(_ *command.Call, _ *command.Command, args [][]byte) bool {
-	var u useScratch
-	return u.parse(args[1:]) != "" || !u.looks()
+	u, err := parseUse(args[1:])
+	return err != "" || !u.Looks()
 }
 
 // useWaits is the Waits function of RL.USE. It reports whether the arguments contain BLOCK.
 func useWaits(_ *command.Server, args [][]byte) bool { return saysBlock(args) }
-
-// answer counts the decision on a and replies with it. Then it decides the same call under the
-// policy's candidate, if there is one.
-func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
-	if a.Family != decide.Several && !a.WithDetails && !u.lenient() && u.policy.Candidate == nil { // the common case
-		u.answered(a.Decision.Refused != 0)
-		answerFive(c, a)
-		return
-	}
-	d := decisionOf(a)
-	denied := d.Refused != 0
-	if u.lenient() {
-		u.allow(a, &d)
-		u.count(denied)
-	}
-	noteDecided(c, a, &d)
-	writeUse(c.W, a, &d)
-	if u.hasCandidate() && !u.looks() && u.mode != useBlock {
-		u.try(c, denied)
-	}
-}
-
-// allow changes d, the decision on a as a whole, and the details of a into those of a call that
-// passes.
-func (u *useScratch) allow(a *decide.Ask, d *limit.Decision) {
-	d.Refused, d.RetryAfter = 0, limit.NoRetry
-	if a.Family == decide.Several {
-		for i := range a.Details {
-			a.Details[i].Refused, a.Details[i].RetryAfter = 0, limit.NoRetry
-		}
-	}
-}
-
-// count counts a call that passes regardless of the decision, because of an exemption or a shadow
-// policy. denied says whether the call would have been denied otherwise.
-func (u *useScratch) count(denied bool) {
-	counts := u.policy.Counts
-	switch {
-	case u.looks():
-	case u.applied.Exempt != nil:
-		counts.Exempted.Add(1)
-		if denied {
-			counts.ExemptedDenied.Add(1)
-		}
-	case denied:
-		counts.ShadowDenied.Add(1)
-	}
-}
-
-// replyBlocked replies that the call and each of its clauses are denied until the block ends. It
-// decides and charges nothing.
-func (u *useScratch) replyBlocked(c *command.Call) {
-	m := &command.Scratch[scratch](c).multi
-	m.grow(len(u.limits.Clauses))
-	left := u.blockedFor(c.Store.Now())
-	for i := range m.details {
-		m.details[i] = limit.Decision{Refused: 1, Limit: u.limitOf(i), RetryAfter: left, ResetAfter: left}
-	}
-	if !u.looks() {
-		u.policy.Counts.Blocked.Add(1)
-	}
-	a := c.NewAsk(decide.Several, nil)
-	a.Details, a.Millis, a.WithDetails = m.details, u.millis, u.withDetails
-	c.Denied++
-	u.answered(true)
-	command.Scratch[scratch](c).note(c, a, u.stateKey(c, 0, false), &m.details[0])
-	writeUse(c.W, a, &m.details[0])
-}

@@ -5,60 +5,32 @@ import (
 
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The errors of RL.USE for calls whose options the policy does not support.
-const (
-	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
-	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
-	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
-)
-
-// useMode says how a call of RL.USE takes its quantity. A call has exactly one mode.
-type useMode uint8
-
-const (
-	useWhole   useMode = iota
-	usePeek            // charges nothing
-	usePartial         // takes what is available
-	useForce           // takes the whole quantity, even beyond the limit
-	useWait            // reserves the quantity, and replies how long to wait
-	useBlock           // waits for room
-)
-
-// useArgs has the parsed arguments of
+// useCall is a parsed call of
 //
 //	RL.USE policy key [quantity] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
 //	  [MEMBER m] [MS] [WITHDETAILS]
-type useArgs struct {
-	name, key []byte // name is that of the policy; key is the one to charge
-	quantity  int64
-	mode      useMode
-	// wait is the maximum wait of the modes WAIT and BLOCK. For BLOCK, 0 means no maximum.
-	wait time.Duration
-	// member is the argument of MEMBER; nil if it is not given.
-	member              []byte
+type useCall struct {
+	ratelimit.Call
+	// millis says that the times of the reply are in milliseconds, and withDetails that the reply has
+	// the decision on each clause.
 	millis, withDetails bool
-	// options says that the call has arguments after policy and key.
-	options bool
 }
 
-// parse parses args, which begin with the policy, into u. It checks them from left to right, but
-// the time of WAIT or BLOCK at the end, because MS may follow it. The error is "" on success.
-func (u *useArgs) parse(args [][]byte) resp.Error {
-	if u.options { // reset what the previous call has set
-		*u = useArgs{}
-	}
-	u.name, u.key, u.quantity = args[0], args[1], 1
+// parseUse parses args, which begin with the policy. It checks them from left to right, but the time
+// of WAIT or BLOCK at the end, because MS may follow it. The error is "" on success.
+func parseUse(args [][]byte) (u useCall, _ resp.Error) {
+	u.Policy, u.Key, u.Quantity = args[0], args[1], 1
 	rest := args[2:]
 	if len(rest) == 0 {
-		return ""
+		return u, ""
 	}
-	u.options = true
 	if arg.StartsNumber(rest[0]) {
-		if err := arg.Quantity(rest[0], &u.quantity); err != "" {
-			return err
+		if err := arg.Quantity(rest[0], &u.Quantity); err != "" {
+			return u, err
 		}
 		rest = rest[1:]
 	}
@@ -69,17 +41,17 @@ func (u *useArgs) parse(args [][]byte) resp.Error {
 		err := resp.Error("")
 		switch {
 		case arg.IsWord(word, "PEEK"):
-			err = u.is(word, usePeek)
+			err = u.is(word, ratelimit.Peek)
 		case arg.IsWord(word, "PARTIAL"):
-			err = u.is(word, usePartial)
+			err = u.is(word, ratelimit.Partial)
 		case arg.IsWord(word, "FORCE"):
-			err = u.is(word, useForce)
+			err = u.is(word, ratelimit.Force)
 		case arg.IsWord(word, "WAIT") && len(rest) > 0:
-			wait, rest, err = rest[0], rest[1:], u.is(word, useWait)
+			wait, rest, err = rest[0], rest[1:], u.is(word, ratelimit.Wait)
 		case arg.IsWord(word, "BLOCK") && len(rest) > 0:
-			wait, rest, err = rest[0], rest[1:], u.is(word, useBlock)
-		case arg.IsWord(word, "MEMBER") && len(rest) > 0 && u.member == nil:
-			u.member, rest = rest[0], rest[1:]
+			wait, rest, err = rest[0], rest[1:], u.is(word, ratelimit.Block)
+		case arg.IsWord(word, "MEMBER") && len(rest) > 0 && u.Member == nil:
+			u.Member, rest = rest[0], rest[1:]
 		case arg.IsWord(word, "MS"):
 			err = arg.Once(word, &u.millis)
 		case arg.IsWord(word, "WITHDETAILS"):
@@ -88,30 +60,31 @@ func (u *useArgs) parse(args [][]byte) resp.Error {
 			err = resp.SyntaxNear(word)
 		}
 		if err != "" {
-			return err
+			return u, err
 		}
 	}
-	return u.parseWait(wait)
+	return u, u.parseWait(wait)
 }
 
 // is sets the mode to m. It returns a syntax error at word if another mode was set before.
-func (u *useArgs) is(word []byte, m useMode) resp.Error {
-	if u.mode != useWhole {
+func (u *useCall) is(word []byte, m ratelimit.Mode) resp.Error {
+	if u.Mode != ratelimit.Whole {
 		return resp.SyntaxNear(word)
 	}
-	u.mode = m
+	u.Mode = m
 	return ""
 }
 
-func (u *useArgs) parseWait(text []byte) (err resp.Error) {
+// parseWait parses text, the argument of WAIT or BLOCK. It does nothing in other modes.
+func (u *useCall) parseWait(text []byte) (err resp.Error) {
 	unit := time.Second
 	if u.millis {
 		unit = time.Millisecond
 	}
-	switch u.mode {
-	case useBlock:
-		u.wait, err = arg.Timeout(text, unit)
-	case useWait:
+	switch u.Mode {
+	case ratelimit.Block:
+		u.MaxWait, err = arg.Timeout(text, unit)
+	case ratelimit.Wait:
 		most, ok := arg.Int(text)
 		switch {
 		case !ok:
@@ -119,7 +92,7 @@ func (u *useArgs) parseWait(text []byte) (err resp.Error) {
 		case most < 0:
 			return resp.ErrTimeoutNegative
 		}
-		u.wait = time.Duration(limit.SatMul(most, int64(unit)))
+		u.MaxWait = time.Duration(limit.SatMul(most, int64(unit)))
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -22,29 +23,29 @@ func useWords(line string) (words [][]byte) {
 
 func TestParseUse(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)
-	for line, want := range map[string]useArgs{
-		"api acme":                           {quantity: 1},
-		"api acme 0":                         {quantity: 0},
-		"api acme -9223372036854775808":      {quantity: math.MinInt64},
-		"api acme 9223372036854775807 force": {quantity: math.MaxInt64, mode: useForce},
-		"api acme PEEK":                      {quantity: 1, mode: usePeek},
-		"api acme 7 partial MS":              {quantity: 7, mode: usePartial, millis: true},
-		"api acme WAIT 5":                    {quantity: 1, mode: useWait, wait: 5 * time.Second},
-		"api acme MS WAIT 5":                 {quantity: 1, mode: useWait, wait: 5 * time.Millisecond, millis: true},
-		"api acme WAIT 0":                    {quantity: 1, mode: useWait},
-		"api acme WAIT 9223372036854775807":  {quantity: 1, mode: useWait, wait: longest},
-		"api acme BLOCK 0":                   {quantity: 1, mode: useBlock},
-		"api acme BLOCK 1.5 MEMBER m":        {quantity: 1, mode: useBlock, wait: 1500 * time.Millisecond, member: []byte("m")},
-		"api acme MEMBER WITHDETAILS":        {quantity: 1, member: []byte("WITHDETAILS")},
-		"api acme MEMBER MEMBER WITHDETAILS": {quantity: 1, member: []byte("MEMBER"), withDetails: true},
-		"api acme MEMBER _":                  {quantity: 1, member: []byte{}},
-		"api _":                              {quantity: 1},
-		"_ acme#1":                           {quantity: 1},
+	for line, want := range map[string]useCall{
+		"api acme":                           {Call: ratelimit.Call{Quantity: 1}},
+		"api acme 0":                         {Call: ratelimit.Call{Quantity: 0}},
+		"api acme -9223372036854775808":      {Call: ratelimit.Call{Quantity: math.MinInt64}},
+		"api acme 9223372036854775807 force": {Call: ratelimit.Call{Quantity: math.MaxInt64, Mode: ratelimit.Force}},
+		"api acme PEEK":                      {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Peek}},
+		"api acme 7 partial MS":              {Call: ratelimit.Call{Quantity: 7, Mode: ratelimit.Partial}, millis: true},
+		"api acme WAIT 5":                    {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait, MaxWait: 5 * time.Second}},
+		"api acme MS WAIT 5":                 {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait, MaxWait: 5 * time.Millisecond}, millis: true},
+		"api acme WAIT 0":                    {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait}},
+		"api acme WAIT 9223372036854775807":  {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait, MaxWait: longest}},
+		"api acme BLOCK 0":                   {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Block}},
+		"api acme BLOCK 1.5 MEMBER m":        {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Block, MaxWait: 1500 * time.Millisecond, Member: []byte("m")}},
+		"api acme MEMBER WITHDETAILS":        {Call: ratelimit.Call{Quantity: 1, Member: []byte("WITHDETAILS")}},
+		"api acme MEMBER MEMBER WITHDETAILS": {Call: ratelimit.Call{Quantity: 1, Member: []byte("MEMBER")}, withDetails: true},
+		"api acme MEMBER _":                  {Call: ratelimit.Call{Quantity: 1, Member: []byte{}}},
+		"api _":                              {Call: ratelimit.Call{Quantity: 1}},
+		"_ acme#1":                           {Call: ratelimit.Call{Quantity: 1}},
 	} {
 		args := useWords(line)
-		want.name, want.key, want.options = args[0], args[1], len(args) > 2
-		var got useArgs
-		require.Empty(t, got.parse(args), line)
+		want.Policy, want.Key = args[0], args[1]
+		got, err := parseUse(args)
+		require.Empty(t, err, line)
 		require.Equal(t, want, got, line)
 	}
 }
@@ -77,30 +78,30 @@ func TestParseUseRefuses(t *testing.T) {
 		"api acme WAIT -1":                 resp.ErrTimeoutNegative,
 		"api acme BLOCK -1":                resp.ErrTimeoutNegative,
 	} {
-		var got useArgs
-		require.Equal(t, want, resp.Bare(got.parse(useWords(line))), line)
+		_, err := parseUse(useWords(line))
+		require.Equal(t, want, resp.Bare(err), line)
 	}
 }
 
-// FuzzParseUse: no arguments cause a panic, and nothing of a call affects the next one.
+// FuzzParseUse: no arguments cause a panic, and only WAIT and BLOCK have a time.
 func FuzzParseUse(f *testing.F) {
 	for _, line := range []string{
 		"api acme", "api acme 7 PARTIAL", "api acme WAIT 5 MS", "api acme BLOCK 0.5 MEMBER m WITHDETAILS", "api acme#2", "a b -1 FORCE", "a b 1e3",
 	} {
 		f.Add([]byte(line))
 	}
-	var kept useArgs
 	f.Fuzz(func(t *testing.T, line []byte) {
 		words := bytes.Split(line, []byte{' '})
 		if len(words) < 2 {
 			return
 		}
-		var fresh useArgs
-		require.Equal(t, fresh.parse(words), kept.parse(words))
-		require.Equal(t, fresh, kept)
-		if fresh.mode != useWait && fresh.mode != useBlock {
-			require.Zero(t, fresh.wait)
+		u, err := parseUse(words)
+		if err != "" {
+			return
 		}
-		require.GreaterOrEqual(t, fresh.wait, time.Duration(0))
+		if u.Mode != ratelimit.Wait && u.Mode != ratelimit.Block {
+			require.Zero(t, u.MaxWait)
+		}
+		require.GreaterOrEqual(t, u.MaxWait, time.Duration(0))
 	})
 }

@@ -66,7 +66,7 @@ var vocabulary = []string{"acl", "arg", "budget", "clause", "figure", "glob", "s
 
 // groupLayer is the layer of each group that has no entry in layers.
 var groupLayer = layer{
-	imports: slices.Concat(groupParts, vocabulary, []string{"decide", "collection", "longdouble", "policy", "resp", "shared"}, families),
+	imports: slices.Concat(groupParts, vocabulary, []string{"decide", "collection", "longdouble", "policy", "ratelimit", "ratelimit/hotkeys", "resp", "shared"}, families),
 	why:     "a group imports command and what groups share; clients are in command, and the interface to the store in env",
 }
 
@@ -139,6 +139,15 @@ var layers = map[string]layer{
 	"cluster/clock": {
 		imports: []string{"limit"},
 		why:     "the shared clock is computed from samples of other clocks alone",
+	},
+
+	"ratelimit": {
+		imports: append([]string{"clause", "decide", "policy", "ratelimit/hotkeys"}, families...),
+		why:     "every front decides by it, so it knows no protocol, no command and no store: callers pass a store",
+	},
+	"ratelimit/hotkeys": {
+		imports: []string{"decide", "limit", "policy", "stats"},
+		why:     "the statistics of keys are those of all fronts: a front describes its calls by an interface",
 	},
 
 	"remote": {

@@ -1,13 +1,10 @@
-package limiters
+package hotkeys
 
 import (
-	"bytes"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/command"
-	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -100,15 +97,4 @@ func (m *mixed) reset() {
 	defer m.mu.Unlock()
 	m.calls.Store(0)
 	m.keys, m.warned, m.told = nil, 0, 0
-}
-
-// noteMixed counts the decision on a if key is the key under which the decision has found the state
-// of another limit. It logs a warning from time to time.
-func (s *scratch) noteMixed(c *command.Call, a *decide.Ask, key []byte) {
-	if a.Family == decide.Several && !bytes.Equal(key, a.Clauses[a.Foreign-1].Key) {
-		return
-	}
-	if calls, warn := s.mixed.note(a.DB, key, c.Store.Now()); warn {
-		c.Server.Log.Warn("two limits share a key and count each other's calls, see RL.TOP CALLS WITHDETAILS", "calls", calls)
-	}
 }

@@ -1,4 +1,4 @@
-package limiters
+package hotkeys
 
 import (
 	"hash/maphash"
@@ -65,7 +65,7 @@ func (t *topTable) locate(keys []notedKey) {
 
 // add adds the calls that k stands for at the instant now. is has the details of the latest of
 // these calls, or is nil.
-func (t *topTable) add(k *notedKey, now limit.Instant, is *detail) {
+func (t *topTable) add(k *notedKey, now limit.Instant, is *Detail) {
 	t.total += k.weight
 	t.recent.add(now, k.weight)
 	if len(k.key) > topKey {
@@ -144,7 +144,7 @@ func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 type notedKey struct {
 	key    []byte
 	db     int
-	is     int    // the index of its details in scratch.details, or -1
+	is     int    // the index of its details in Recorder.details, or -1
 	weight int64  // the number of calls that it stands for
 	like   int64  // the number of calls of its group for which its details stand
 	hash   uint64 // of key and db

@@ -1,4 +1,4 @@
-package limiters
+package hotkeys
 
 import (
 	"github.com/cellserver/cellserver/stats"
@@ -27,7 +27,7 @@ type seenGroup struct {
 }
 
 type seenKind struct {
-	detail
+	Detail
 	count int64
 }
 
@@ -83,7 +83,7 @@ func (g *seenGroups) enter(name string) *seenGroup {
 }
 
 // called adds weight calls of the kind that is describes to the counters of kinds.
-func (g *seenGroup) called(is *detail, weight int64) {
+func (g *seenGroup) called(is *Detail, weight int64) {
 	free := -1
 	for i := range g.kinds {
 		k := &g.kinds[i]

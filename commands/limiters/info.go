@@ -10,6 +10,7 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -99,7 +100,7 @@ func answerInfo(c *command.Call, a *decide.Ask) {
 // hasTwoLimits returns 1, the number of additional fields of RL.INFO, if two limits share key, and
 // 0 if not.
 func hasTwoLimits(c *command.Call, db int, key []byte) int {
-	return int(elements.OneIf(command.Scratch[scratch](c).mixed.has(db, string(key), c.Store.Now())))
+	return int(elements.OneIf(command.ServerState[ratelimit.Service](c).Keys.TwoLimits(db, key, c.Store.Now())))
 }
 
 func writeTwoLimits(c *command.Call, two int) {

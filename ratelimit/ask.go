@@ -1,0 +1,166 @@
+package ratelimit
+
+import (
+	"errors"
+
+	"github.com/cellserver/cellserver/clause"
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// Ask fills in a, the ask that decides the call under its limits. It is an ask of a single family if
+// there is only one clause and the family supports the mode, and otherwise a [decide.Several]. The ask
+// refers to memory of d until the next call of the same kind. DB, Err and Foreign of a are those of a
+// new ask.
+//
+// The errors are [ErrNoMember], [ErrForce], [ErrPartial], [ErrDebt], [slidingwindow.ErrLogTooLong] and
+// [concurrency.ErrMemberTooLong].
+func (d *Decider) Ask(l *Lookup, a *decide.Ask) error {
+	return d.ask(l, l.Limits, false, &d.main, a)
+}
+
+// ask is Ask for limits, with the memory of m. candidate says that limits are those of the policy's
+// candidate, which has its own state.
+func (d *Decider) ask(l *Lookup, limits *policy.Limits, candidate bool, m *Clauses, a *decide.Ask) error {
+	if err := l.check(limits); err != nil {
+		return err
+	}
+	if len(limits.Clauses) == 1 && l.single(&limits.Clauses[0]) {
+		return d.one(l, &limits.Clauses[0], candidate, a)
+	}
+	return d.several(l, limits, candidate, m, a)
+}
+
+// single reports whether the family of c, the only clause of a limit, supports the call.
+func (l *Lookup) single(c *policy.Clause) bool {
+	switch c.Kind {
+	case clause.Cell:
+		return l.Mode == Whole || l.Mode == Wait
+	case clause.Lease:
+		return l.Quantity >= 0
+	}
+	return true
+}
+
+// one fills in a, an ask about c, the only clause of a limit.
+func (d *Decider) one(l *Lookup, c *policy.Clause, candidate bool, a *decide.Ask) error {
+	a.Key = d.keys.add(l, 0, candidate)
+	quota, window, bucket, lease := c.Quota, c.Window, c.Bucket, c.Lease
+	if l.Applied.Boost != nil {
+		c.Boost(l.factor(), &d.room)
+		quota, window, bucket, lease = &d.room.Quota, &d.room.Window, &d.room.Bucket, &d.room.Lease
+	}
+	switch c.Kind {
+	case clause.Bucket:
+		a.Family, a.Bucket = decide.Bucket, *bucket
+		return l.setBucket(&a.Bucket, l.Parks())
+	case clause.Window:
+		a.Family, a.Window = decide.Window, *window
+		if c.KeyPhase {
+			a.Window.Phase = slidingwindow.PhaseOf(slidingwindow.HashKey(a.Key), a.Window.Window)
+		}
+		return d.setWindow(l, &a.Window)
+	case clause.Lease:
+		a.Family, a.Lease = decide.Lease, *lease
+		err := d.setLease(l, &a.Lease)
+		a.Lease.Peek = l.Looks()
+		return err
+	}
+	a.Family, a.Quota, a.Quantity = decide.Cell, *quota, l.Quantity
+	return nil
+}
+
+// several fills in a, an ask about all clauses of limits.
+func (d *Decider) several(l *Lookup, limits *policy.Limits, candidate bool, m *Clauses, a *decide.Ask) error {
+	m.Grow(len(limits.Clauses))
+	for i := range limits.Clauses {
+		room := &m.Rooms[i]
+		limits.Clauses[i].Boost(l.factor(), room)
+		if err := d.set(l, room); err != nil {
+			return err
+		}
+		c := &m.Clauses[i]
+		*c = room.Clause(d.keys.add(l, i, candidate))
+		c.Peek, c.Force, c.Quantity = l.Looks(), l.Mode == Force, l.Quantity
+	}
+	a.Family, a.Key, a.Clauses, a.Details = decide.Several, nil, m.Clauses, m.Details
+	a.Partial = l.Mode == Partial && l.Quantity > 0
+	return nil
+}
+
+// set applies the options of the call to the clause in room, which is one of several.
+func (d *Decider) set(l *Lookup, room *clause.Room) error {
+	switch room.Kind {
+	case clause.Bucket:
+		return l.setBucket(&room.Bucket, false)
+	case clause.Window:
+		return d.setWindow(l, &room.Window)
+	case clause.Lease:
+		return d.setLease(l, &room.Lease)
+	}
+	room.Quantity = l.Quantity
+	return nil
+}
+
+// The charge modes of the families, by Mode. A mode that is not in a list charges the whole quantity.
+var (
+	bucketCharges = [...]tokenbucket.Charge{
+		Peek: tokenbucket.Peek, Partial: tokenbucket.Partial, Force: tokenbucket.Force, Block: tokenbucket.Whole,
+	}
+	windowCharges = [...]slidingwindow.Charge{
+		Peek: slidingwindow.Peek, Partial: slidingwindow.Partial, Force: slidingwindow.Force, Block: slidingwindow.Whole,
+	}
+)
+
+// setBucket applies the options of the call to the token bucket b. parks says that the client is
+// parked while tokens are reserved for it. A call in the mode Block that may not wait is treated like
+// one with a maximum wait of 0.
+func (l *Lookup) setBucket(b *tokenbucket.Call, parks bool) error {
+	b.Quantity, b.Charge = l.Quantity, bucketCharges[l.Mode]
+	switch l.Mode {
+	case Wait:
+		b.MaxWait, b.Waits = l.MaxWait, true
+	case Block:
+		if b.Waits = true; parks {
+			b.Block, b.MaxWait = true, l.MaxWait
+			if l.MaxWait == 0 {
+				b.MaxWait = tokenbucket.NoLimit
+			}
+		}
+	}
+	if b.Mode == tokenbucket.Debt && b.Validate() != nil {
+		return ErrDebt
+	}
+	return nil
+}
+
+// setWindow applies the options of the call to the sliding window w.
+func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call) error {
+	w.Quantity, w.Charge = l.Quantity, windowCharges[l.Mode]
+	if w.Mode != slidingwindow.Log {
+		return nil
+	}
+	w.LogMaxEntries = d.service.Bounds().LogMaxEntries
+	if l.Applied.Boost != nil {
+		w.Limit = min(w.Limit, w.LogMaxEntries)
+	}
+	if w.Validate() != nil {
+		return slidingwindow.ErrLogTooLong
+	}
+	return nil
+}
+
+// setLease applies the options of the call to c, an acquisition of a lease. The call takes one place,
+// whatever its quantity is. A call that returns units, with a negative quantity, leaves the places
+// unchanged and is not refused for lack of a place.
+func (d *Decider) setLease(l *Lookup, c *concurrency.Call) error {
+	c.Op, c.Member, c.MaxMembers = concurrency.Acquire, l.Member, d.service.Bounds().MaxMembers
+	c.Peek = l.Quantity < 0
+	if err := c.Validate(); errors.Is(err, concurrency.ErrMemberTooLong) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// Package ratelimit decides the calls of clients under policies, for every protocol that the server
+// speaks.
+//
+// A front reads a [Call] from its client. [Decider.Find] looks up what applies to the key of the
+// call. [Decider.Decide] then has a store decide it, counts the decision, and returns an [Answer],
+// which the front encodes. A front whose client waits takes the steps of Decide one by one.
+package ratelimit
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cellserver/cellserver/ratelimit/hotkeys"
+)
+
+// Mode says how a call takes its quantity.
+type Mode uint8
+
+// These are the modes.
+const (
+	Whole   Mode = iota // takes the quantity, or is denied
+	Peek                // charges nothing
+	Partial             // takes what is available
+	Force               // takes the quantity, even beyond the limit
+	Wait                // reserves the quantity, and is told how long to wait
+	Block               // waits until there is room
+)
+
+// These are the errors of calls that cannot be decided, in addition to those of the store.
+var (
+	// ErrNoPolicy says that there is no policy with the name of the call.
+	ErrNoPolicy = errors.New("no such policy")
+	// ErrNoMember says that the policy has a concurrency limit, which needs a member.
+	ErrNoMember = errors.New("the policy has a CC clause, which needs MEMBER")
+	// ErrForce says that the mode Force is impossible, because the policy has a concurrency limit.
+	ErrForce = errors.New("FORCE is not for a policy with a CC clause")
+	// ErrPartial says that the mode Partial is impossible, because the policy has a bucket that lends
+	// tokens.
+	ErrPartial = errors.New("PARTIAL is not for a policy with DEBT")
+	// ErrDebt says that a bucket cannot lend as many tokens as the call asks for.
+	ErrDebt = errors.New("capacity, count and period would overflow")
+)
+
+// Call is one call of a client under a policy.
+type Call struct {
+	// DB is the index of the database that has the state.
+	DB int
+	// Policy is the name of the policy, and Key is what the client names: any bytes. Both have to
+	// stay valid until the end of the batch, unless From is volatile.
+	Policy, Key []byte
+	// Quantity is the number of units to charge. 0 charges nothing, and a negative quantity returns
+	// units.
+	Quantity int64
+	Mode     Mode
+	// MaxWait is the maximum time to wait, of the modes Wait and Block. 0 means no maximum for Block,
+	// and no wait for Wait.
+	MaxWait time.Duration
+	// Member identifies the holder of a place in a concurrency limit; nil if there is none.
+	Member []byte
+	// MayWait says that the client can be parked until there is room. A call in the mode Block whose
+	// client cannot is answered at once.
+	MayWait bool
+	// StateKey is the key of the state of the policy's first clause, if the front has computed it;
+	// otherwise nil.
+	StateKey []byte
+	// From describes the call for the statistics of keys.
+	From hotkeys.Caller
+}
+
+// Looks reports whether the call changes nothing: it is a Peek or has the quantity 0.
+func (c *Call) Looks() bool { return c.Mode == Peek || c.Quantity == 0 }
+
+// counted reports whether the counters of the policy count the call: it charges units.
+func (c *Call) counted() bool { return !c.Looks() && c.Quantity >= 0 }

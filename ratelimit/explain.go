@@ -1,0 +1,136 @@
+package ratelimit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+)
+
+// Explanation says what a call would be answered now, and why.
+type Explanation struct {
+	Lookup
+	// Decision is the decision with which the call would be answered.
+	Decision limit.Decision
+	// Clauses has the decision on each clause of the limits in force, regardless of a block, an
+	// exemption or a shadow policy.
+	Clauses []Explained
+	// Candidate has the same for the policy's candidate, if that would decide the call, too. It is
+	// nil if CandidateErr is not.
+	Candidate    []Explained
+	CandidateErr error
+}
+
+// Explained is a clause of an [Explanation].
+type Explained struct {
+	// Text is the clause in the syntax of RL.MULTI. Millis says that its durations are in
+	// milliseconds.
+	Text   string
+	Millis bool
+	// State is the key of the clause's state.
+	State    []byte
+	Decision limit.Decision
+}
+
+// explainMember is the member for which concurrency limits are decided. It never holds a place.
+var explainMember = []byte("\x00RL.EXPLAIN")
+
+// Tries reports whether the candidate of the policy would decide the call, too.
+func (e *Explanation) Tries() bool { return e.hasCandidate() }
+
+// Explain returns what call would be answered. It changes nothing and counts nothing. The errors are
+// [ErrNoPolicy] and those of the store.
+func (d *Decider) Explain(st Store, call Call) (Explanation, error) {
+	call.Mode, call.Member = Peek, explainMember
+	l, err := d.Find(call)
+	e := Explanation{Lookup: l}
+	if err != nil {
+		return e, err
+	}
+	if e.Clauses, e.Decision, err = d.look(st, &e.Lookup, l.Limits, false); err != nil {
+		return e, err
+	}
+	switch {
+	case l.Blocked():
+		left := l.blockedFor()
+		e.Decision = limit.Decision{Refused: 1, Limit: d.limitOf(&l, 0), RetryAfter: left, ResetAfter: left}
+	case l.lenient():
+		pass(&e.Decision)
+	}
+	if e.Tries() {
+		e.Candidate, _, e.CandidateErr = d.look(st, &e.Lookup, l.Rules.Candidate.Limits, true)
+	}
+	return e, nil
+}
+
+// look returns the decisions on all clauses of limits, which it does not charge, and the decision on
+// all of them together. candidate says that limits are those of the policy's candidate.
+func (d *Decider) look(st Store, l *Lookup, limits *policy.Limits, candidate bool) (all []Explained, whole limit.Decision, err error) {
+	a := &decide.Ask{DB: l.DB}
+	if err := d.several(l, limits, candidate, &d.main, a); err != nil {
+		return nil, whole, err
+	}
+	if st.Decide(a); a.Err != nil {
+		return nil, whole, a.Err
+	}
+	for i := range a.Details {
+		all = append(all, Explained{
+			Text: limits.Text[i], Millis: limits.Millis,
+			State: policy.AppendStateKey(nil, l.Policy, l.Key, i+1, candidate), Decision: a.Details[i],
+		})
+	}
+	return all, a.Binding(), nil
+}
+
+// Entry returns the entry that applies to the key, with the name of its kind: "exemption", "block"
+// or "override". If the limits of the policy itself apply, entry is nil and name is "default".
+func (e *Explanation) Entry() (name string, entry *policy.Entry) {
+	switch a := &e.Applied; {
+	case a.Exempt != nil:
+		return "exemption", a.Exempt
+	case a.Block != nil:
+		return "block", a.Block
+	case a.Override != nil:
+		return "override", a.Override
+	}
+	return "default", nil
+}
+
+// Sentence returns the explanation as one English sentence.
+func (e *Explanation) Sentence() string {
+	var b strings.Builder
+	verdict := "allowed"
+	if e.Decision.Refused != 0 {
+		verdict = "denied"
+	}
+	fmt.Fprintf(&b, "%d for %q is %s: ", e.Quantity, e.Key, verdict)
+	if name, entry := e.Entry(); entry == nil {
+		fmt.Fprintf(&b, "the limits of policy %s apply", e.Rules.Name)
+	} else {
+		fmt.Fprintf(&b, "%s %q applies", name, entry.Pattern)
+		if entry.Comment != "" {
+			fmt.Fprintf(&b, " (%s)", entry.Comment)
+		}
+	}
+	if f := e.Applied.Boost; f != nil {
+		fmt.Fprintf(&b, ", boosted by %s", policy.AppendFactor(nil, f.Factor))
+	}
+	for i := range e.Clauses {
+		d := &e.Clauses[i].Decision
+		fmt.Fprintf(&b, "; %s: %d of %d used", e.Clauses[i].Text, d.Limit-d.Remaining, d.Limit)
+		switch {
+		case d.Refused == 0:
+		case d.RetryAfter == limit.NoRetry:
+			b.WriteString(", never passes")
+		default:
+			fmt.Fprintf(&b, ", passes in %s", time.Duration(limit.MillisUp(d.RetryAfter))*time.Millisecond)
+		}
+	}
+	if e.Rules.Main.Shadow {
+		b.WriteString("; the policy is a shadow")
+	}
+	return b.String()
+}

@@ -1,0 +1,108 @@
+package hotkeys
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
+)
+
+// Detail describes a sampled call. The words of the call are copied into an array, because the
+// arguments of the call are gone when its batch ends. It is an array, not a slice, so that storing a
+// detail allocates nothing.
+type Detail struct {
+	// Client is the ID of the caller's connection.
+	Client int64
+	// Command is the name of the command, in lower case.
+	Command string
+
+	retry  int64 // when the call may be repeated, in nanoseconds; negative if never
+	words  [stats.MaxSeenArgs]byte
+	length uint8 // the number of bytes of words in use
+	limit  uint8 // the number of bytes of words, from the beginning, that give the limit
+}
+
+// Add appends word to the arguments of the call that are shown, as far as it fits: they are at most
+// [stats.MaxSeenArgs] bytes. A key or a member must not be added, since it may identify a person.
+func (d *Detail) Add(word []byte) {
+	n := int(d.length)
+	if n > 0 && n < len(d.words) {
+		d.words[n] = ' '
+		n++
+	}
+	n += copy(d.words[n:], word)
+	d.length = uint8(n)
+}
+
+// EndLimit says that the words added so far give the limit. Calls with the same command and the same
+// limit are of one kind.
+func (d *Detail) EndLimit() { d.limit = d.length }
+
+// call returns a copy of d that does not refer to the worker's memory.
+func (d *Detail) call() stats.SeenCall {
+	return stats.SeenCall{Command: d.Command, Args: string(d.words[:d.length]), Limit: int(d.limit), RetryAfter: time.Duration(max(0, d.retry))}
+}
+
+// sameLimit reports whether d and o have the same command and the same limit.
+func (d *Detail) sameLimit(o *Detail) bool {
+	return d.limit == o.limit && d.Command == o.Command && string(d.words[:d.limit]) == string(o.words[:o.limit])
+}
+
+// callers is a ring buffer with the IDs of the latest clients that have called a key.
+type callers struct {
+	ids  [stats.MaxSeenClients]int64
+	last uint8
+}
+
+func (cs *callers) add(id int64) {
+	for _, known := range cs.ids {
+		if known == id {
+			return
+		}
+	}
+	cs.last = (cs.last + 1) % stats.MaxSeenClients
+	cs.ids[cs.last] = id
+}
+
+// list returns the IDs of the clients; that of the newest client is the last.
+func (cs *callers) list() []int64 {
+	var ids []int64
+	for i := range cs.ids {
+		if id := cs.ids[(int(cs.last)+1+i)%len(cs.ids)]; id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// quietTime is the time without an occurrence after which the next occurrence of a key counts as
+// its first.
+const quietTime = limit.Instant(60e9)
+
+// span has the instants of the first and of the latest occurrence of a key.
+type span struct{ first, last limit.Instant }
+
+// note adds an occurrence at the instant now.
+func (t *span) note(now limit.Instant) {
+	if t.first == 0 || now > t.last+quietTime {
+		t.first = now
+	}
+	t.last = max(t.last, now)
+}
+
+// manner has the details of the newest call on the key of a slot, and the clients that made such
+// calls. If known is false, callers and newest are those of an earlier key of the slot.
+type manner struct {
+	known   bool
+	callers callers
+	newest  Detail
+}
+
+// note adds the call that is describes.
+func (m *manner) note(is *Detail) {
+	if !m.known {
+		m.known, m.callers = true, callers{}
+	}
+	m.newest = *is
+	m.callers.add(is.Client)
+}

@@ -1,0 +1,201 @@
+// Package hotkeys finds the keys of limiters that are denied or called most.
+//
+// Each goroutine that decides has a [Recorder] with tables of bounded size. [Keys] adds up the tables
+// of all recorders, for RL.TOP and for reports. It also counts decisions by group of keys, and calls
+// that have found the state of another limit under their key.
+package hotkeys
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
+)
+
+// Kind selects what the keys are counted by.
+type Kind uint8
+
+// These are the kinds: calls that were denied, and all calls.
+const (
+	Denied Kind = iota
+	Calls
+)
+
+// EveryDatabase selects the keys of all databases.
+const EveryDatabase = -1
+
+// Keys has what the recorders of one server have recorded. Any goroutine may use it.
+type Keys struct {
+	groups    *stats.Groups
+	delimiter string
+	each      func(f func(r *Recorder)) (since limit.Instant)
+	warn      func(calls int64)
+	mixed     mixed
+}
+
+// New returns the keys of a server. o says to which group a key belongs. each calls f for each
+// recorder, and returns the instant since which they have recorded. warn is called at most once a
+// minute if two limits share a key, with the number of calls since the last time that have found the
+// state of another limit. Any goroutine may call warn.
+func New(o stats.GroupOptions, each func(f func(r *Recorder)) (since limit.Instant), warn func(calls int64)) *Keys {
+	return &Keys{groups: stats.NewGroups(o), delimiter: o.Delimiter, each: each, warn: warn}
+}
+
+// NewRecorder returns a recorder for one goroutine. The function each, which was given to [New], has
+// to find it.
+func (k *Keys) NewRecorder() *Recorder {
+	return &Recorder{keys: k, counts: k.groups.NewLane(), denials: stats.NewSampler()}
+}
+
+// Groups returns the counts of decisions by group of keys.
+func (k *Keys) Groups() *stats.Groups { return k.groups }
+
+// TakeGroups returns what was recorded about groups of keys since its last call, sorted by name.
+func (k *Keys) TakeGroups() []stats.SeenGroup {
+	sum := make(map[string]*stats.SeenGroup)
+	k.each(func(r *Recorder) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.groups.take(func(g *seenGroup) {
+			s := sum[g.name]
+			if s == nil {
+				s = &stats.SeenGroup{Name: g.name}
+				sum[g.name] = s
+			}
+			s.Denied.Merge(&g.denied)
+			s.Refused += g.refused
+			for i := range g.kinds {
+				if k := &g.kinds[i]; k.count > 0 {
+					addCalls(s, k)
+				}
+			}
+		})
+	})
+	groups := make([]stats.SeenGroup, 0, len(sum))
+	for _, s := range sum {
+		groups = append(groups, *s)
+	}
+	slices.SortFunc(groups, func(a, b stats.SeenGroup) int { return cmp.Compare(a.Name, b.Name) })
+	return groups
+}
+
+// addCalls adds the calls of the kind k to s.Calls, the sums over the recorders. Kinds with the same
+// command and limit are added up.
+func addCalls(s *stats.SeenGroup, k *seenKind) {
+	is := k.call()
+	for i := range s.Calls {
+		if o := &s.Calls[i]; o.Command == is.Command && o.Args[:o.Limit] == is.Args[:is.Limit] {
+			o.Count += k.count
+			return
+		}
+	}
+	s.Calls = append(s.Calls, stats.SeenCalls{SeenCall: is, Count: k.count})
+}
+
+// Seen returns the most frequent keys of the kind of all databases, as of the instant now, in
+// descending order of their rates, with what is known of their calls.
+func (k *Keys) Seen(kind Kind, now limit.Instant) (seen stats.SeenKeys) {
+	sum, total := make(map[topName]*stats.SeenKey), 0.0
+	since := k.each(func(r *Recorder) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		total += r.tables[kind].look(now, sum)
+	})
+	seconds := over(now.Sub(since)).Seconds()
+	seen.PerSecond = total / seconds
+	for _, key := range sum {
+		key.PerSecond /= seconds
+		seen.Keys = append(seen.Keys, *key)
+	}
+	slices.SortFunc(seen.Keys, func(a, b stats.SeenKey) int {
+		return cmp.Or(cmp.Compare(b.PerSecond, a.PerSecond), cmp.Compare(b.Count, a.Count), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Key, b.Key))
+	})
+	return seen
+}
+
+// look adds the keys of the table to sum, and returns the number of recent events of all keys.
+// PerSecond of the keys in sum has the number of recent events; the caller divides it by the time.
+func (t *topTable) look(now limit.Instant, sum map[topName]*stats.SeenKey) float64 {
+	for i := range t.slots {
+		s := &t.slots[i]
+		if s.count <= 0 {
+			continue
+		}
+		more := &t.more[i]
+		name := topName{s.db, string(more.key)}
+		k := sum[name]
+		if k == nil {
+			k = &stats.SeenKey{DB: s.db, Key: name.key, First: s.first}
+			sum[name] = k
+		}
+		k.Count, k.PerSecond = k.Count+s.count, k.PerSecond+s.recent.at(now)
+		k.First = min(k.First, s.first)
+		if more.known {
+			k.Clients = append(k.Clients, more.callers.list()...)
+		}
+		if s.last >= k.Last {
+			k.Last = s.last
+			if more.known {
+				k.SeenCall = more.newest.call()
+			}
+		}
+	}
+	return t.recent.at(now)
+}
+
+// Key is a key in the result of [Keys.Top].
+type Key struct {
+	DB   int
+	Name string
+	// Count is about the number of calls; it is halved once a minute.
+	Count int64
+	// PerSecond is the number of calls per second over the last ten seconds.
+	PerSecond float64
+	// Share is the fraction of the calls on the keys of all databases, from 0 to 1.
+	Share float64
+	// TwoLimits says that two limits share the key.
+	TwoLimits bool
+}
+
+// Top returns the n most frequent keys of the kind in the database db, which may be [EveryDatabase],
+// in descending order of their counts, as of the instant now. It returns only keys for which shown is
+// true; a nil shown is true for all.
+func (k *Keys) Top(kind Kind, now limit.Instant, db, n int, shown func(key string) bool) []Key {
+	sum, total := make(map[topName]topCount), int64(0)
+	since := k.each(func(r *Recorder) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		total += r.tables[kind].collect(now, sum)
+	})
+	seconds := over(now.Sub(since)).Seconds()
+	all := make([]Key, 0, len(sum))
+	for name, n := range sum {
+		if db != EveryDatabase && name.db != db || shown != nil && !shown(name.key) {
+			continue
+		}
+		all = append(all, Key{
+			DB: name.db, Name: name.key, Count: n.count, PerSecond: n.recent / seconds, Share: float64(n.count) / float64(total),
+		})
+	}
+	slices.SortFunc(all, func(a, b Key) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Name, b.Name))
+	})
+	all = all[:min(n, len(all))]
+	for i := range all {
+		all[i].TwoLimits = k.mixed.has(all[i].DB, all[i].Name, now)
+	}
+	return all
+}
+
+// TwoLimits reports whether two limits share key in the database db, as far as the calls until now
+// show.
+func (k *Keys) TwoLimits(db int, key []byte, now limit.Instant) bool {
+	return k.mixed.has(db, string(key), now)
+}
+
+// MixedCalls returns the number of calls that have found the state of another limit under their key.
+func (k *Keys) MixedCalls() int64 { return k.mixed.calls.Load() }
+
+// ResetMixed forgets which keys two limits share, and sets the number of such calls to 0.
+func (k *Keys) ResetMixed() { k.mixed.reset() }

@@ -1,0 +1,81 @@
+package ratelimit
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// Lookup is a call together with what the policies of one moment say about its key.
+type Lookup struct {
+	Call
+	Rules *policy.Policy
+	// Applied has the entries that apply to the key.
+	Applied policy.Applied
+	// Limits are the limits in force for the key, before a boost.
+	Limits *policy.Limits
+	// Now is the instant of the lookup.
+	Now limit.Instant
+}
+
+// Blocked reports whether a block denies the call. It does not deny a call that returns units.
+func (l *Lookup) Blocked() bool {
+	return l.Applied.Block != nil && l.Applied.Exempt == nil && l.Quantity >= 0
+}
+
+// blockedFor returns the time until the end of the block; [limit.NoRetry] if the block has no end.
+func (l *Lookup) blockedFor() time.Duration {
+	if l.Applied.Block.Until == limit.MaxInstant {
+		return limit.NoRetry
+	}
+	return l.Applied.Block.Until.Sub(l.Now)
+}
+
+// lenient reports whether the call passes regardless of the decision, because of an exemption or a
+// shadow policy.
+func (l *Lookup) lenient() bool { return l.Applied.Exempt != nil || l.Rules.Main.Shadow }
+
+// Parks reports whether the client is parked if there is no room for the call.
+func (l *Lookup) Parks() bool {
+	return l.Mode == Block && l.Quantity > 0 && l.MayWait && !l.lenient()
+}
+
+// Counts returns the counters of the policy, or nil if they do not count the call.
+func (l *Lookup) Counts() *policy.Counts {
+	if !l.counted() {
+		return nil
+	}
+	return l.Rules.Counts
+}
+
+// hasCandidate reports whether the candidate of the policy is to decide the call, too: the policy
+// has a candidate, and no override and no exemption applies to the key.
+func (l *Lookup) hasCandidate() bool {
+	return l.Rules.Candidate != nil && l.Applied.Override == nil && l.Applied.Exempt == nil
+}
+
+// factor returns the factor of the boost that applies; [policy.OneFactor] without a boost.
+func (l *Lookup) factor() int64 {
+	if l.Applied.Boost == nil {
+		return policy.OneFactor
+	}
+	return l.Applied.Boost.Factor
+}
+
+// check returns the error of an option of the call that limits do not support, or nil.
+func (l *Lookup) check(limits *policy.Limits) error {
+	for i := range limits.Clauses {
+		c := &limits.Clauses[i]
+		switch {
+		case c.Lease != nil && l.Member == nil:
+			return ErrNoMember
+		case c.Lease != nil && l.Mode == Force:
+			return ErrForce
+		case l.Mode == Partial && c.Bucket != nil && c.Bucket.Mode == tokenbucket.Debt:
+			return ErrPartial
+		}
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package ratelimit_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/ratelimit"
+	"github.com/cellserver/cellserver/ratelimit/hotkeys"
+	"github.com/cellserver/cellserver/stats"
+)
+
+const start = limit.Instant(1_700_000_000e9)
+
+// front is a front without a protocol: it decides calls at once on a keyspace in memory. It is the
+// [hotkeys.Caller] of its calls.
+type front struct {
+	*ratelimit.Decider
+	store *keyspace.Handle
+	clock *clocktest.Clock
+	keys  *hotkeys.Keys
+	table *policy.Table
+}
+
+func (f *front) Volatile() bool     { return false }
+func (f *front) Now() limit.Instant { return f.store.Now() }
+
+func (f *front) Describe(d *hotkeys.Detail, _ decide.Family) {
+	d.Client, d.Command = 7, "front"
+	d.Add([]byte("api"))
+	d.EndLimit()
+}
+
+// open returns a front for the policies of entries.
+func open(t testing.TB, entries ...policy.Entry) *front {
+	t.Helper()
+	b := policy.NewBuilder(policy.Sizes{})
+	for i := range entries {
+		if e := &entries[i]; e.Until == 0 {
+			e.Until = limit.MaxInstant
+		}
+		require.NoError(t, b.Set(&entries[i]))
+	}
+	f := &front{clock: clocktest.New(start), table: b.Table()}
+	ks := keyspace.New(keyspace.Options{Clock: f.clock})
+	t.Cleanup(ks.Close)
+	f.store = ks.NewHandle()
+	t.Cleanup(f.store.Close)
+	f.store.Refresh()
+	each := func(do func(*hotkeys.Recorder)) limit.Instant {
+		do(f.Recorder)
+		return start
+	}
+	f.keys = hotkeys.New(stats.GroupOptions{Delimiter: ":", Max: 10}, each, func(int64) {})
+	service := &ratelimit.Service{
+		Table:  func() *policy.Table { return f.table },
+		Bounds: func() policy.Bounds { return policy.Bounds{LogMaxEntries: 100, MaxMembers: 100} },
+		Keys:   f.keys,
+	}
+	f.Decider = service.NewDecider()
+	return f
+}
+
+// main returns the entry of a policy called api.
+func main(t testing.TB, clauses string) policy.Entry {
+	t.Helper()
+	return policy.Entry{Policy: "api", Limits: limits(t, clauses)}
+}
+
+// forKey returns an entry of the kind for the pattern in the policy called api.
+func forKey(kind policy.Kind, pattern string) policy.Entry {
+	return policy.Entry{Kind: kind, Policy: "api", Pattern: pattern, Until: start.Add(time.Minute)}
+}
+
+func limits(t testing.TB, clauses string) *policy.Limits {
+	t.Helper()
+	var words [][]byte
+	for _, w := range strings.Fields(clauses) {
+		words = append(words, []byte(w))
+	}
+	l, err := policy.ParseLimits(words, false, policy.Bounds{})
+	require.Empty(t, err)
+	return l
+}
+
+// decide decides a call about key, changed by with, and returns the answer.
+func (f *front) decide(key string, with ...func(*ratelimit.Call)) (ratelimit.Answer, error) {
+	call := ratelimit.Call{Policy: []byte("api"), Key: []byte(key), Quantity: 1, From: f}
+	for _, w := range with {
+		w(&call)
+	}
+	l, err := f.Find(call)
+	if err != nil {
+		return ratelimit.Answer{}, err
+	}
+	var a decide.Ask
+	return f.Decide(f.store, &l, &a)
+}
+
+func (f *front) decided(t *testing.T, key string, with ...func(*ratelimit.Call)) limit.Decision {
+	t.Helper()
+	a, err := f.decide(key, with...)
+	require.NoError(t, err)
+	return a.Decision
+}
+
+func quantity(n int64) func(*ratelimit.Call)      { return func(c *ratelimit.Call) { c.Quantity = n } }
+func mode(m ratelimit.Mode) func(*ratelimit.Call) { return func(c *ratelimit.Call) { c.Mode = m } }
+func member(m string) func(*ratelimit.Call)       { return func(c *ratelimit.Call) { c.Member = []byte(m) } }
+
+// TestOneClause: each family decides in each of the modes that it has.
+func TestOneClause(t *testing.T) {
+	for _, clauses := range []string{"CL 1 1 60", "SW 2 60 FIXED", "TB 2 1 60"} {
+		f := open(t, main(t, clauses))
+		require.Equal(t, int64(2), f.decided(t, "k", mode(ratelimit.Peek)).Remaining, clauses)
+		require.Equal(t, int64(1), f.decided(t, "k").Remaining, clauses)
+		require.Equal(t, int64(2), f.decided(t, "k", quantity(3), mode(ratelimit.Partial)).Refused, clauses)
+		d := f.decided(t, "k")
+		require.Equal(t, int64(1), d.Refused, clauses)
+		require.Positive(t, d.RetryAfter, clauses)
+		require.Zero(t, f.decided(t, "k", mode(ratelimit.Force)).Refused, clauses)
+		require.Zero(t, f.decided(t, "k", quantity(-2)).Refused, clauses)
+		require.Equal(t, int64(1), f.decided(t, "k", quantity(0)).Remaining, clauses)
+	}
+	f := open(t, main(t, "CC 1 60"))
+	require.Zero(t, f.decided(t, "k", member("a")).Refused)
+	require.Equal(t, int64(1), f.decided(t, "k", member("b")).Refused)
+	require.Zero(t, f.decided(t, "k", member("b"), quantity(-1)).Refused, "a return needs no place")
+}
+
+// TestSeveralClauses: the answer is that of the binding clause, with the decision on each, and all are
+// charged or none.
+func TestSeveralClauses(t *testing.T) {
+	f := open(t, main(t, "SW 1 60 FIXED TB 10 1 1"))
+	a, err := f.decide("k")
+	require.NoError(t, err)
+	require.Len(t, a.Details, 2)
+	require.Equal(t, a.Decision.Limit, a.Details[0].Limit)
+	a, err = f.decide("k")
+	require.NoError(t, err)
+	require.Equal(t, int64(1), a.Decision.Refused)
+	require.Equal(t, []int64{1, 0}, []int64{a.Details[0].Refused, a.Details[1].Refused})
+	require.Equal(t, int64(9), a.Details[1].Remaining, "the second clause was not charged")
+	a, err = f.decide("other", quantity(0))
+	require.NoError(t, err)
+	require.Equal(t, int64(1), a.Decision.Remaining)
+}
+
+// TestEntriesApply: overrides, boosts, blocks, exemptions and shadow policies do what they say, and
+// the counters of the policy count each.
+func TestEntriesApply(t *testing.T) {
+	override, boost := forKey(policy.Override, "big"), forKey(policy.Boost, "boosted")
+	override.Limits, boost.Factor = limits(t, "SW 5 60 FIXED SW 9 60 FIXED"), 3000
+	f := open(t, main(t, "SW 1 60 FIXED"), override, boost, forKey(policy.Block, "blocked"), forKey(policy.Exempt, "exempt"))
+	require.Equal(t, int64(5), f.decided(t, "big").Limit)
+	require.Equal(t, int64(3), f.decided(t, "boosted").Limit)
+
+	a, err := f.decide("blocked")
+	require.NoError(t, err)
+	want := limit.Decision{Refused: 1, Limit: 1, RetryAfter: time.Minute, ResetAfter: time.Minute}
+	require.Equal(t, ratelimit.Answer{Decision: want, Details: []limit.Decision{want}}, a)
+	require.Zero(t, f.decided(t, "blocked", quantity(-1)).Refused, "a block does not refuse a return")
+
+	for range 3 {
+		require.Zero(t, f.decided(t, "exempt").Refused)
+	}
+	n := f.table.Policy([]byte("api")).Counts
+	require.Equal(t, []int64{5, 1, 3, 2, 1}, []int64{
+		n.Allowed.Load(), n.Denied.Load(), n.Exempted.Load(), n.ExemptedDenied.Load(), n.Blocked.Load(),
+	})
+
+	shadow := main(t, "SW 1 60 FIXED TB 1 1 60")
+	shadow.Shadow = true
+	f = open(t, shadow)
+	for range 3 {
+		a, err := f.decide("k")
+		require.NoError(t, err)
+		require.Zero(t, a.Decision.Refused)
+		require.Equal(t, limit.NoRetry, a.Details[1].RetryAfter)
+	}
+	require.EqualValues(t, 2, f.table.Policy([]byte("api")).Counts.ShadowDenied.Load())
+}
+
+// TestCandidateIsTried: a candidate decides the same calls on its own state and changes no answer.
+func TestCandidateIsTried(t *testing.T) {
+	candidate := policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "SW 1 60 FIXED TB 9 1 1")}
+	f := open(t, main(t, "SW 2 60 FIXED TB 9 1 1"), candidate)
+	for i, refused := range []int64{0, 0, 1} {
+		a, err := f.decide("k")
+		require.NoError(t, err)
+		require.Equal(t, refused, a.Decision.Refused, i)
+		require.Equal(t, int64(2), a.Details[0].Limit, "the details are those of the limits in force")
+	}
+	f.decided(t, "k", mode(ratelimit.Peek))
+	n := f.table.Policy([]byte("api")).Counts
+	require.Equal(t, []int64{1, 1, 0, 1}, []int64{n.TryBoth.Load(), n.TryOnlyOld.Load(), n.TryOnlyNew.Load(), n.TryNeither.Load()})
+}
+
+// TestErrors: a call that a policy does not support is an error, and charges nothing.
+func TestErrors(t *testing.T) {
+	lease, debt := open(t, main(t, "SW 5 60 CC 1 60")), open(t, main(t, "TB 5 1 1 DEBT"))
+	log := main(t, "SW 100 60 LOG")
+	tooLong := open(t, log)
+	tooLong.table = func() *policy.Table {
+		b := policy.NewBuilder(policy.Sizes{})
+		entry := main(t, "SW 1000 60 LOG")
+		entry.Until = limit.MaxInstant
+		require.NoError(t, b.Set(&entry))
+		return b.Table()
+	}()
+	for _, c := range []struct {
+		f    *front
+		want error
+		with []func(*ratelimit.Call)
+	}{
+		{lease, ratelimit.ErrNoMember, nil},
+		{lease, ratelimit.ErrForce, []func(*ratelimit.Call){member("m"), mode(ratelimit.Force)}},
+		{lease, concurrency.ErrMemberTooLong, []func(*ratelimit.Call){member(strings.Repeat("m", concurrency.MaxMemberSize+1))}},
+		{debt, ratelimit.ErrPartial, []func(*ratelimit.Call){mode(ratelimit.Partial)}},
+		{debt, ratelimit.ErrDebt, []func(*ratelimit.Call){quantity(1 << 62)}},
+		{debt, ratelimit.ErrNoPolicy, []func(*ratelimit.Call){func(c *ratelimit.Call) { c.Policy = []byte("none") }}},
+		{tooLong, nil, nil},
+	} {
+		_, err := c.f.decide("k", c.with...)
+		if c.want == nil {
+			require.Error(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, c.want)
+		require.Zero(t, c.f.store.Len(0))
+	}
+	none := open(t)
+	none.table = nil
+	_, err := none.decide("k")
+	require.ErrorIs(t, err, ratelimit.ErrNoPolicy)
+}
+
+// TestExplain: an explanation has the answer that the call would get, and changes nothing.
+func TestExplain(t *testing.T) {
+	block := forKey(policy.Block, "bad")
+	block.Comment = "abuse"
+	f := open(t, main(t, "SW 2 60 FIXED CC 1 60"), block)
+	f.decided(t, "k", member("m"))
+	e, err := f.Explain(f.store, ratelimit.Call{Policy: []byte("api"), Key: []byte("k"), Quantity: 2, From: f})
+	require.NoError(t, err)
+	require.Equal(t, int64(1), e.Decision.Refused)
+	require.Equal(t, "api:k#2", string(e.Clauses[1].State))
+	require.Equal(t, `2 for "k" is denied: the limits of policy api apply; SW 2 60 FIXED: 1 of 2 used, passes in 40s; CC 1 60: 1 of 1 used, passes in 1m0s`, e.Sentence())
+	e, err = f.Explain(f.store, ratelimit.Call{Policy: []byte("api"), Key: []byte("bad"), Quantity: 1, From: f})
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, e.Decision.RetryAfter)
+	require.Contains(t, e.Sentence(), `1 for "bad" is denied: block "bad" applies (abuse); `)
+	n := f.table.Policy([]byte("api")).Counts
+	require.EqualValues(t, 1, n.Allowed.Load()+n.Denied.Load()+n.Blocked.Load())
+}
+
+// TestKeysAreRecorded: the calls of any front are in the statistics of keys, with their caller.
+func TestKeysAreRecorded(t *testing.T) {
+	f := open(t, main(t, "SW 1 60 FIXED"))
+	for range 5 {
+		f.decided(t, "k")
+		f.EndBatch(f.store.Now())
+	}
+	seen := f.keys.Seen(hotkeys.Denied, start)
+	require.Len(t, seen.Keys, 1)
+	require.Equal(t, "api:k", seen.Keys[0].Key)
+	require.EqualValues(t, 4, seen.Keys[0].Count)
+	require.Equal(t, []int64{7}, seen.Keys[0].Clients)
+	require.Equal(t, "front", seen.Keys[0].Command)
+	groups := f.keys.Groups().Snapshot()
+	require.Len(t, groups, 1)
+	require.Equal(t, []int64{5, 4}, []int64{groups[0].Calls, groups[0].Denied})
+}
