@@ -8,8 +8,9 @@ import (
 )
 
 // administer carries out an ask of family [decide.Admin]: a scan, a count, a flush, a description
-// or a change of one key. It sets a.Now and a.Result. Only callers that use any kind of store
-// through [decide.Ask] need it. Commands call the methods of Handle instead, which make no copies.
+// or a change of one key. It sets a.Now and a.Result. Only callers that put every request into a
+// [decide.Ask], whatever the store is, need administer. Commands call the methods of Handle
+// instead, which do not copy the keys.
 func (v *Handle) administer(a *decide.Ask) (err error) {
 	c, r := &a.Admin, &a.Result
 	a.Now = v.now
@@ -35,8 +36,9 @@ func (v *Handle) administer(a *decide.Ask) (err error) {
 	return err
 }
 
-// administerOne carries out an administrative ask about the key a.Key, whatever its kind. It
-// removes the key or changes its expiry if the plan says so.
+// administerOne carries out a, an administrative ask about the key a.Key, which may be of any kind.
+// It fills in the answer, and removes the key or changes its expiry if the ask demands that. The
+// error is that of [decide.Plan.One].
 func (v *Handle) administerOne(a *decide.Ask) error {
 	h := v.hash(a.Key)
 	s := v.lock(h)

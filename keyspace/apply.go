@@ -6,14 +6,15 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
-// apply stores the value that plan has computed for key, which is stored at p, and records the
-// change. It returns limit.ErrFull if the key is new and memory is full.
+// apply carries out plan for key, whose place is p: it removes the key, or stores the value that
+// plan has computed. It records the change, and wakes the first waiter for the key if plan has made
+// room. It returns limit.ErrFull if the key is new and memory is full or the table has no room.
 func (v *Handle) apply(s *shard, p *place, key []byte, plan *decide.Plan) error {
 	switch {
 	case plan.Action == decide.Remove:
 		s.remove(p, key)
 		return nil
-	case plan.Kind == entry.Cell: // cells are small and most frequent
+	case plan.Kind == entry.Cell: // cells are small, and are the most frequent kind
 		return s.put(p, key, plan.Cell(s.scratch[:0]))
 	}
 	delta := v.deltaOf(s, p, plan)
@@ -35,7 +36,7 @@ func (v *Handle) apply(s *shard, p *place, key []byte, plan *decide.Plan) error 
 
 // deltaOf returns the delta that records the change by plan. plan has not yet been applied to the
 // value at p. The result is nil if there is no journal, or if the whole value has to be recorded.
-// It is valid until the next call.
+// The result is valid until the next call of deltaOf.
 func (v *Handle) deltaOf(s *shard, p *place, plan *decide.Plan) []byte {
 	if s.recorder == nil || plan.Kind != p.e.Kind || len(p.e.Value) <= wholeBound || !effect.Patchable(plan.Kind) {
 		return nil

@@ -1,8 +1,9 @@
 package keyspace
 
 // These constants are the maximum numbers of keys read, keys written and clauses for which a
-// command locks the shards of all its keys. So many take about a millisecond, which is also the
-// most that a command does on an event loop. A command with more keys claims them instead.
+// command locks the shards of all its keys. A command with that many keys or clauses runs for about
+// a millisecond, which is also the longest time for which a command may run on an event loop. A
+// command with more keys claims them instead.
 const (
 	maxHeldReads   = 8 << 10
 	maxHeldWrites  = 2 << 10
@@ -50,9 +51,9 @@ func (v *Handle) endClaim() {
 	c.one.Unlock()
 }
 
-// enter locks and returns the shard of a claimed key with hash h, unless the handle is inside that
-// shard already. It first leaves the shard that it was inside. Until leave, the shard has the
-// instant of the claim, even if other handles have advanced the shard.
+// enter returns the shard of a claimed key with hash h, locked. If the handle is inside another
+// shard, enter first leaves that shard. Until leave, the latest instant of the shard is the instant
+// of the claim, even if other handles have advanced the shard.
 func (v *Handle) enter(h uint64) *shard {
 	s := &v.ks.shards[h>>v.ks.shift]
 	if v.claimed.inside == s {
@@ -66,8 +67,9 @@ func (v *Handle) enter(h uint64) *shard {
 	return s
 }
 
-// leave unlocks the shard that enter has locked, if there is one. It restores the shard's own
-// instant if that is later than the instant of the claim.
+// leave unlocks the shard that enter has locked, if there is one. Before that it removes the
+// expired keys that the handle has looked up there, and restores the shard's own instant if that is
+// later than the instant of the claim.
 func (v *Handle) leave() {
 	s := v.claimed.inside
 	if s == nil {

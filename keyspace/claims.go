@@ -34,7 +34,7 @@ const anyHash = 0
 const maxClaimKept = 256 << 10
 
 // fill replaces the table by one with the marks of spots. The table has at least twice as many
-// slots.
+// slots as there are spots.
 func (c *claim) fill(spots []spot) {
 	size := 1 << bits.Len(uint(2*len(spots)))
 	if size > cap(c.marks) {
@@ -72,7 +72,7 @@ func (c *claim) has(h uint64) bool {
 	return c.marks[at] == mark
 }
 
-// hasOne reports whether has returns true for one of spots.
+// hasOne reports whether has returns true for the hash of at least one of spots.
 func (c *claim) hasOne(spots []spot) bool {
 	return slices.ContainsFunc(spots, func(p spot) bool { return c.has(p.hash) })
 }

@@ -88,8 +88,8 @@ func (v *Handle) WriteSet(db int, key []byte, f func(s *collection.Set) error) e
 // sure that every collection fits into a record and into a snapshot.
 const maxTree = 256 << 20
 
-// read is [Handle.ReadHash] for any kind of collection. C is the type of the collections of that
-// kind.
+// read does what [Handle.ReadHash] does, for any kind of collection. C is the type of the
+// collections of the given kind.
 func read[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f func(C)) (found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -106,8 +106,8 @@ func read[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f fun
 	return true, nil
 }
 
-// write is [Handle.WriteHash] for any kind of collection. C is the type of the collections of that
-// kind.
+// write does what [Handle.WriteHash] does, for any kind of collection. C is the type of the
+// collections of the given kind.
 func write[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f func(C) error) error {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -151,9 +151,10 @@ func (v *Handle) object(s *shard, db int, e *entry.Entry) object.Object {
 	return o
 }
 
-// keep stores o, the collection at p as a write has left it, and records the change. why is the
-// error of the write. keep returns why, or its own error if why is nil. With an error a small
-// collection is not stored; a tree is, since it was changed in place.
+// keep stores o, the collection at p as a write has left it, and records the change. kind is the
+// kind of o, and why is the error of the write. keep returns why, or if why is nil, limit.ErrFull
+// if memory does not suffice. With an error a small collection is not stored; a tree is, since it
+// was changed in place.
 func (v *Handle) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.Object, why error) error {
 	delta := o.Delta()
 	switch {
@@ -208,7 +209,9 @@ func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object.Object,
 }
 
 // keepFlat stores e, the new entry of a collection that was absent before or stored as a flat
-// value. It records delta, the change, or all of e if that takes fewer bytes.
+// value. It records delta, the change, or all of e if that takes fewer bytes. A new key has no
+// expiry and is recorded with all of e; for such a key the error is limit.ErrFull if memory is full
+// or the table has no room.
 func (s *shard) keepFlat(p *place, key []byte, e entry.Entry, delta []byte) error {
 	if p.e.Kind == entry.None {
 		e.Expiry = entry.NoExpiry

@@ -25,10 +25,10 @@ func (v *Handle) Encoding(db int, key []byte) (string, bool) {
 	return e.Kind.Encoding(), true
 }
 
-// Describe calls f for each field that RL.INFO shows of key. With isText a field is text, otherwise
-// number. Describe reports whether the key exists. by supplies what the stored state lacks: see
-// [decide.Tell], whose error Describe returns. f is called with a shard locked and must not use the
-// keyspace.
+// Describe calls f for each field that RL.INFO shows of key. The value of a field is text if isText
+// is true, otherwise number. The first result reports whether the key exists. by supplies what the
+// stored state lacks: see [decide.Tell], whose error Describe returns. f is called with a shard
+// locked and must not use the keyspace.
 func (v *Handle) Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (bool, error) {
 	h := v.hash(key)
 	s := v.lock(h)

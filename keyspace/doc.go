@@ -9,15 +9,16 @@
 // their indices. All that the handle does until [Handle.Unlock] happens at one instant. EXEC and
 // scripts call Lock, and RL.MULTI locks its keys in the same way.
 //
-// The keyspace owns the clock (see [clock.Clock]): no caller passes "now". A key exists while its
-// expiry is later than the instant of the command, compared in nanoseconds. A write overwrites an
-// expired key. Otherwise [Keyspace.Sweep] removes the key, or, if the handle has an [Observer], the
-// command that looks it up.
+// The keyspace itself reads the clock (see [clock.Clock]): no caller passes "now". A key exists
+// while its expiry is later than the instant of the command, compared in nanoseconds. A write
+// overwrites an expired key. Otherwise [Keyspace.Sweep] removes the key, or, if the handle has an
+// [Observer], the command that looks it up.
 //
-// Every change of a table is made in mutate.go, under the lock of its shard, so that the changes of
-// one key have one order for the journal, the watchers and all clients. The table interface in
-// table.go hides how entries are stored. Large collections are stored as objects beside the table
-// (tree.go); other packages cannot tell them from small ones.
+// Every change of a table is made in mutate.go, or for loaded and replicated entries in restore.go,
+// under the lock of its shard, so that the changes of one key have one order for the journal, the
+// watchers and all clients. The table interface in table.go hides how entries are stored. Large
+// collections are stored as objects beside the table (tree.go); other packages cannot tell them
+// from small ones.
 //
 // A file uses only files of its own layer and of lower layers. The lowest layer has the names of
 // keys (refs.go), the interfaces and the state that all shards share (table.go, common.go,

@@ -45,8 +45,8 @@ type Keyspace struct {
 // the locked shards and scratch memory. Only one goroutine at a time may use a handle.
 //
 // Every method that takes a key locks the key's shard until the method returns, unless the handle
-// holds the shard already. The method happens at the later of the handle's instant and the latest
-// instant of the shard. Both instants advance to that one.
+// holds the shard already. The method happens at the handle's instant or at the latest instant of
+// the shard, whichever is later. Both then advance to that instant.
 type Handle struct {
 	ks     *Keyspace
 	now    limit.Instant
@@ -116,10 +116,11 @@ func (ks *Keyspace) NewHandle() *Handle {
 // Close removes the handle from the keyspace. The handle must hold no keys and be in no batch.
 func (v *Handle) Close() { v.ks.world.Remove(&v.member) }
 
-// Refresh advances the handle's instant to the clock, or after [Keyspace.ResetInstants] sets it to
-// the clock, and returns it. It is the instant of all that the handle does until the next Refresh,
-// unless a shard is at a later instant. While the handle holds keys, Refresh only returns the
-// instant, which is fixed.
+// Refresh advances the handle's instant to the present instant of the clock, and returns the
+// handle's instant. After [Keyspace.ResetInstants] it does so even if the clock's instant is
+// earlier. All that the handle does until the next Refresh happens at this instant, unless a shard
+// is at a later one. While the handle holds keys, its instant is fixed, and Refresh only returns
+// it.
 func (v *Handle) Refresh() limit.Instant {
 	if !v.holding {
 		// Read the epoch first. Then the reading of the clock cannot be from an earlier epoch.
@@ -145,7 +146,7 @@ func (v *Handle) Now() limit.Instant { return v.now }
 
 // Enter begins a batch and returns true. While the world is stopped Enter begins nothing and
 // returns false: the caller then has to wait until [world.Lock.NotifyStart] calls it back. Enter
-// costs one atomic store and one load.
+// costs one atomic store and a few atomic loads.
 func (v *Handle) Enter() bool { return v.ks.world.Enter(&v.member) }
 
 // Leave ends the batch that Enter has begun.

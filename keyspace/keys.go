@@ -22,7 +22,8 @@ func (v *Handle) Kind(db int, key []byte) entry.Kind {
 // Exists reports whether key exists in database db.
 func (v *Handle) Exists(db int, key []byte) bool { return v.Kind(db, key) != entry.None }
 
-// Delete removes key and reports whether it existed. The caller has checked [Handle.Refuses].
+// Delete removes key and reports whether it existed. Before the call the caller makes sure that the
+// journal accepts effects: see [Handle.Refuses].
 func (v *Handle) Delete(db int, key []byte) bool {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -53,7 +54,8 @@ func (v *Handle) Load(db int, key []byte) (entry.Entry, bool) {
 
 // Put stores a copy of value, of kind k, at key, whatever the key held. The key expires at expiry;
 // if that instant has passed, Put deletes the key. The only error is limit.ErrFull: the key is new
-// and memory is full, or the table has no room. The caller has checked [Handle.Refuses].
+// and memory is full, or the table has no room. Before the call the caller makes sure that the
+// journal accepts effects: see [Handle.Refuses].
 func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limit.Instant) error {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -81,7 +83,8 @@ func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limi
 // of a string, or a cell's TAT in decimal nanoseconds. found reports whether the key exists. For
 // other kinds the error is limit.ErrWrongType. A string of [shared.Least] bytes or more is not
 // appended: value is then the stored memory itself, held by [shared.Hold]. The caller must not
-// change that memory, and must release it as [shared.Held] with [Keyspace.Ledger].
+// change that memory. It must release the Ref that [shared.Held] returns for value and
+// [Keyspace.Ledger].
 func (v *Handle) AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -91,10 +94,12 @@ func (v *Handle) AppendString(dst []byte, db int, key []byte) (value []byte, fou
 	return v.reference(dst, &p.e)
 }
 
-// Rename renames a key: it moves the value and the expiry of the key named from to the name to. It
-// overwrites an existing key of that name, but does nothing in this case if nx is true. found
-// reports whether the key from existed. renamed reports whether the key is now named to; if from
-// and to are equal, that is !nx. If the table has no room, the value is lost and renamed is false.
+// Rename moves the value and the expiry of a key to another name. from is the old name, and to is
+// the new name. If a key with the new name exists, Rename overwrites it, or does nothing if nx is
+// true. found reports whether a key with the old name existed, and renamed whether it was renamed.
+// If the names are equal, nothing is changed and renamed is !nx. If the table has no room, the
+// value is lost and renamed is false. Before the call the caller makes sure that the journal
+// accepts effects: see [Handle.Refuses].
 func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	hf, ht := v.ks.hash(from), v.ks.hash(to)
 	var set shardSet
@@ -135,10 +140,12 @@ func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) 
 }
 
 // Flush deletes all keys of database db at one instant. It locks all shards while it does so.
+// Before the call the caller makes sure that the journal accepts effects: see [Handle.Refuses].
 func (v *Handle) Flush(db int) { v.flush(db, db+1) }
 
-// FlushAll deletes all keys of all databases of clients at one instant. It locks all shards while
-// it does so.
+// FlushAll deletes all keys of all databases for clients at one instant, but not those of [System].
+// It locks all shards while it does so. Before the call the caller makes sure that the journal
+// accepts effects: see [Handle.Refuses].
 func (v *Handle) FlushAll() { v.flush(0, v.ks.Databases()) }
 
 // flush deletes all keys of the databases from, ..., to-1. It detaches their tables while all
@@ -175,8 +182,8 @@ func (v *Handle) detach(from, to int) (tables []table) {
 	return tables
 }
 
-// Expiry returns the instant at which key expires. exists reports whether the key exists, and has
-// whether it has an expiry; at is 0 otherwise.
+// Expiry returns at, the instant at which key expires. exists reports whether the key exists, and
+// has whether it has an expiry. If has is false, at is 0.
 func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -192,7 +199,8 @@ func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
 }
 
 // Expire sets the expiry of key to at, if the key exists and cond allows it, and reports whether it
-// did so. If at has passed, Expire deletes the key. See [decide.Reschedule].
+// did so. If at has passed, Expire deletes the key. See [decide.Reschedule]. Before the call the
+// caller makes sure that the journal accepts effects: see [Handle.Refuses].
 func (v *Handle) Expire(db int, key []byte, at limit.Instant, cond decide.ExpireCondition) bool {
 	return v.reschedule(db, key, func(e *entry.Entry) (limit.Instant, decide.Action) {
 		return decide.Reschedule(e, v.now, at, cond)
@@ -200,7 +208,8 @@ func (v *Handle) Expire(db int, key []byte, at limit.Instant, cond decide.Expire
 }
 
 // Persist removes the expiry of key, so that the key stays until it is deleted, and reports whether
-// it had one.
+// the key had an expiry. Before the call the caller makes sure that the journal accepts effects:
+// see [Handle.Refuses].
 func (v *Handle) Persist(db int, key []byte) bool { return v.reschedule(db, key, decide.Forever) }
 
 // reschedule calls decided with the entry of key and carries out the action that decided returns:

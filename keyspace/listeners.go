@@ -16,11 +16,11 @@ import (
 // they happen. The methods are called with shards locked, by several goroutines at a time: they
 // must be quick and must not use the keyspace.
 type Journal interface {
-	// Append adds record, which has all effects of one command, to the journal and returns the
-	// position behind it, which is never 0. Append copies what it keeps of record. refs are long
-	// values that belong between the bytes of record, each at the offset At. Append takes them
-	// over: their bytes do not change until the journal releases them. No effect of the record
-	// happened later than at.
+	// Append adds record to the journal and returns the position behind the record, which is never
+	// 0. record has all effects of one command, transaction or script. Append copies what it keeps
+	// of record. refs are long values that belong between the bytes of record, each at the offset
+	// At. Append takes them over: their bytes do not change until the journal releases them. No
+	// effect of the record happened later than at.
 	Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64)
 	// Refuses reports whether the journal could not keep an effect that was appended now. While it
 	// returns true, commands that would change a key fail with limit.ErrNotKept and change nothing.
@@ -193,7 +193,7 @@ type popQueue struct {
 	// lacking is the waiter that was not served because the handle did not hold all keys that the
 	// waiter needs, or nil.
 	lacking *PopWaiter
-	ready   bool // is in popServer.ready of the handle that holds the key
+	ready   bool // the queue is in popServer.ready of the handle that holds the key
 	called  bool // Ready was called, and MarkReady was not called since
 }
 

@@ -1,9 +1,9 @@
 package keyspace
 
-// lock locks the shard of the keys with hash h and returns it. It waits until no key of that hash
-// is claimed. If the handle holds keys, the shard must be one of theirs, which are locked already.
-// lock advances the instants of the handle and of the shard to the later of the two, and gives the
-// shard the recorder and the observer of the handle: see attend.
+// lock locks the shard of the keys with hash h and returns it. It waits until no key with hash h is
+// claimed. If the handle holds keys, the shard must be one of the shards of these keys, which are
+// locked already. lock advances the instants of the handle and of the shard to the later of the
+// two, and gives the shard the recorder and the observer of the handle: see attend.
 func (v *Handle) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
 
 // lockAt does for all keys of the shard with index i what lock does for the keys with one hash.

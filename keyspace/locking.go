@@ -122,11 +122,11 @@ const overdraft = 32 << 20
 func (v *Handle) Full() bool { return v.full() }
 
 // Lacks reports whether n bytes more would bring memory to its maximum. A command that makes a
-// large value from a short request calls Lacks first. Other commands are refused only once memory
-// is full.
+// large value from a short request calls Lacks first, and fails if Lacks returns true. Other
+// commands are refused only once memory is full.
 func (v *Handle) Lacks(n int64) bool { return v.ks.mem.full(v.slack - n) }
 
-// Begin marks the command that holds the locks as begun, so that it can be completed: until Unlock
+// Begin marks the command that holds the locks as begun, so that it can be completed. Until Unlock
 // nothing is refused for lack of memory, unless the bound of memory is exceeded by 32 MiB. The
 // caller has checked that memory is not full, or that the rest of the command needs no memory.
 // Without locks Begin does nothing.
@@ -172,8 +172,8 @@ func (v *Handle) lockHere(set *shardSet, claimed func(c *claim) bool) (mine bool
 	return true
 }
 
-// lockSpots does what lockHere does for the keys of spots, whose shards are set. If there are more
-// than most keys, lockSpots claims them instead of locking all their shards.
+// lockSpots does what lockHere does, for the keys of spots. set has the shards of these keys. If
+// there are more than most keys, lockSpots claims them instead of locking all their shards.
 func (v *Handle) lockSpots(set *shardSet, spots []spot, most int) (mine bool) {
 	if v.holding || len(spots) <= most {
 		return v.lockHere(set, func(c *claim) bool { return c.hasOne(spots) })

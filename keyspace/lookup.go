@@ -101,7 +101,8 @@ func (v *Handle) spread(n int, key func(i int) []byte) (spots []spot, set shardS
 	return spots, set
 }
 
-// inOrder does what spread does, but returns the spots in the order of the keys' indices.
+// inOrder hashes n keys, the i-th of which key(i) returns. It returns their spots in the order of
+// i, and the set of their shards. spots is valid until the next call of spread or inOrder.
 func (v *Handle) inOrder(n int, key func(i int) []byte) (spots []spot, set shardSet) {
 	spots = v.room(n)
 	for i := range spots {

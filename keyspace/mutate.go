@@ -8,10 +8,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// This file is the only one that changes tables. Each function changes one key or one database,
-// with the shard locked. It notifies the watchers and waiters of the key, and records the change
-// for the journal. The expiry of a key is not recorded when it happens: the effect that stored the
-// key has the instant of expiry.
+// The functions of this file change tables. Apart from them only [shard.reload], which stores what
+// another keyspace or an earlier run has recorded, changes a table. Each function changes one key
+// or one database, with the shard locked. It notifies the watchers and waiters of the key, and
+// records the change for the journal. The expiry of a key is not recorded when it happens: the
+// effect that stored the key has the instant of expiry.
 
 // put stores e at key, whose place is p, and records it. For a new key put returns limit.ErrFull if
 // memory is full or the table has no room; for an existing key it never fails. If e or the entry at
@@ -91,8 +92,9 @@ func (s *shard) replace(p *place, key []byte, e entry.Entry) {
 	s.recorder = r
 }
 
-// vacate prepares p for e. If the entry at p or e is a tree, vacate removes the entry at p without
-// a notification, since a tree is added and removed together with its entry.
+// vacate prepares the place p for the entry e. If e is a tree, or the entry at p is one, vacate
+// removes the entry at p without a notification; p then describes an absent key. The reason is that
+// a tree is added and removed together with its entry.
 func (s *shard) vacate(p *place, e *entry.Entry) {
 	if p.old == entry.None || !isTree(p.old) && !isTree(e.Kind) {
 		return
@@ -179,8 +181,8 @@ func (s *shard) remove(p *place, key []byte) {
 }
 
 // expire removes the expired entry of key at p. Commands have not found the key since it expired.
-// So only the observer is notified, and the watchers for which the key existed at WATCH. The
-// removal is not recorded.
+// So only the observer is notified, and the watchers for which the key existed at WATCH. expire
+// wakes the first waiter in the key's queue. The removal is not recorded.
 func (s *shard) expire(p *place, key []byte) {
 	s.notifyExpired(p.db, key)
 	s.freed(p.db, key)
@@ -274,8 +276,8 @@ func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) er
 	return nil
 }
 
-// mark marks the watchers of key as dirty. With byTime it marks only those for which key existed at
-// WATCH.
+// mark marks the watchers of key as dirty. If byTime is true, it marks only those for which key
+// existed at WATCH.
 func (s *shard) mark(db int, key []byte, byTime bool) {
 	for _, m := range s.watched[keyName{db, string(key)}] {
 		if m.alive || !byTime {

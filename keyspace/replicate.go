@@ -40,8 +40,9 @@ func (ks *Keyspace) ApplyRecord(record []byte, at limit.Instant) error {
 	return nil
 }
 
-// applyOne applies e, the only effect of a record, which is not a flush. It checks the entry first;
-// a patch checks its whole delta before it changes anything.
+// applyOne applies e, the only effect of a record, which is not a flush. at is the instant of
+// ApplyRecord. applyOne checks the entry first; a patch checks its whole delta before it changes
+// anything.
 func (ks *Keyspace) applyOne(e *effect.Effect, at limit.Instant) error {
 	if !ks.HasDatabase(e.DB) {
 		return ks.noDatabase(e.DB)
@@ -63,8 +64,9 @@ func (ks *Keyspace) applyOne(e *effect.Effect, at limit.Instant) error {
 // Copying the values of such a record takes about as long as changing maxHeldWrites keys.
 const maxHeldBytes = 256 << 10
 
-// applySeveral applies a record of several effects, or of one flush. It checks all effects first,
-// then locks or claims all keys of the record and applies the effects in order.
+// applySeveral applies a record of several effects, or of one flush. at is the instant of
+// ApplyRecord. applySeveral checks all effects first, then locks or claims all keys of the record
+// and applies the effects in order.
 func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
 	n, flushes, err := ks.checkAll(record)
 	if err != nil {
@@ -94,8 +96,8 @@ func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
 	return v.replayAll(record, spots, &emptied)
 }
 
-// checkAll checks all effects of a record. It returns their number and whether one of them is a
-// flush, or the error of the first invalid effect.
+// checkAll checks all effects of a record. n is their number, and flushes is true if one of them is
+// a flush. The error is that of the first invalid effect.
 func (ks *Keyspace) checkAll(record []byte) (n int, flushes bool, err error) {
 	for ; len(record) > 0; n++ {
 		var e effect.Effect
@@ -113,12 +115,12 @@ func (ks *Keyspace) checkAll(record []byte) (n int, flushes bool, err error) {
 	return n, flushes, nil
 }
 
-// spotsOf returns one spot for the key of each of the n effects of record, in the order of the
+// spotsOf returns spots, one for the key of each of the n effects of record in the order of the
 // effects, and the set of the shards of these keys. The spot of a flush has no meaning.
 func (v *Handle) spotsOf(record []byte, n int) (spots []spot, set shardSet) {
 	rest := record
 	return v.inOrder(n, func(int) []byte {
-		e, after, _ := effect.Next(rest) // which has been checked
+		e, after, _ := effect.Next(rest) // the record has been checked
 		rest = after
 		return e.Key
 	})

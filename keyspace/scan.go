@@ -59,8 +59,8 @@ func (v *Handle) scan(db int, cursor uint64, count int, f func(s *shard, key []b
 const scanSlice = 256
 
 // scanShard scans a part of the shard with index i, from the table's cursor. It calls f for the
-// entries that have not expired, and returns the table's next cursor and the number of examined
-// entries. Expired entries count as examined; otherwise a step could last without bound.
+// entries that have not expired. next is the table's next cursor, and looked is the number of
+// examined entries. Expired entries count as examined; otherwise a step could last without bound.
 func (v *Handle) scanShard(i, db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64, looked int) {
 	s := v.lockAt(i)
 	defer v.unlock(s)

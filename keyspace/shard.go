@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// shard is a part of the keyspace under one lock. mu guards all fields but those of common. Padding
-// by a cache line prevents false sharing between neighbouring shards.
+// shard is a part of the keyspace under one lock. mu guards all fields except those of common.
+// Padding by a cache line prevents false sharing between neighbouring shards.
 type shard struct {
 	mu sync.Mutex
 	// last is the latest instant at which something happened in the shard. It decreases only in
@@ -63,7 +63,7 @@ type tally struct {
 	forever int // keys with NoExpiry
 }
 
-// add adds n, which may be negative, to the counts for an entry of kind k with that expiry.
+// add adds n, which may be negative, to the counts for an entry of kind k with the given expiry.
 func (c *tally) add(k entry.Kind, expiry limit.Instant, n int) {
 	c.kinds[k&(entry.Kinds-1)] += n // without treeBit
 	if expiry == entry.NoExpiry {
@@ -101,7 +101,8 @@ func (s *shard) find(p *place, db int, h uint64, key []byte) {
 	}
 }
 
-// fill fills in p with the entry of kind k that the table of s has at r.
+// fill fills in p with the entry that the table of s has at r, and whose kind, expiry and value are
+// given. p.e stays zero if the entry has expired.
 func (p *place) fill(s *shard, r dense.Ref, k entry.Kind, expiry limit.Instant, value []byte) {
 	p.r, p.old, p.oldExpiry = r, k, expiry
 	if expiry > s.last {
@@ -119,7 +120,7 @@ func (s *shard) get(db int, h uint64, key []byte) entry.Entry {
 // stale reports whether the entry in the table at p has expired.
 func (p *place) stale() bool { return p.e.Kind == entry.None && p.old != entry.None }
 
-// removes reports whether an entry with that expiry may be removed: the entry has expired, and
+// removes reports whether an entry with the given expiry may be removed: the entry has expired, and
 // [Keyspace.SweepTo] does not retain it.
 func (s *shard) removes(expiry limit.Instant) bool { return expiry <= s.bound() }
 

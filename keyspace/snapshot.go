@@ -13,8 +13,9 @@ const snapshotStep = 64
 // exist for a part of it. It may call add for a key more than once. If all effects since the
 // beginning of the snapshot are replayed over these entries, the result is the state at the end of
 // the journal. add is called with a shard locked: it must be quick and must not use the keyspace,
-// and key and e are valid only during the call. pause is called between locks. An error of pause
-// ends the snapshot, which returns that error. After [Handle.Abandon] the snapshot fails.
+// and key and e are valid only during the call. pause is called after each step, while no shard is
+// locked. An error of pause ends the snapshot, and Snapshot returns that error. After
+// [Handle.Abandon] the snapshot fails.
 func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error {
 	w := ks.Steps(add)
 	defer w.Close()
@@ -31,8 +32,9 @@ func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause 
 	return nil
 }
 
-// Steps makes a snapshot in steps, which its owner takes when it has time. Only one goroutine at a
-// time may use a Steps. Several snapshots may be made at the same time.
+// Steps is a snapshot that is made in steps. Its owner calls [Steps.Next] for each step, at any
+// time. Only one goroutine at a time may use a Steps. Several snapshots may be made at the same
+// time.
 type Steps struct {
 	ks    *Keyspace
 	add   func(db int, key []byte, e entry.Entry)
@@ -40,7 +42,7 @@ type Steps struct {
 	shard int    // index of the shard of the last call of entries
 	left  int    // number of shards that have not been copied to their end
 	waits bool   // argument wait of Next
-	keys  []byte // keys, each with its database, of the trees that a step has found and the next steps copy
+	keys  []byte // keys, each followed by its database, of trees that the next steps have to copy
 	ends  []int  // end of each key and its database in keys
 	done  int    // number of the keys of ends that have been copied
 	flat  []byte // buffer for the bytes of a tree
@@ -52,8 +54,8 @@ type stepPlace struct {
 	cursor uint64
 }
 
-// Steps begins a snapshot like that of [Keyspace.Snapshot], with the same add. [Steps.Next]
-// continues it, and [Steps.Close] must be called at the end. Expired entries are left out, unless
+// Steps begins a snapshot. add is called as by [Keyspace.Snapshot]. [Steps.Next] continues the
+// snapshot, and [Steps.Close] must be called at the end. Expired entries are left out, unless
 // [Keyspace.SweepTo] retains them, because a later patch may prolong them.
 func (ks *Keyspace) Steps(add func(db int, key []byte, e entry.Entry)) *Steps {
 	return &Steps{ks: ks, add: add, at: make([]stepPlace, len(ks.shards)), shard: -1, left: len(ks.shards)}
@@ -65,7 +67,7 @@ func (w *Steps) Close() { w.left, w.done, w.ends, w.keys, w.flat = 0, 0, nil, ni
 // Next takes the next step. It passes to add about 64 entries of one shard, or one large
 // collection, which may take as long as thousands of small values. more reports whether there is
 // more to copy. If wait is false and a command has locked or claimed what comes next, Next copies
-// nothing and done is false; the next call then tries another shard, unless a large collection
+// nothing and done is false. The next call then tries another shard, unless a large collection
 // comes next. An error means that the snapshot could contain abandoned changes, and ends it: see
 // [Handle.Abandon].
 func (w *Steps) Next(wait bool) (done, more bool, err error) {

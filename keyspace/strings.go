@@ -24,13 +24,14 @@ type SetOptions struct {
 	// KeepTTL keeps the expiry of a key that exists; Expiry is then ignored, and a new key has no
 	// expiry.
 	KeepTTL bool
-	// With IfExists nothing is stored if the key does not exist, and with IfAbsent nothing is
-	// stored if it does.
+	// If IfExists is true, nothing is stored unless the key exists. If IfAbsent is true, nothing is
+	// stored if the key exists.
 	IfExists, IfAbsent bool
 }
 
-// SetString stores a copy of value at key, whatever the key held. done is false if o forbids that.
-// The errors are limit.ErrFull and limit.ErrNotKept; with an error nothing is changed.
+// SetString stores a copy of value at key, whatever the key held, or deletes the key if o.Expiry
+// has passed. done is false if o.IfExists or o.IfAbsent forbids the change. The errors are
+// limit.ErrFull and limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) SetString(db int, key, value []byte, o SetOptions) (done bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -271,12 +272,12 @@ func (v *Handle) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (va
 }
 
 // UpdateString replaces the string at key by the result of f. f gets the old value, which it must
-// not change or keep, whether the key exists, and its expiry, which is [entry.NoExpiry] for an
-// absent key. f returns the new value and its expiry, until. If value is nil, nothing is changed.
-// If value has [shared.Least] bytes or more, it must have been made by [shared.New], and
-// UpdateString takes it over; a shorter value is copied. f is called with the shard locked: it must
-// not use the keyspace. UpdateString returns the error of f, or limit.ErrWrongType, limit.ErrFull
-// or limit.ErrNotKept; with an error nothing is changed.
+// not change or keep. found says whether the key exists, and expiry is its expiry, or
+// [entry.NoExpiry] for an absent key. f returns the new value and the new expiry, until. If value
+// is nil, nothing is changed. If value has [shared.Least] bytes or more, it must have been made by
+// [shared.New], and UpdateString takes it over; a shorter value is copied. f is called with the
+// shard locked: it must not use the keyspace. UpdateString returns the error of f, or
+// limit.ErrWrongType, limit.ErrFull or limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) UpdateString(
 	db int, key []byte, f func(old []byte, found bool, expiry limit.Instant) (value []byte, until limit.Instant, err error),
 ) error {
@@ -317,8 +318,8 @@ func (v *Handle) EachString(db int, keys [][]byte, f func(value []byte, found bo
 }
 
 // SetStrings stores strings without an expiry, all at one instant. pairs has the keys and the
-// values alternately, beginning with a key; the values are copied. With ifAbsent, if one of the
-// keys exists, nothing is changed and done is false. The errors are limit.ErrFull and
+// values alternately, beginning with a key; the values are copied. If ifAbsent is true and one of
+// the keys exists, nothing is changed and done is false. The errors are limit.ErrFull and
 // limit.ErrNotKept. With an error nothing is changed, unless a table had no room; then some pairs
 // are stored.
 func (v *Handle) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {

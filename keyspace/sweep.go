@@ -30,16 +30,17 @@ func (ks *Keyspace) SuspendExpiry(hold bool) { ks.expiry.Store(hold) }
 // longer prolong.
 func (ks *Keyspace) SweepTo(at limit.Instant) { ks.removable.Store(int64(at)) }
 
-// Watermark returns an instant that is not later than any record which the journal has yet to
-// receive. Such an instant is known because a batch reads the clock after [Handle.Enter], and calls
-// [Handle.Leave] once the journal has its records.
+// Watermark returns an instant that is not later than the instant of any record which the journal
+// has yet to receive; 0 if no such instant is known. Such an instant is known because a batch reads
+// the clock after [Handle.Enter], and calls [Handle.Leave] once the journal has its records.
 func (ks *Keyspace) Watermark() limit.Instant { return ks.watermark.Advance(&ks.world, ks.clock.Now) }
 
 // Sweep examines up to budget entries, continuing where the last Sweep stopped, and removes the
 // expired ones. It examines a slice of each shard in turn and never holds a lock for long: sweeping
 // a whole shard at once would starve the commands that need it. It stops early once it has swept
 // all shards to their ends. It does nothing while the world is stopped or expiry is suspended. Only
-// one Sweep runs at a time. At the end it calls Options.Swept.
+// one Sweep runs at a time. At the end Sweep calls Options.Swept. The result has the numbers of
+// examined and of removed entries.
 func (ks *Keyspace) Sweep(budget int) Swept {
 	ks.sweepMu.Lock()
 	defer ks.sweepMu.Unlock()
@@ -120,8 +121,8 @@ func (s *shard) sweep(db int, budget *int) (removed int) {
 // interval. So a million keys that expire together are removed within half a second.
 const (
 	sweepRound    = 16 << 10 // minimum number of keys that a round examines
-	sweepPerKey   = 256      // a round examines one in so many of all keys, if that is more than sweepRound
-	sweepKeenness = 10       // the next round begins at once if more than one in so many had expired
+	sweepPerKey   = 256      // a round examines one in 256 of all keys, if that is more than sweepRound
+	sweepKeenness = 10       // the next round begins at once if more than one in 10 examined keys had expired
 )
 
 // sampled is implemented by a clock that has to be sampled regularly.

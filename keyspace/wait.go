@@ -139,9 +139,9 @@ const (
 
 // AppendMoves appends to refs the keys that may be needed to serve the waiters in the queues of
 // refs, and returns the result, so that all these keys can be locked together. Such keys are the
-// destinations of the waiters, and those of their keys that hold another kind than they wait for.
-// AppendMoves also follows the queues of the appended keys. It locks one key after another, so the
-// handle must hold no keys.
+// destinations of the waiters, and the keys of a waiter that hold another kind than the waiter
+// waits for. AppendMoves also follows the queues of the appended keys. It locks one key after
+// another, so the handle must hold no keys.
 func (v *Handle) AppendMoves(refs []Ref) []Ref {
 	named, most := len(refs), len(refs)+maxMoved
 	for i := 0; i < len(refs) && len(refs) < most; i++ {
@@ -206,8 +206,8 @@ func (v *Handle) MarkReady(db int, key []byte) {
 // It takes the keys in the order of the changes, and the waiters of a key in the order of their
 // arrival. f serves the waiter w with key, which holds elements of the kind that w waits for. f may
 // change keys that the handle holds; the waiters of these keys are served afterwards. If f returns
-// ServedLater, or the handle does not hold all keys that w needs, Serve calls Ready of w and leaves
-// the queue.
+// ServedLater, or the handle does not hold all keys that w needs, Serve calls Ready of w and goes
+// on with the next key.
 func (v *Handle) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
 	for len(v.ready) > 0 {
 		q := v.ready[0]

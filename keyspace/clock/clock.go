@@ -8,11 +8,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Clock is the source of instants. The instants that [Clock.Now] returns never go back. An instant
-// is the wall time at the start of the server plus the time for which the machine has been up
-// since, including the time for which it was suspended. So a step of the wall clock does not change
-// a decision. A civil instant is the time of day that users mean; it differs from the instant by a
-// constant, unless the wall clock was stepped.
+// Clock is the source of instants. The instants that [Clock.Now] returns never go back, except by
+// [System.Set]. An instant is the wall time at the start of the server plus the time for which the
+// machine has been up since, including the time for which it was suspended. So a step of the wall
+// clock does not change a decision. A civil instant is the time of day that users mean; it differs
+// from the instant by a constant, unless the wall clock was stepped.
 type Clock interface {
 	// Now returns the present instant.
 	Now() limit.Instant
@@ -25,7 +25,7 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// Timer is a pending call of a function: see [Clock].
+// Timer is a pending call of a function that was passed to AfterFunc of a [Clock].
 type Timer interface {
 	// Stop prevents the call if it has not begun, and reports whether it has prevented the call.
 	Stop() bool
@@ -37,9 +37,9 @@ type Options struct {
 	// [Resumption.Start]. 0 means the wall clock's time.
 	Start limit.Instant
 	// OnStep, if not nil, is called by [System.Sample] once for every step of the wall clock that
-	// Sample notices. step is the difference from civil time; it is negative if the wall clock was
-	// set back. A step of a second or less does not count. OnStep must not call Sample, Set,
-	// Follow, ForgetPrimary or StopFollowing, since the clock is locked.
+	// Sample notices. step is the wall clock's time minus civil time; it is negative if the wall
+	// clock was set back. A step of a second or less does not count. OnStep must not call Sample,
+	// Set, Follow, ForgetPrimary or StopFollowing, since the clock is locked.
 	OnStep func(step time.Duration)
 
 	sources *sources // set by tests
@@ -74,8 +74,8 @@ type System struct {
 	primary   primary
 	// moved is the sum of the changes of offset by moveTo since civil was last adapted.
 	moved int64
-	// pending is the difference of the wall clock from civil time that began at the instant since
-	// and still lasts; 0 if there is none.
+	// pending is the wall clock's time minus civil time, if that difference began at the instant in
+	// since and still lasts; 0 if there is none.
 	pending int64
 	since   limit.Instant
 }
@@ -146,8 +146,9 @@ func (c *System) AfterFunc(d time.Duration, f func()) Timer { return time.AfterF
 // or 0 if that was at most a second.
 func (c *System) Step() time.Duration { return time.Duration(c.step.Load()) }
 
-// Sample detects suspensions of the machine, by which it advances the instants, and steps of the
-// wall clock, of which it notifies Options.OnStep.
+// Sample detects suspensions of the machine and steps of the wall clock. It advances the clock by
+// the time for which the machine was suspended, and calls Options.OnStep for each new step. Once a
+// step has lasted for 60 seconds, civil time follows it.
 func (c *System) Sample() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,8 +157,9 @@ func (c *System) Sample() {
 }
 
 // sampleBoot measures the time for which the machine has been suspended, and advances the clock by
-// what is new. It reads the boot-time clock before the monotonic clock: a delay between the two
-// readings makes the result too small, never too large. So the largest result is the right one.
+// the time that the last sample did not include. It reads the boot-time clock before the monotonic
+// clock: a delay between the two readings makes the result too small, never too large. So the
+// largest result is the right one.
 func (c *System) sampleBoot() {
 	boot := c.src.boot()
 	apart := boot - c.src.mono() - c.boot0

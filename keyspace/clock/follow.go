@@ -3,9 +3,10 @@ package clock
 import "github.com/cellserver/cellserver/limit"
 
 // Set changes the present instant to at, even if at is earlier, and makes the clock follow another
-// from now on. It discards what Follow has learned. Set may be called only while no goroutine reads
-// the clock or uses an instant that it has read: at the end of a full resynchronization, while the
-// world is stopped.
+// from now on. An instant out of the valid range is replaced by the nearest valid one. Set discards
+// what Follow has learned, and makes civil time agree with this server's wall clock. Set may be
+// called only while no goroutine reads the clock or uses an instant that it has read: at the end of
+// a full resynchronization, while the world is stopped.
 func (c *System) Set(at limit.Instant) {
 	at = min(max(at, 0), far)
 	c.mu.Lock()
@@ -28,8 +29,8 @@ func (c *System) Set(at limit.Instant) {
 // as a delay of the frame. From then on Now returns the instant of the frame with the smallest
 // delay of the last 10 to 20 seconds, plus the monotonic time since that frame. Now never goes
 // back: if the clock is ahead, it stands still until it no longer is. The clock may be ahead of the
-// primary's by the drift between the two clocks since the last frame. Follow ignores an invalid
-// instant: see far.
+// primary's by the drift between the two clocks since the last frame. Follow ignores an instant
+// that is negative, or later than any that a clock can show.
 func (c *System) Follow(at limit.Instant) {
 	if at < 0 || at > far {
 		return
@@ -61,9 +62,9 @@ func (c *System) ForgetPrimary() {
 	c.primary.forget(c.src.mono())
 }
 
-// moveTo changes offset. The civil time of this server stays the same, so civil changes in the
-// opposite direction. After small changes civil stays as it is, so that instants read as they do on
-// the primary.
+// moveTo sets c.offset to offset. The civil time of this server must stay the same, so moveTo
+// changes civil in the opposite direction. As long as the changes add up to at most half a second,
+// civil stays as it is, so that instants read as they do on the primary.
 func (c *System) moveTo(offset int64) {
 	c.moved += offset - c.offset.Load()
 	c.offset.Store(offset)

@@ -50,7 +50,8 @@ func (r Resumption) Start(o Options) (start limit.Instant, doubted time.Duration
 	return r.start(Record{Boot: bootID(), BootTime: src.boot(), Wall: src.wall()})
 }
 
-// start does what Start does. now has the present readings of the clocks; now.Derived is not used.
+// start does what Start does, with now, the present readings of the clocks. now.Derived is not
+// used.
 func (r Resumption) start(now Record) (start limit.Instant, doubted time.Duration) {
 	last := &r.Last
 	if last.Boot != ([16]byte{}) && last.Boot == now.Boot && now.BootTime >= last.BootTime {

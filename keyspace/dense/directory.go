@@ -75,8 +75,8 @@ func (d *directory) room(hash uint32) bool {
 	}
 }
 
-// add adds a slot for the record number with that hash. room must have returned true for the hash
-// before.
+// add adds a slot with hash and the record number. The caller has called room with hash before, and
+// room has returned true.
 func (d *directory) add(hash, number uint32) {
 	l := &d.leaves[d.first(hash>>d.shift)]
 	l.slots.put(slotOf(hash, number))
@@ -89,8 +89,8 @@ func (d *directory) replace(hash, old, number uint32) {
 	g[g.index(slotOf(hash, old))] = slotOf(hash, number)
 }
 
-// remove deletes the slot of the record number with that hash, and merges segments if they have
-// become small.
+// remove deletes the slot with hash and the record number, and merges the slot's segment with its
+// neighbour if the two have become small.
 func (d *directory) remove(hash, number uint32) {
 	i := d.first(hash >> d.shift)
 	l := &d.leaves[i]

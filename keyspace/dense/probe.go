@@ -27,9 +27,9 @@ const MostProbes = 32
 // other; in Load the loads of many keys overlap. Load fills in the probes for [Table.Confirm].
 //
 // Load takes no lock, so it may read a table while another goroutine changes it. Its results are
-// only hints. Reading is safe for two reasons: pages are never unmapped before the arena is closed
-// (memory that is returned to the system keeps its address), and the lists of segments and chunks
-// are read through atomic pointers. The race detector rightly reports unsynchronized loads, so Load
+// only hints. Reading is safe for two reasons. Pages are never unmapped before the arena is closed;
+// memory that is returned to the system keeps its address. The lists of segments and chunks are
+// read through atomic pointers. The race detector rightly reports unsynchronized loads, so Load
 // does nothing in a program built with the race detector.
 func Load(probes []Probe) {
 	if raceDetector {
@@ -104,8 +104,9 @@ func (t *Table) Confirm(p *Probe, key []byte) (r Ref, kind entry.Kind, at limit.
 	return Ref(p.number), entry.Kind(header(rec) & headKind), expiry(rec), value, true
 }
 
-// whereabouts returns the chunk, the offset and the size in bytes of the record with that number.
-// ch is nil if there can be no such record. It may be called without the lock.
+// whereabouts returns ch, the chunk of the record with the given number, and off and size, the
+// record's offset and size in bytes. ch is nil if there can be no such record. It may be called
+// without the lock.
 func (t *Table) whereabouts(number uint32) (ch *chunk, off, size uint32) {
 	class := number >> placeBits
 	if class >= numClasses {
@@ -122,7 +123,7 @@ func (t *Table) whereabouts(number uint32) (ch *chunk, off, size uint32) {
 	return (*chunks)[place>>c.bits], off, c.size
 }
 
-// live reports whether the table has a record with that number.
+// live reports whether the table has a record with the given number.
 func (t *Table) live(number uint32) bool {
 	class := number >> placeBits
 	if class >= numClasses {

@@ -48,8 +48,8 @@ func (g *segment) delete(i uint32) {
 	g[i] = 0
 }
 
-// divide moves the slots whose hash has bit set to other, which must be empty. It returns the
-// number of slots that stayed and the number of those that were moved.
+// divide moves the slots whose hash has bit set to other, which must be empty. stayed is the number
+// of slots that stayed, and went is the number of slots that were moved.
 func (g *segment) divide(bit uint32, other *segment) (stayed, went uint16) {
 	all := *g
 	*g = segment{}

@@ -78,8 +78,8 @@ func makeClassTable() (table [maxInline/4 + 1]uint8) {
 // maxInline.
 func classOf(size int) uint32 { return uint32(classTable[(size+3)/4]) }
 
-// number returns the record number of the i-th record, counted from 0, of the class with that
-// number, which is c.
+// number returns the record number of the i-th record of c, counted from 0. class is the number of
+// c in classes.
 func (c *sizeClass) number(class, i uint32) uint32 {
 	return class<<placeBits | i/c.per<<c.bits | i%c.per
 }

@@ -36,7 +36,7 @@ func New(a *Arena, m *Memory, hash func(key []byte) uint32) *Table {
 	return t
 }
 
-// record returns the bytes of the record with that number.
+// record returns the bytes of the record with the given number.
 func (t *Table) record(number uint32) []byte {
 	class := number >> placeBits
 	return t.vectors[class].record(&classes[class], number)
@@ -59,9 +59,9 @@ func entryOf(rec, value []byte) entry.Entry {
 	return entry.Entry{Kind: entry.Kind(header(rec) & headKind), Expiry: expiry(rec), Value: value}
 }
 
-// Find returns a reference to the entry of key, whose hash is hash, and the entry's kind, expiry
-// and value. The kind is [entry.None] if there is no entry. value is the stored memory itself: the
-// caller may change it in place, extend it within its capacity and pass it to Store. value is
+// Find returns r, a reference to the entry of key, whose hash is hash, and the entry's kind, expiry
+// (at) and value. The kind is [entry.None] if there is no entry. value is the stored memory itself:
+// the caller may change it in place, extend it within its capacity and pass it to Store. value is
 // invalid after the next Insert, Store or Remove. The parts of the entry are separate results so
 // that they stay in registers.
 func (t *Table) Find(hash uint32, key []byte) (r Ref, kind entry.Kind, at limit.Instant, value []byte) {
@@ -81,8 +81,8 @@ func (t *Table) Find(hash uint32, key []byte) (r Ref, kind entry.Kind, at limit.
 	}
 }
 
-// Insert adds key, which must be absent, with entry e. It copies key and, unless e.Made is set, the
-// value. It returns false and changes nothing if the table has no room.
+// Insert adds key, which must be absent and whose hash is hash, with entry e. It copies key and,
+// unless e.Made is set, the value. It returns false and changes nothing if the table has no room.
 func (t *Table) Insert(hash uint32, key []byte, e entry.Entry) bool {
 	if !t.index.room(hash) {
 		return false
@@ -170,8 +170,8 @@ func (t *Table) Remove(r Ref) {
 	t.count--
 }
 
-// discard removes the record with that number from its vector. The record must no longer be in the
-// index. discard moves the last record of the vector into its place.
+// discard removes the record with the given number from its vector, and moves the last record of
+// the vector into its place. The removed record must no longer be in the index.
 func (t *Table) discard(number uint32) {
 	class := number >> placeBits
 	c, v := &classes[class], &t.vectors[class]

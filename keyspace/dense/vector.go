@@ -16,7 +16,7 @@ type vector struct {
 	seen atomic.Pointer[[]*chunk]
 }
 
-// record returns the bytes of the record with that number. c is the class of the vector.
+// record returns the bytes of the record with the given number. c is the class of the vector.
 func (v *vector) record(c *sizeClass, number uint32) []byte {
 	place := number & placeMask
 	off := place & c.mask * c.size

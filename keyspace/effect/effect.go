@@ -42,9 +42,10 @@ func Patchable(k entry.Kind) bool {
 
 var errEffect = errors.New("bytes are not an effect")
 
-// Effect is a decoded effect on the database DB. With Flush it removes all keys of the database,
-// and Key and Entry are not set. With Patch the value of Entry is a delta for the value of Key.
-// Otherwise Entry is the new entry of Key, or the key is deleted if Entry is of kind [entry.None].
+// Effect is a decoded effect on the database DB. If Flush is true, all keys of the database are
+// removed, and Key and Entry are not set. If Patch is true, the value of Entry is a delta for the
+// value of Key. Otherwise Entry is the new entry of Key, or the key is deleted if Entry is of kind
+// [entry.None].
 type Effect struct {
 	DB    int
 	Key   []byte
@@ -102,7 +103,7 @@ func effectHead(record []byte) (e Effect, n uint64, rest []byte, err error) {
 	return e, n, rest[8+size:], nil
 }
 
-// cutBytes returns the bytes at the beginning of b, which are preceded by their length, and the
+// cutBytes returns out, the bytes at the beginning of b that are preceded by their length, and the
 // rest of b. ok is false if b is too short.
 func cutBytes(b []byte) (out, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)

@@ -34,8 +34,8 @@ func (r *Record) Size() int { return len(r.buf) + r.long }
 // maxKept is the maximum capacity in bytes of a buffer that is kept for the next record.
 const maxKept = 64 << 10
 
-// Reset empties the record after the caller of Parts has taken them over. It does not release the
-// references.
+// Reset empties the record. It does not release the references to long values, because the caller
+// of Parts has taken them over.
 func (r *Record) Reset() {
 	if r.buf = r.buf[:0]; cap(r.buf) > maxKept {
 		r.buf = nil

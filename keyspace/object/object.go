@@ -41,8 +41,8 @@ func New(k entry.Kind) Object {
 	panic("keyspace: not a collection")
 }
 
-// Bound sets the maximum number of elements of o to n. With tight, the values of a hash and the
-// elements of a list must not become longer either.
+// Bound sets the maximum number of elements of o to n. If tight is true, the values of a hash and
+// the elements of a list must not become longer either.
 func Bound(o Object, n int, tight bool) {
 	switch o := o.(type) {
 	case *collection.Hash:

@@ -12,8 +12,8 @@ import (
 // as the longest batch. The zero value is a lock that is not stopped.
 type Lock struct {
 	closed atomic.Bool // true while the world is stopped
-	// missed counts the goroutines that have waited in vain for the world to start, since it was
-	// stopped.
+	// missed is the number of goroutines that have waited in vain for the world to start since the
+	// world was stopped.
 	missed atomic.Int32
 	// admits is the number of woken goroutines that are expected to enter before the world is
 	// stopped again. A goroutine that enters decreases it, and so does a Stop that is refused.
@@ -136,7 +136,7 @@ func (g *Lock) Stop(own *Member) bool {
 }
 
 // Start starts the world that Stop has stopped: members may enter again. It calls the functions
-// passed to NotifyStart, in the order in which they came.
+// passed to NotifyStart, in the order of the calls of NotifyStart.
 func (g *Lock) Start() {
 	g.mu.Lock()
 	waiters := g.waiters
