@@ -16,8 +16,8 @@ func CellTAT(e *Entry) limit.Instant {
 	return gcra.State(e.Value)
 }
 
-// AppendCell appends the value of a cell with that TAT and expiry to dst. The value is empty if the
-// two are equal.
+// AppendCell appends to dst the value of a cell with the TAT tat and the given expiry, and returns
+// the extended slice. The value is empty if tat and expiry are equal.
 func AppendCell(dst []byte, tat, expiry limit.Instant) []byte {
 	if tat == expiry {
 		return dst
@@ -26,8 +26,8 @@ func AppendCell(dst []byte, tat, expiry limit.Instant) []byte {
 }
 
 // StoredTAT returns the TAT from which CL.THROTTLE continues: 0 if e is of kind None, the TAT of a
-// cell, or the number in a plain string, which becomes a cell at the next write. The error is
-// [limit.ErrWrongType] for other kinds, or that of [gcra.ParseDecimal].
+// cell, or the number in a plain string. A plain string becomes a cell at the next write. The error
+// is [limit.ErrWrongType] for other kinds, or that of [gcra.ParseDecimal].
 func StoredTAT(e *Entry) (limit.Instant, error) {
 	switch e.Kind {
 	case None:

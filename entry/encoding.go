@@ -3,8 +3,9 @@ package entry
 import "strconv"
 
 // Encoding returns the reply to OBJECT ENCODING for a key of kind k: "embstr" for a cell, and the
-// mode for the other limiters. For strings the reply depends on the value: see [StringEncoding].
-// For collections Encoding returns the type.
+// mode for the other limiters. It does not give the reply for strings and collections, which
+// depends on the value: see [StringEncoding] and package object. For a string Encoding returns
+// "embstr", and for a collection the type.
 func (k Kind) Encoding() string {
 	switch {
 	case k == String || k == Cell:
@@ -23,8 +24,8 @@ func (k Kind) Encoding() string {
 // object.
 const embedded = 44
 
-// StringEncoding returns the reply to OBJECT ENCODING for a string with that value, as in Redis:
-// "int", "embstr" or "raw".
+// StringEncoding returns the reply to OBJECT ENCODING for a string with the given value, as in
+// Redis: "int", "embstr" or "raw".
 func StringEncoding(value []byte) string {
 	if IsInteger(value) {
 		return "int"
@@ -38,7 +39,7 @@ func StringEncoding(value []byte) string {
 // MaxNumber is the maximum number of characters of an int64 in decimal.
 const MaxNumber = 20
 
-// IsInteger reports whether b is a decimal int64 in Redis' canonical form: without a plus sign and
+// IsInteger reports whether b is a decimal int64 in Redis' canonical form: without a plus sign or
 // leading zeros.
 func IsInteger(b []byte) bool {
 	if len(b) > MaxNumber {

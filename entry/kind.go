@@ -24,15 +24,16 @@ const (
 	Set       Kind = 6
 )
 
-// These are the first kinds of the other limiters. The kind of a limiter is the sum of its first
-// kind and its mode.
+// These are the first kinds of the limiters with modes. The kind of such a limiter is the sum of
+// its first kind and its mode.
 const (
 	windowKinds Kind = 16
 	bucketKinds Kind = 32
 	leaseKinds  Kind = 48
 )
 
-// Kinds is greater than every kind. The keyspace uses the bit with this value for itself.
+// Kinds is greater than every kind. The keyspace marks some stored kinds with the bit of this
+// value; no other package sees that bit.
 const Kinds Kind = 64
 
 // Type returns the reply to TYPE for a key of kind k: "none", "string", "hash", "zset", "list",
