@@ -6,8 +6,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// administer decides the operation c on e and fills in r and the plan. It returns
-// [limit.ErrWrongType], or errNotOne for an operation about all keys.
+// administer decides the operation c on e and fills in r and the plan. The error is
+// [limit.ErrWrongType] if the operation is Text or Describe and does not fit the kind of e, and
+// errNotOne if the operation is about all keys.
 func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *AdminResult) (err error) {
 	p.Action, p.by = Keep, Admin
 	*r = AdminResult{Found: e.Kind != entry.None}
@@ -41,8 +42,9 @@ func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *Ad
 
 // Reschedule decides EXPIRE on e, with the new expiry at and the condition cond. It returns Keep if
 // there is no key or cond forbids the change, Remove if at is not after now, and otherwise Store
-// with the new expiry. The state of a limiter does not change. The new expiry lasts until the next
-// call that consumes something; that call sets the expiry that follows from the state.
+// with the new expiry. An at of [entry.NoExpiry] becomes the instant before it. The state of a
+// limiter does not change. The new expiry lasts until the next call that consumes something; that
+// call sets the expiry that follows from the state.
 func Reschedule(e *entry.Entry, now, at limit.Instant, cond ExpireCondition) (limit.Instant, Action) {
 	at = min(at, entry.NoExpiry-1)
 	switch {
@@ -100,8 +102,9 @@ func textOf(e *entry.Entry) (string, error) {
 	return "", limit.ErrWrongType
 }
 
-// fieldsOf returns the fields that RL.INFO shows of e: those of [Tell], whose error it returns, and
-// the expiry.
+// fieldsOf returns the fields that RL.INFO shows of e: those of [Tell], and the expiry in
+// milliseconds since the Unix epoch, or -1 if there is none. fields is nil for an absent key. The
+// error is that of Tell.
 func fieldsOf(e *entry.Entry, now limit.Instant, by any) (fields []Field, err error) {
 	if e.Kind == entry.None {
 		return nil, nil

@@ -2,11 +2,11 @@ package decide
 
 import "github.com/cellserver/cellserver/limit"
 
-// Binding combines the Details of a [Several] into one answer. Limit and Remaining are those of the
-// clause with the least remaining; if the call was refused, only refused clauses count. ResetAfter
-// is the longest of all clauses, and RetryAfter the longest of the clauses that count, or
-// [limit.NoRetry] if one of them can never be granted. Refused is 0 if the call was granted, 1 if
-// it was refused, and for a Partial the number of units that were not granted.
+// Binding returns one decision that combines the Details of a [Several]. Limit and Remaining are
+// those of the clause with the least remaining; if the call was refused, only refused clauses
+// count. ResetAfter is the longest of all clauses, and RetryAfter the longest of the clauses that
+// count, or [limit.NoRetry] if one of them can never be granted. Refused is 0 if the call was
+// granted, 1 if it was refused, and for a Partial the number of units that were not granted.
 func (a *Ask) Binding() limit.Decision {
 	d := limit.Decision{RetryAfter: limit.NoRetry}
 	chosen, never := false, false
@@ -47,18 +47,19 @@ func (a *Ask) Units() int64 {
 // Granted returns the number of units that each clause of a granted [Several] was granted.
 func (a *Ask) Granted() int64 { return a.Units() - a.Missing }
 
-// Refuse turns the answer of a [Several] into a refusal of all units.
+// Refuse turns the answer of a [Several] into a refusal of all units: it sets Refused, and for a
+// Partial also Missing.
 func (a *Ask) Refuse() {
 	if a.Refused = true; a.Partial {
 		a.Missing = a.Units()
 	}
 }
 
-// Undo makes an ask that gives back the units which clause i of a granted [Several] took, because
-// the caller no longer waits for promised tokens. back refers to the same bytes as a. ok is false
-// if the clause took nothing, or if it is a window or a lease: by now the newest units of the
-// window may be those of other calls, and the member may have acquired the lease again. Units of
-// windows and leases expire by themselves.
+// Undo returns back, an ask that gives back the units which clause i of a granted [Several] took.
+// It is used when the caller no longer waits for promised tokens. back refers to the same bytes as
+// a. ok is false if a was not granted, or if the clause took nothing. ok is also false for a window
+// or a lease, whose units expire by themselves: by now the newest units of the window may be those
+// of other calls, and the member may have acquired the lease again.
 func (a *Ask) Undo(i int) (back Ask, ok bool) {
 	c, n := &a.Clauses[i], a.Granted()
 	back = Ask{DB: a.DB, Key: c.Key, Millis: a.Millis}

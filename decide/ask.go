@@ -45,8 +45,8 @@ type Ask struct {
 	DB     int
 	Key    []byte // the key; unused if Family is Several, or Admin with an operation about all keys
 	Family Family
-	// Millis and WithDetails change only the reply to the client. With Millis times are in
-	// milliseconds, and with WithDetails the reply has the answer of each clause.
+	// Millis and WithDetails change only the reply to the client. If Millis is true, times are in
+	// milliseconds. If WithDetails is true, the reply has the answer of each clause.
 	Millis, WithDetails bool
 
 	// The following fields are the answer, together with Details, Result and Counted below. If Err
@@ -57,9 +57,10 @@ type Ask struct {
 	Err      error
 	Now      limit.Instant
 	Decision limit.Decision
-	// Foreign is the number, from 1, of a clause whose key had the usage of another limit: its mode
-	// or rate was not that of the clause. The clause may have carried the usage over. 0 means that
-	// there is no such clause. An ask that is not a Several counts as one clause.
+	// Foreign is the number, counted from 1, of a clause whose key had usage under another limit:
+	// one with another mode or rate than the clause. The decision may have converted that usage to
+	// the limit of the clause. 0 means that there is no such clause. An ask that is not a Several
+	// counts as one clause.
 	Foreign int
 
 	// The following fields are the parameters. Family determines which of them are used.
@@ -127,8 +128,8 @@ type AdminCall struct {
 	By        any    // of Describe: the parameters of the limit, see Tell
 	Cursor    uint64 // of Scan: 0 for the first step
 	Count     int    // of Scan: the approximate number of keys of a step
-	// Match and TypeName select the keys of a Scan that the reply has. They do not change the
-	// decision.
+	// Match and TypeName select which of the keys that a Scan has found appear in the reply. They
+	// do not change the decision.
 	Match    []byte
 	TypeName string
 }
@@ -182,7 +183,7 @@ type Unavailable string
 func (e Unavailable) Error() string { return string(e) }
 
 // ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, if the
-// configuration does not allow to decide it slot by slot.
+// configuration does not allow deciding such a call slot by slot.
 var ErrCrossSlot = errors.New("the keys are in several slots")
 
 // OnlyLooks reports whether the ask changes no key, whatever the keys hold, because its quantity is
@@ -230,7 +231,7 @@ func (c Clause) takes() bool {
 	return c.Quantity != 0
 }
 
-// windowLooks reports whether a call only peeks.
+// windowLooks reports whether the call c only peeks: it changes nothing, whatever the key holds.
 func windowLooks(c *slidingwindow.Call) bool {
 	return c.Charge == slidingwindow.Peek || c.Quantity == 0 && !c.Penalize
 }
@@ -241,7 +242,7 @@ func bucketLooks(c *tokenbucket.Call) bool {
 	return !c.Denied && (c.Charge == tokenbucket.Peek || c.Quantity == 0)
 }
 
-// leaseLooks reports whether a call only peeks.
+// leaseLooks reports whether the call c only peeks.
 func leaseLooks(c *concurrency.Call) bool { return c.Op == concurrency.Acquire && c.Peek }
 
 // Own makes the ask independent of the arguments of its command. It copies the bytes to which the

@@ -33,8 +33,9 @@ func (c *Clause) fits(k entry.Kind) bool {
 		c.Lease != nil && k.IsLease() || c.Quota != nil && (k == entry.Cell || k == entry.String)
 }
 
-// decideClause decides the clause c on e at now, writes the answer to d and fills in the plan. as
-// is charging, peeking or denied. It returns [limit.ErrWrongType] or an error of the family.
+// decideClause decides the clause c on e at now, writes the answer to d and fills in the plan. The
+// manner as must be charging, peeking or denied. The error is [limit.ErrWrongType] or an error of
+// the family. The quantity and the charge of c are the same afterwards as before.
 func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner) (err error) {
 	switch {
 	case c.Window != nil:
@@ -73,8 +74,8 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return err
 }
 
-// leaveCell plans no change of the cell e, and sets Remaining and ResetAfter of d to their present
-// values.
+// leaveCell plans no change of the cell e, and sets Remaining and ResetAfter of d to the values
+// that they have without the call.
 func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota) {
 	p.Action = Keep
 	tat, _ := entry.StoredTAT(e) // there is no error: the TAT was just read
@@ -83,10 +84,11 @@ func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 	d.Remaining, d.ResetAfter = is.Remaining, is.ResetAfter
 }
 
-// decidePart decides the clause c of a Partial. as is sharing, granting or exhausted. When
-// granting, the clause takes as many units as the parameter units says. When sharing, d.Refused is
-// the number of units that were not granted. When exhausted, d.Refused is all units, or 0 if the
-// clause could grant at least one unit.
+// decidePart decides the clause c of a Partial. The manner as must be sharing, granting or
+// exhausted. A lease counts as one unit. A lease counts as one unit. When granting, the clause
+// takes as many units as the parameter units says; a lease is taken as a whole. When sharing,
+// d.Refused is the number of units that were not granted. When exhausted, d.Refused is the number
+// of all units, or 0 if the clause could grant at least one unit.
 func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner, units int64) (err error) {
 	quantity := c.units()
 	switch {
@@ -111,7 +113,7 @@ func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 }
 
 // share grants the clause c as many units as possible, independently of the other clauses.
-// d.Refused is the number of the other units.
+// d.Refused is the number of units that were not granted.
 func (p *Plan) share(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
 	switch {
 	case c.Window != nil:

@@ -16,9 +16,9 @@ func (f describer) text(field, t string) { f(field, t, 0, true) }
 
 func (f describer) number(field string, n int64) { f(field, "", n, false) }
 
-// Tell calls f for the fields that RL.INFO shows of the entry e at now. If isText is true the field
-// is text, otherwise number. The keyspace adds the expiry and the memory of the key, and the mode
-// and the length of a collection.
+// Tell calls f for the fields that RL.INFO shows of the entry e at now. The value of a field is
+// text if isText is true, otherwise number. The keyspace adds the expiry and the memory of the key,
+// and the mode and the length of a collection.
 //
 // Most limiters get their limits with every call and do not store them. by supplies the limit: it
 // is nil, or a *[gcra.Quota], *[slidingwindow.Call], *[tokenbucket.Call] or *[concurrency.Call].
@@ -70,7 +70,7 @@ type room struct {
 	missing                string
 }
 
-// tell passes the known fields to to.
+// tell calls the function to for the known fields of r.
 func (r *room) tell(to describer) {
 	if r.hasLimit {
 		to.number("limit", r.limit)
@@ -117,7 +117,8 @@ func roomOf(e *entry.Entry, now limit.Instant, by any) (room, error) {
 	return storedRoom(e, now), nil
 }
 
-// storedRoom returns the fields of e's limit that the stored state alone determines.
+// storedRoom returns the fields of e's limit that the stored state alone determines, and the names
+// of the arguments that are missing for the others.
 func storedRoom(e *entry.Entry, now limit.Instant) room {
 	switch {
 	case e.Kind == entry.Cell:
@@ -142,7 +143,7 @@ func bucketRoom(e *entry.Entry, now limit.Instant, capacity int64) room {
 	return r
 }
 
-// allKnown returns a room with both fields.
+// allKnown returns a room in which the limit, most, and the remaining units are known.
 func allKnown(most, remaining int64) room {
 	return room{limit: most, remaining: remaining, hasLimit: true, hasRemaining: true}
 }

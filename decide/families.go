@@ -40,8 +40,8 @@ func (p *Plan) forceCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 	return err
 }
 
-// shareCell takes as many of quantity units as are available. quantity must be positive. d.Refused
-// is the number of the other units.
+// shareCell takes quantity units, or as many as are available. quantity must be positive. d.Refused
+// is the number of units that were not granted.
 func (p *Plan) shareCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
 	p.Action, p.by, p.Foreign = Keep, Cell, false
 	tat, err := entry.StoredTAT(e)
@@ -90,8 +90,8 @@ func (p *Plan) decideBucket(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return nil
 }
 
-// cancelBucket gives back the tokens that the call c took. It plans no change of a key that is no
-// longer a bucket.
+// cancelBucket gives back the tokens that the call c took. If the key is no longer a bucket,
+// cancelBucket plans no change and does not set d.
 func (p *Plan) cancelBucket(d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call) {
 	p.Action, p.by = Keep, Bucket
 	if !e.Kind.IsBucket() {

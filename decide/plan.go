@@ -99,9 +99,10 @@ func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 func (p *Plan) Forget() { p.lease.Member = nil }
 
 // end fills in the plan with action on the entry e of a window, bucket or lease set. k and expiry
-// are those of the new entry. frees reports whether the new state may have more room than the old
-// one. An entry of another kind than e, or one that expires earlier than e, may have more room,
-// too.
+// are those of the new entry. frees says that the new state may have more room than the old one.
+// Even if frees is false, end sets p.Frees if the new entry is of another kind than e or expires
+// earlier than e, because it may then have more room, too. For an action other than Store, k,
+// expiry and frees are not used.
 func (p *Plan) end(e *entry.Entry, action Action, k entry.Kind, expiry limit.Instant, frees bool) {
 	if p.Action = action; action != Store {
 		p.Frees = action == Remove

@@ -21,10 +21,10 @@ import (
 //	err := s.End()
 //
 // This loop fills in the answer. If there is no error and s.Changes is true, the caller then
-// decides each clause once more with [Rounds.Again], and makes the change of the embedded [Plan],
-// which is that of the clause decided last. Rounds keeps no other plans, because there may be
-// thousands of clauses, and deciding again is cheaper. [Rounds.All] is this loop for entries in
-// memory.
+// decides each clause once more with [Rounds.Again]. After each of these calls it makes the change
+// of the embedded [Plan], which is the plan of the clause that was decided last. Rounds keeps no
+// other plans, because there may be thousands of clauses, and deciding again is cheaper.
+// [Rounds.All] is this loop for entries in memory.
 //
 // An [Ask.Partial] is decided in one round if all clauses grant all units. Otherwise there is a
 // second round, which grants as many units as all clauses can grant, or refuses the call if that is
@@ -63,8 +63,8 @@ func (s *Rounds) Start(a *Ask, now limit.Instant) {
 }
 
 // Round begins the next round and returns true if the caller has to judge each clause in it. It
-// returns false if the decision is complete. If a clause is refused in the first round, there is a
-// second round, which charges no clause.
+// returns false if the decision is complete. If a clause is refused in the first round and the call
+// is not a Partial, there is a second round, which charges no clause.
 func (s *Rounds) Round() bool {
 	switch {
 	case !s.begun:
@@ -86,7 +86,7 @@ func (s *Rounds) Round() bool {
 }
 
 // Judge decides clause i on e, the entry of the clause's key, and writes the answer to the ask's
-// Details. It returns false if the clause does not fit the key: then the caller may end the round,
+// Details. It returns false if the clause does not fit the key. Then the caller must end the round,
 // since the call fails.
 func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 	c, d := &s.ask.Clauses[i], &s.ask.Details[i]
