@@ -9,8 +9,8 @@ import (
 // or it can never pass.
 const NoRetry time.Duration = -1
 
-// Decision is the answer of every limiter, exact to the nanosecond. Commands reply it as five
-// integers, and only these are rounded.
+// Decision is the answer of every limiter, exact to the nanosecond. Commands reply with its five
+// fields as integers, and round only these integers.
 type Decision struct {
 	// Refused is the number of units that were not granted: 0 if all were granted, 1 for an
 	// ordinary denial, and up to the quantity for a partial grant.
@@ -31,8 +31,8 @@ type Decision struct {
 // Allowed reports whether all requested units were granted. It is false for a partial grant.
 func (d Decision) Allowed() bool { return d.Refused == 0 }
 
-// The errors of valid calls, which depend on the stored state. Package command has the text of the
-// reply for each of them.
+// These are the errors of valid calls. They depend on the stored state. Package command has the
+// text of the reply for each of them.
 var (
 	// ErrWrongType means that the key holds another kind of value.
 	ErrWrongType = errors.New("key holds another kind of value")

@@ -7,7 +7,7 @@ import (
 )
 
 // Interval returns T, the time of one unit when count units pass per period. period is a number of
-// units of time, such as seconds, and unit is the length of one of these. The result is
+// units of time, such as seconds, and unit is the length of one such unit. The result is
 // trunc(float64(period*unit)/float64(count)) nanoseconds, and saturates at math.MaxInt64. The
 // product is exact before it is converted to a float. Signs are ignored; count must not be zero. A
 // result of 0 means that one unit takes less than a nanosecond.
