@@ -1,11 +1,11 @@
 // Package gcra decides by the generic cell rate algorithm whether cells conform to a rate. It uses
 // integers, as redis-cell does (src/cell/mod.rs).
 //
-// It keeps one number per key, the theoretical arrival time (TAT). This is the instant at which all
-// admitted cells will have been paid for, at the price of one emission interval per cell. A caller
-// makes a [Quota] from the arguments of CL.THROTTLE. [Decide] compares the debt, which is TAT minus
-// now, with the quota. The package reads no clock and stores nothing: the caller passes the instant
-// and stores the state, in the form of codec.go.
+// The algorithm keeps one number per key, the theoretical arrival time (TAT). This is the instant
+// at which all admitted cells will have been paid for, at the price of one emission interval per
+// cell. A caller makes a [Quota] from the arguments of CL.THROTTLE. [Decide] compares the debt,
+// which is TAT minus now, with the quota. The package reads no clock and stores nothing: the caller
+// passes the instant and stores the state, in the form of codec.go.
 //
 // This is the whole algorithm. T is the emission interval, period / count, and limit is the max
 // burst plus one:

@@ -34,8 +34,8 @@ func ForceInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int
 	return now + limit.Instant(after), true, nil
 }
 
-// Free returns the largest quantity that [Decide] would allow at now. It is 0 if Decide would deny
-// even one cell.
+// Free returns the largest quantity that [Decide] would allow at now for the stored TAT tat. It is
+// 0 if Decide would deny even one cell.
 func Free(tat, now limit.Instant, q *Quota) int64 {
 	if q.denies {
 		return 0

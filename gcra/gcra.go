@@ -12,7 +12,7 @@ import (
 // a key that does not exist. A TAT that has passed means that no cells are in use. now is expected
 // to be after 1970.
 //
-// Decide is total: no argument makes it panic, wrap or allocate.
+// Decide is total: with a valid q no argument makes it panic, wrap or allocate.
 //
 // If write is true, the caller must store next, which is also the expiry of the key, since a key
 // exists while its TAT is after now. If next is not after now, there is nothing left to store, and
@@ -23,17 +23,17 @@ import (
 // call is denied if more cells than the limit are in use even after that.
 //
 // [limit.Decision.RetryAfter] of a denied call is the time until the same call would pass. It is
-// [limit.NoRetry] if the call will never pass, because the quantity is above the limit, because the
-// new TAT would be after the last instant (in 2262), or because exactly one of count and period of
-// q is negative. It is [limit.NoRetry] for an allowed call, too.
+// [limit.NoRetry] if the call will never pass. There are three reasons for that: the quantity is
+// above the limit, the new TAT would be after the last instant (in 2262), or exactly one of count
+// and period of q is negative. RetryAfter is [limit.NoRetry] for an allowed call, too.
 func Decide(tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instant, d limit.Decision, write bool) {
 	next, write = DecideInto(&d, tat, now, q, quantity)
 	return next, d, write
 }
 
-// DecideInto does the same as [Decide] and writes the decision to d. A Decision has five fields,
-// too many for the compiler to return in registers, which on the hot path takes a fifth of the time
-// of the whole call.
+// DecideInto does the same as [Decide] and writes the decision to d. Returning a Decision takes a
+// fifth of the time of the whole call on the hot path, because its five fields are too many for the
+// compiler to return in registers.
 func DecideInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instant, write bool) {
 	debt := int64(0)
 	if tat > now {
@@ -88,7 +88,8 @@ func charged(debt, interval, quantity int64) uint64 {
 	return sum
 }
 
-// deny sets d to the decision of a call that is refused and changes nothing.
+// deny sets d to the decision of a call that is refused and changes nothing. debt and used are
+// those of the stored state.
 func deny(d *limit.Decision, q *Quota, debt, used, quantity int64) {
 	d.Refused = 1
 	d.Limit = q.limit

@@ -59,8 +59,9 @@ func (q *Quota) Limit() int64 { return q.limit }
 // Interval returns the emission interval T, the time of one cell.
 func (q *Quota) Interval() time.Duration { return time.Duration(q.interval) }
 
-// Share returns the quota of each of n servers that share q equally. Its rate and its limit are
-// those of q divided by n, and the limit is at least 1 if that of q is positive.
+// Share returns the quota of each of n servers that share q equally. The rate and the limit of the
+// result are those of q divided by n, with the limit rounded down but at least 1. A limit of 0 or
+// less stays the same. If n is 1 or less, the result is q.
 func (q *Quota) Share(n int64) Quota {
 	s := *q
 	if n > 1 {
