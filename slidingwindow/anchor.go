@@ -7,9 +7,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// PhaseAt returns the phase of windows of which one starts at the instant t. The phase is the
-// distance from the Unix epoch to the first start of a window at or after it. window must be
-// positive.
+// PhaseAt returns the phase of a series of windows, one of which starts at the instant t. The phase
+// is the time from the Unix epoch to the first start of a window at or after the epoch. window must
+// be positive.
 func PhaseAt(t limit.Instant, window time.Duration) time.Duration {
 	return time.Duration(floorMod(int64(t), int64(window)))
 }
@@ -41,8 +41,8 @@ func HashKey(key []byte) uint64 {
 	return h ^ h>>33
 }
 
-// elapsedAt returns the time from the start of the window that contains at to at. The windows have
-// the given phase. The result is from 0 to window-1.
+// elapsedAt returns the time by which at is later than the start of the window that contains at.
+// The windows have the given phase and length. The result is from 0 to window-1.
 func elapsedAt(at limit.Instant, phase, window int64) int64 {
 	e := floorMod(int64(at), window) - phase
 	if e < 0 {

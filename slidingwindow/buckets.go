@@ -76,8 +76,7 @@ func (s *buckets) roll(now limit.Instant) {
 	s.head = s.stored(0)
 }
 
-// total returns the sum of the counters in the ring, from the position from up to but not including
-// the position to.
+// total returns the sum of the counters at the positions from, ..., to-1 of the ring.
 func (s *buckets) total(from, to int) (sum int64) {
 	for i := from; i < to; i++ {
 		sum += slotCount(s.ring, i)

@@ -7,10 +7,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The bounds of the parameters of a call.
+// These are the bounds of the parameters of a call.
 const (
-	// MaxWindow is the longest window, 2^61 ns or about 73 years. Twice that still fits into an
-	// int64 together with the instant itself.
+	// MaxWindow is the longest window, 2^61 ns or about 73 years. The sum of a present instant and
+	// two such windows still fits into an int64.
 	MaxWindow time.Duration = 1 << 61
 	// MinSlots and MaxSlots are the bounds of m in BUCKETS m.
 	MinSlots = 2
@@ -23,7 +23,7 @@ const (
 // Charge is the way in which a call takes its quantity.
 type Charge uint8
 
-// The values of [Charge].
+// These are the values of [Charge].
 const (
 	// Whole takes the whole quantity or nothing.
 	Whole Charge = iota
@@ -54,8 +54,8 @@ type Call struct {
 	Even bool
 	// First makes windows start at the first use of the key instead of at Phase.
 	First bool
-	// Phase is the distance from the Unix epoch to the first start of a window at or after it, 0 <=
-	// Phase < Window. [PhaseAt] and [PhaseOf] compute it. LOG has no phase.
+	// Phase is the time from the Unix epoch to the first start of a window at or after the epoch, 0
+	// <= Phase < Window. [PhaseAt] and [PhaseOf] compute it. LOG has no phase.
 	Phase time.Duration
 	// Charge is the way in which the call takes its quantity.
 	Charge Charge
@@ -72,7 +72,7 @@ type Call struct {
 	Timeout time.Duration
 }
 
-// The errors of [Call.Validate]. It returns [limit.ErrOverflow] as well, for a window above
+// These are errors of [Call.Validate], which also returns [limit.ErrOverflow] for a window above
 // [MaxWindow].
 var (
 	// ErrRange means that a limit, window, phase or number of slots is out of its bounds.
@@ -83,9 +83,8 @@ var (
 	ErrLogTooLong = errors.New("limit exceeds the cap on the entries of a log")
 )
 
-// Validate returns nil for a valid call, otherwise the first of [ErrExclusive], [ErrRange],
-// [limit.ErrOverflow] and [ErrLogTooLong] that applies. [Decide] must be called only with valid
-// calls.
+// Validate returns nil for a valid call, otherwise [ErrExclusive], [ErrRange], [limit.ErrOverflow]
+// or [ErrLogTooLong]. [Decide] must be called only with valid calls.
 func (c *Call) Validate() error {
 	forcing := c.Charge == Partial || c.Charge == Force
 	switch {

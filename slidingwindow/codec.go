@@ -127,7 +127,8 @@ func (s *buckets) encode(value []byte) {
 	}
 }
 
-// decode decodes value into s, whose ring refers to value, and returns the capacity of the ring.
+// decode decodes value into s, and returns the capacity of the ring in entries. s.ring refers to
+// the bytes of value.
 func (s *log) decode(value []byte) int {
 	*s = log{
 		window: getInt(value, 0),

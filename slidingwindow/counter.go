@@ -7,9 +7,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// counter is the state of COUNTER at one instant. It has the units of the window that contains the
-// instant, and those of the window before. The latter count only in proportion to the overlap of
-// their window with a span that has the length of a window and ends at the instant.
+// counter is the state of COUNTER at one instant. curr is the number of units in the window that
+// contains the instant, and prev is the number of units in the window before. The units of prev
+// count only in part: they are multiplied by the fraction of the previous window that is less than
+// one window ago.
 type counter struct {
 	start      limit.Instant
 	window     int64

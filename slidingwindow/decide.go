@@ -8,15 +8,16 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Decide decides c at now and writes the result to p. value is stored under the key with mode,
-// which is [None] for an absent key. Decide reads value and never writes to it. It ignores the
-// expiry of the key, since an expired key counts as absent.
+// Decide decides c at now and writes the result to p. value is the stored value of the key, and
+// mode is its mode, or [None] for an absent key. Decide reads value and never writes to it. It
+// ignores the expiry of the key, since an expired key counts as absent.
 //
 // A limit of 0 refuses every quantity above 0, whatever c.Charge is, and the plan stores nothing.
 //
 // If the mode, window or phase of c is not that of the stored value, a call that changes the state
-// converts it: the units in use become units of the new windows that were used at now. Every other
-// call is answered from the stored windows with the limit of c, so that its times are exact.
+// converts it. The units in use become units of the new windows, as if they had been used at now.
+// Every other call is answered from the stored windows with the limit of c, so that its times are
+// exact.
 //
 // The error is [limit.ErrOverflow] if a count would exceed int64, and [limit.ErrWrongType] for an
 // unknown mode. With an error, the plan changes nothing, and its decision is undefined. c must be
@@ -84,8 +85,8 @@ func (p *Plan) stored(mode Mode, value []byte, now limit.Instant, c *Call) windo
 	return nil
 }
 
-// otherWindows reports whether the windows of c differ from those that have the given length and of
-// which one starts at start. With c.First any phase is the same.
+// otherWindows reports whether the windows of c differ from a series of windows of the given
+// length, one of which starts at start. If c.First is set, the phase makes no difference.
 func (c *Call) otherWindows(start limit.Instant, window int64) bool {
 	return window != int64(c.Window) ||
 		!c.First && floorMod(int64(start), window) != int64(c.Phase)
@@ -154,8 +155,9 @@ func (p *Plan) free(c *Call, used uint64) int64 {
 	return free
 }
 
-// refuse sets the decision to a refusal of as many units as refused says, and computes when
-// quantity units would pass. If these never pass, RetryAfter stays [limit.NoRetry].
+// refuse sets Refused of the decision to refused, and RetryAfter to the time until quantity units
+// would pass. If they can never pass, RetryAfter stays [limit.NoRetry]. used is the number of units
+// in use.
 func (p *Plan) refuse(w window, c *Call, used uint64, refused, quantity int64) {
 	p.Decision.Refused = refused
 	if quantity > c.Limit || c.Even && quantity > c.share() {
@@ -184,7 +186,8 @@ func (p *Plan) admit(w window, now limit.Instant, c *Call, used uint64, granted 
 	return nil
 }
 
-// penalize refuses c and charges its quantity nevertheless, up to one unit beyond the limit.
+// penalize refuses c and charges its quantity nevertheless, up to one unit beyond the limit. used
+// is the number of units in use.
 func (p *Plan) penalize(w window, now limit.Instant, c *Call, used uint64) error {
 	before := used
 	if !p.replace {
@@ -208,8 +211,9 @@ func (p *Plan) penalize(w window, now limit.Instant, c *Call, used uint64) error
 	return nil
 }
 
-// charge adds n units to w, and returns the limiter that has them. If necessary, that is a new
-// limiter in the mode of c, with the used units in it.
+// charge adds n units to w, and returns the limiter that has them. If p.replace is set, that is a
+// new limiter in the mode of c, which also has the used units. The error is [limit.ErrOverflow] if
+// a count would exceed int64.
 func (p *Plan) charge(w window, now limit.Instant, c *Call, used, n uint64) (window, error) {
 	if p.replace {
 		total, carry := bits.Add64(used, n, 0)
@@ -226,7 +230,9 @@ func (p *Plan) charge(w window, now limit.Instant, c *Call, used, n uint64) (win
 	return w, nil
 }
 
-// refund gives units back. It never creates a key, and is never refused.
+// refund decides a call that gives units back. used is the number of units in use. The call never
+// creates a key and is never refused. The error is [limit.ErrOverflow] if a count would exceed
+// int64.
 func (p *Plan) refund(w window, now limit.Instant, c *Call, used uint64) error {
 	n := -uint64(c.Quantity) // correct for the smallest int64, too
 	switch {
@@ -254,7 +260,8 @@ func (p *Plan) describe(w window) {
 	p.Decision.ResetAfter = w.reset()
 }
 
-// conclude describes w, and plans to store it. If no units are in use, it plans to delete the key.
+// conclude describes w, and plans to store it if units are in use. Otherwise it plans to delete the
+// key, if the key exists.
 func (p *Plan) conclude(w window, now limit.Instant, c *Call) {
 	p.describe(w)
 	switch {

@@ -14,8 +14,8 @@ import (
 //
 //	flags    a byte: 1 entries were dropped, 2 entries were cut off
 //	at       8 bytes, the instant of the entry that is now the newest
-//	dropped  if flag 1: varint at - D, entries up to and with D are gone
-//	cut      if flag 2: varint at - F, entries from F on were gone before
+//	dropped  if flag 1: varint at - D, entries up to and with D are removed
+//	cut      if flag 2: varint at - F, entries from F on are removed
 //	units    varint, the units of the newest entry
 //
 // In any case, entries from at on are removed before the newest entry is added. The fields for
@@ -93,13 +93,14 @@ func (s *buckets) appendDelta(dst []byte) []byte {
 }
 
 // ApplyDelta returns value with the change of delta. It treats value and dst as [Plan.Apply] does.
-// value must pass [Check] under mode; then the result does, too. delta may be any bytes. If it is
-// invalid, ApplyDelta returns [ErrCorrupt] and does not change value.
+// value must pass [Check] under mode; then the result does, too. delta may be any bytes. If delta
+// is invalid, or the log would exceed its maximum number of entries, ApplyDelta returns
+// [ErrCorrupt] and does not change value.
 //
-// value may be newer than delta. In that case its counts may be too small for a while, where larger
-// ones would not fit, but when all deltas up to the state of value have been applied, value is the
-// same as before. A delta for another number of slots does not change value, since a later effect
-// must have replaced the value.
+// value may be newer than delta. In that case a count of the result may be too small, because it is
+// reduced so that the sum of the counts fits into int64. Once all deltas up to the state of value
+// have been applied, the result is the same as value was. A delta for another number of slots does
+// not change value, since a later effect must have replaced the value.
 func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	d := deltaReader{rest: delta}
 	switch mode {
@@ -166,7 +167,9 @@ func CheckDelta(mode Mode, delta []byte) error {
 	return nil
 }
 
-// logDelta is a decoded delta of a LOG. Its fields are those of the delta as instants.
+// logDelta is a decoded delta of a LOG. dropped and cut are the instants D and F of the format;
+// they are [limit.MinInstant] and at if the delta does not have them. drops says that the delta has
+// D.
 type logDelta struct {
 	drops            bool
 	at, dropped, cut limit.Instant
@@ -217,7 +220,7 @@ func (d *deltaReader) applyLog(value, dst []byte) ([]byte, error) {
 	return p.applyLog(value, dst), nil
 }
 
-// bucketsDelta is a decoded delta of BUCKETS. top is the depth in the delta.
+// bucketsDelta is a decoded delta of BUCKETS. top is the field depth of the format.
 type bucketsDelta struct {
 	slots, slot, emptied, top, units int64
 	start                            limit.Instant

@@ -7,10 +7,10 @@ import (
 )
 
 // Describe calls emit with each field that RL.INFO shows of a stored value: its windows in
-// nanoseconds (start-ns since the Unix epoch), its counts at now, the units in use, at most
-// math.MaxInt64, and reset-ms. It returns the units in use. It cannot tell the remaining units,
-// since the limit is not stored. value must pass [Check] under mode. For an unknown mode it emits
-// nothing and returns 0.
+// nanoseconds (start-ns since the Unix epoch), its counts at now, the units in use and reset-ms. It
+// returns the units in use, at most math.MaxInt64. It cannot give the remaining units, since the
+// limit is not stored. value must pass [Check] under mode. For an unknown mode it emits nothing and
+// returns 0.
 func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) (used int64) {
 	var w window
 	switch mode {

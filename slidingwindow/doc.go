@@ -14,8 +14,9 @@
 // Apply allocates memory, if the value needs more.
 //
 // Windows are half-open: an event no longer counts when its age is the window. COUNTER, FIXED and
-// BUCKETS may admit more than the limit within some span as long as a window; FIXED may admit twice
-// as many, across a boundary. LOG never does, except with [Force].
+// BUCKETS may admit more than the limit within a span of the length of a window, if the span does
+// not start with a window. FIXED may admit twice the limit across a boundary. LOG never does,
+// except with [Force].
 //
 // # Memory and work
 //

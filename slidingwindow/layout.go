@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The sizes of a stored value and of its parts, in bytes. Every value is a sequence of
+// These are the sizes of a stored value and of its parts, in bytes. Every value is a sequence of
 // little-endian words of eight bytes:
 //
 //	COUNTER  start, window, current count, previous count

@@ -109,8 +109,8 @@ func (s *log) reset() time.Duration {
 	return 0
 }
 
-// add adds n units at now. They get a new entry, unless the newest entry has the same instant or
-// the log has its maximum number of entries; in those cases the newest entry gets the units and the
+// add adds n units at now. Usually the units get a new entry. If the newest entry has the same
+// instant, or the log has its maximum number of entries, the newest entry gets the units and the
 // instant. add returns false if the count would exceed int64. It must not be called after take.
 func (s *log) add(n int64) bool {
 	used := s.used()

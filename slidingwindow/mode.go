@@ -5,7 +5,7 @@ import "fmt"
 // Mode is the form of a stored value. The values of the constants are part of the file formats.
 type Mode uint8
 
-// The values of [Mode]. None is the mode of an absent key.
+// These are the values of [Mode]. None is the mode of an absent key.
 const (
 	None    Mode = 0
 	Counter Mode = 1

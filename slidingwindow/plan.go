@@ -9,7 +9,7 @@ import (
 // Action is what a plan does to its key.
 type Action uint8
 
-// The values of [Action].
+// These are the values of [Action].
 const (
 	// Keep changes nothing.
 	Keep Action = iota
@@ -55,13 +55,13 @@ type window interface {
 	// for COUNTER, where it has only the units of the present window.
 	charged() uint64
 	// retry returns the time until quantity more units fit under most if no calls come meanwhile.
-	// It must be called only if they do not fit now and quantity <= most.
+	// It must be called only if these units do not fit now and quantity <= most.
 	retry(most, quantity int64) time.Duration
 	// reset returns the time until used is 0 if no calls come meanwhile.
 	reset() time.Duration
 	// add charges n units. It returns false if a count would exceed int64.
 	add(n int64) bool
-	// take gives back up to n units. Those that were used last are given back first.
+	// take gives back up to n units. The units that were used last are given back first.
 	take(n uint64)
 }
 
@@ -102,8 +102,9 @@ func (p *Plan) applyLog(value, dst []byte) []byte {
 	return fresh
 }
 
-// room returns size bytes into which the state is encoded: those of value if the state is updated
-// in place, otherwise those of dst, or new ones if dst is too small.
+// room returns size bytes into which the state is encoded. They are the bytes of value if the state
+// is updated in place or value has that size, otherwise those of dst, or new memory if dst is too
+// small.
 func (p *Plan) room(value, dst []byte, size int) []byte {
 	if !p.replace || len(value) == size {
 		return value
