@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// fresh returns the bucket of a new key, which has c.Init tokens.
+// fresh returns the bucket of a new key, which has c.Init tokens. The error is [limit.ErrOverflow]
+// if the debt cannot be stored.
 func fresh(now limit.Instant, c *Call) (state, error) {
 	s, err := emptied(now, c, c.Capacity-c.Init)
 	s.stored = s.most
@@ -79,7 +80,8 @@ func (s *state) wait(now limit.Instant, capacity, need int64) time.Duration {
 	return max(0, plus(until(s.at, now), -times(s.interval, spare)))
 }
 
-// remaining returns the field Remaining of the answer.
+// remaining returns the field Remaining of the answer: the number of whole tokens, from 0 to
+// capacity. For a Warmup bucket it is 1 if a call need not wait, otherwise 0.
 func (s *state) remaining(now limit.Instant, capacity int64) int64 {
 	if s.mode == Warmup {
 		if s.at > now {

@@ -14,7 +14,7 @@ const NoLimit time.Duration = math.MaxInt64
 // Charge is the way in which a call takes its quantity of tokens.
 type Charge uint8
 
-// The values of [Charge].
+// These are the values of [Charge].
 const (
 	// Whole takes the whole quantity or nothing.
 	Whole Charge = iota
@@ -35,9 +35,9 @@ type Call struct {
 	// Capacity is the maximum number of tokens in the bucket. A capacity of 0 refuses every call
 	// with a positive quantity, in every mode.
 	Capacity int64
-	// Count is the number of tokens that are added per Period. Both are at least 1, and a longer
-	// period than math.MaxInt64 nanoseconds becomes that. Only Interval mode uses them; the other
-	// modes use Interval.
+	// Count is the number of tokens that are added per Period. Count and Period are at least 1. A
+	// period that is longer than math.MaxInt64 nanoseconds becomes that duration. Only Interval
+	// mode uses them; the other modes use Interval.
 	Count  int64
 	Period time.Duration
 	// Interval is T, the time of one token: [limit.Interval] of period and count.
@@ -50,8 +50,8 @@ type Call struct {
 	Init int64
 
 	// MaxWait is the time for which the caller is ready to wait for tokens that it takes now. Waits
-	// says that the call sets MaxWait, even to 0. Leaky mode needs the difference, since its queue
-	// lets calls wait for any time unless MaxWait is set.
+	// says that the call sets MaxWait, even to 0. Leaky mode distinguishes a MaxWait of 0 from
+	// none, since its queue lets calls wait for any time unless MaxWait is set.
 	MaxWait time.Duration
 	Waits   bool
 
@@ -61,9 +61,9 @@ type Call struct {
 	Warmup time.Duration
 	Cold   float64
 
-	// Denied makes Decide act as if the bucket refused the call. It is for a call with several
-	// limits of which another one refuses. The answer is that of Peek, and the plan stores what a
-	// refusal stores.
+	// Denied makes Decide act as if the bucket refused the call. It is set if the call has several
+	// limits and another limit refuses the call. The answer is that of Peek, and the plan stores
+	// what a refusal stores.
 	Denied bool
 
 	// Millis and Block do not affect the decision; the command uses them. Millis says that times

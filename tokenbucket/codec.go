@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The errors of [Check].
+// These are the errors of [Check].
 var (
 	errMode  = errors.New("unknown token bucket mode")
 	errSize  = errors.New("a token bucket of another length than its mode has")

@@ -9,6 +9,7 @@ import (
 // Action is what a plan does to its key.
 type Action uint8
 
+// These are the values of [Action].
 const (
 	// Keep changes neither the value nor the expiry of the key.
 	Keep Action = iota
@@ -27,7 +28,8 @@ type Plan struct {
 	// from which on the bucket is as if it had never been used.
 	Mode   Mode
 	Expiry limit.Instant
-	// Foreign says that the stored tokens were used under a limit with another mode or rate.
+	// Foreign says that the stored tokens were used under a limit with another mode or rate. Greedy
+	// and Debt count as the same mode here, and all rates of Warmup as the same rate.
 	Foreign bool
 
 	next state
@@ -46,10 +48,10 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return p.next.append(value[:0])
 }
 
-// Decide decides c at now and writes the result to p. value is stored under the key in mode, and
-// [Check] must have accepted it. For an absent key mode is None and value is ignored. Decide
-// ignores the expiry of the key, since value has the whole state. It reads value and keeps no
-// reference to it.
+// Decide decides c at now and writes the result to p. value is the stored value of the key, which
+// [Check] must have accepted, and mode is its mode. For an absent key mode is [None] and value is
+// ignored. Decide ignores the expiry of the key, since value has the whole state. It reads value
+// and keeps no reference to it.
 //
 // A capacity of 0 refuses every quantity above 0, whatever c.Charge is, and the plan stores
 // nothing.
@@ -116,7 +118,7 @@ func closed(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
 // them, and writes the result to p. Unlike a call with a negative quantity, Cancel uses the bucket
 // as it is stored now, without conversion to the mode and rate of c, since another call may have
 // changed these. The instants that were promised to other callers do not move; the returned tokens
-// serve later calls.
+// serve later calls. If mode is [None] or the quantity is not positive, p becomes the zero Plan.
 func Cancel(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
 	*p = Plan{}
 	if mode == None || c.Quantity <= 0 {
@@ -138,13 +140,13 @@ type bucket struct {
 	now    limit.Instant
 	call   *Call
 	exists bool
-	// was is the stored bucket, advanced to now. is is the bucket for the call, in its mode and at
-	// its rate.
+	// was has the stored bucket, advanced to now, and is has the bucket in the mode and at the rate
+	// of the call.
 	was, is state
-	// foreign says that the call needs another kind of bucket than was. In that case was answers
-	// calls that take nothing.
+	// foreign says that the call needs another kind of bucket than the stored one. In that case the
+	// bucket in was answers calls that take nothing.
 	foreign bool
-	// rewrites says that even a refused call stores is.
+	// rewrites says that even a refused call has to store the bucket for the call.
 	rewrites bool
 }
 
@@ -174,8 +176,8 @@ func (b *bucket) open(mode Mode, value []byte, now limit.Instant, c *Call) (err 
 }
 
 // converted returns a bucket in the mode of c with the same balance in whole tokens. Its first
-// period starts at now. A Warmup bucket starts cold, and lets calls wait until the balance would no
-// longer be negative.
+// period starts at now. The error is [limit.ErrOverflow] if the debt cannot be stored. A Warmup
+// bucket starts cold, and lets calls wait until the balance would no longer be negative.
 func (s *state) converted(now limit.Instant, c *Call) (state, error) {
 	used := limit.SatSub(c.Capacity, s.balance(now, c.Capacity))
 	to, err := emptied(now, c, used)
@@ -204,8 +206,9 @@ func (b *bucket) status(p *Plan) {
 }
 
 // refund decides a call with a negative quantity, which gives tokens back. An absent key stays
-// absent. For a peek it only computes the answer. Unlike other calls that change nothing, the peek
-// is answered by a stored Interval bucket in the batches of the call.
+// absent. A call that is a peek or Denied gives nothing back. If the stored bucket has another
+// mode, the answer of such a call is from the stored bucket, otherwise from the bucket for the
+// call. Greedy and Debt count as the same mode here.
 func (b *bucket) refund(p *Plan) {
 	if b.exists && !b.call.looks() {
 		b.is.give(b.now, limit.SatSub(0, b.call.Quantity), b.call.Interval)
@@ -220,9 +223,9 @@ func (b *bucket) refund(p *Plan) {
 	b.refused(p)
 }
 
-// force takes the whole quantity. If that makes the balance negative, the answer has the time to
-// wait until the balance recovers. In Leaky and Warmup mode it has the time for which this call has
-// to wait.
+// force takes the whole quantity. In Leaky and Warmup mode RetryAfter of the answer is the time for
+// which this call has to wait. In other modes it is the time until a call for one token would pass,
+// if the balance is now negative. Otherwise RetryAfter is [limit.NoRetry].
 func (b *bucket) force(p *Plan) error {
 	c, wait := b.call, until(b.is.at, b.now)
 	if err := b.is.take(b.now, c.Quantity, c); err != nil {
@@ -274,9 +277,10 @@ func (b *bucket) acquire(p *Plan) error {
 	return nil
 }
 
-// judge returns the number of tokens that a call with a positive quantity gets. after is the wait
-// in its answer: for a grant, the time until the tokens may be used; for a refusal, the time until
-// the same call would pass.
+// judge returns granted, the number of tokens that a call with a positive quantity gets, and after,
+// the RetryAfter of its answer. For a grant, after is the time until the tokens may be used, or
+// [limit.NoRetry] if they may be used at once. For a refusal, after is the time until the same call
+// would pass, or [limit.NoRetry] if it can never pass.
 func (s *state) judge(now limit.Instant, c *Call) (granted int64, after time.Duration) {
 	switch {
 	case c.Charge != Partial && c.Quantity > c.Capacity && s.mode != Debt:
@@ -296,8 +300,9 @@ func (s *state) judge(now limit.Instant, c *Call) (granted int64, after time.Dur
 	return reserve(s.wait(now, c.Capacity, c.Quantity), c)
 }
 
-// reserve grants the whole quantity if the caller is ready to wait for the given time. Otherwise
-// after is the time until it would be.
+// reserve grants the whole quantity if wait is at most c.MaxWait. after is then wait, or
+// [limit.NoRetry] if wait is 0. Otherwise granted is 0, and after is the time until wait has
+// decreased to c.MaxWait.
 func reserve(wait time.Duration, c *Call) (granted int64, after time.Duration) {
 	if wait > c.MaxWait {
 		return 0, wait - c.MaxWait
@@ -315,15 +320,16 @@ func (b *bucket) answer(p *Plan, s *state) {
 	}
 }
 
-// refused plans what a call stores that takes nothing, which is a changed bucket or nothing.
+// refused plans the change of the key by a call that takes nothing. The plan stores the bucket if
+// b.rewrites is set and the call is not a peek; otherwise it changes nothing.
 func (b *bucket) refused(p *Plan) {
 	if b.rewrites && b.call.Charge != Peek {
 		b.store(p, &b.is)
 	}
 }
 
-// store plans to store s, or to delete the key if s need not be stored. The key of a call that
-// starts short stays for idleLife after its bucket is full.
+// store plans to store s, or to delete the key if s need not be stored. If new keys of the call
+// start with fewer tokens than the capacity, the key stays for idleLife after its bucket is full.
 func (b *bucket) store(p *Plan, s *state) {
 	short := b.call.startsShort()
 	if s.full(b.now) && !short {

@@ -46,13 +46,15 @@ func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string
 	emit("reset-ms", limit.MillisUp(s.reset(now)))
 }
 
-// Unknown in [Room] is a number that is not known, since the stored state does not have it.
+// Unknown in [Room] stands for a number that is not known, because the stored state does not have
+// it.
 const Unknown int64 = -1
 
-// Room returns the limit and the remaining tokens of a stored bucket, as a call with quantity 0
-// would answer them. Debt mode stores its capacity; in other modes the argument is used. If that is
-// [Unknown], both results are, except in Warmup mode, where the remaining tokens do not depend on
-// the capacity. value must pass [Check] under mode.
+// Room returns most, the limit of a stored bucket, and remaining, its remaining tokens, as a call
+// with quantity 0 would answer them. Debt mode stores its capacity; in other modes the parameter
+// capacity is used. If capacity is [Unknown], both results are Unknown, except in Warmup mode,
+// where remaining does not depend on the capacity. value must pass [Check] under mode. For an
+// unknown mode both results are Unknown. For an unknown mode both results are Unknown.
 func Room(mode Mode, value []byte, now limit.Instant, capacity int64) (most, remaining int64) {
 	if mode.size() == 0 {
 		return Unknown, Unknown

@@ -10,7 +10,7 @@ import (
 // if the interval changes, or the capacity of a Debt bucket, so that the stored state must be
 // replaced. The error is [limit.ErrOverflow] if the new debt cannot be stored.
 //
-// The debt in tokens stays the same, rounded up to the nanosecond. A Debt bucket that stays one
+// The debt in tokens stays the same, rounded up to the nanosecond. A bucket that stays in Debt mode
 // follows Guava's setRate instead: the stored tokens scale with the capacity, and the instant until
 // which a caller has to wait does not change.
 func (s *state) reprice(now limit.Instant, c *Call) (changed bool, err error) {
@@ -31,9 +31,9 @@ func (s *state) reprice(now limit.Instant, c *Call) (changed bool, err error) {
 	return true, s.push(now, debt)
 }
 
-// rescaledDebt converts the debt of a bucket that fills up within the duration from to that of a
-// bucket that fills up within the duration to. The part of debt above from is a wait that a caller
-// was promised, and keeps its length.
+// rescaledDebt returns debt, converted for a bucket whose capacity or rate changes. from is the
+// time in which an empty bucket was filled before the change, and to is that time after the change.
+// The part of debt above from is a wait that a caller was promised; its length does not change.
 func rescaledDebt(debt, from, to time.Duration) time.Duration {
 	if debt >= from {
 		return plus(to, debt-from)

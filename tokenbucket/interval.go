@@ -19,8 +19,8 @@ func (s *state) credit(now limit.Instant) {
 	}
 }
 
-// batchWait returns the time until at most spare tokens are in use. This is the start of the batch
-// that returns the last of the other tokens.
+// batchWait returns the time until at most spare tokens are in use. It is the time until enough
+// batches have been added.
 func (s *state) batchWait(now limit.Instant, spare int64) time.Duration {
 	if s.used <= spare {
 		return 0

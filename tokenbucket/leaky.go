@@ -6,9 +6,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// queue decides a call to a Leaky bucket. The units ahead of it are those whose slot has not begun
-// to pass. A call is refused if there is no room behind them for its quantity, or if it would have
-// to wait longer than its MaxWait. The results are those of judge.
+// queue decides a call to a Leaky bucket. The units ahead of the call in the queue are those that
+// have not begun to leave. A call is refused if there is no room behind them for its quantity, or
+// if it would have to wait longer than its MaxWait. The results are those of judge.
 func (s *state) queue(now limit.Instant, c *Call) (granted int64, after time.Duration) {
 	slot := until(s.at, now)
 	granted = c.Quantity

@@ -10,7 +10,7 @@ import (
 // never change their meaning.
 type Mode uint8
 
-// The values of [Mode]. None is the mode of an absent key.
+// These are the values of [Mode]. None is the mode of an absent key.
 const (
 	None Mode = 0
 	// Greedy refills continuously. It stores the TAT, which is the instant at which the bucket is

@@ -20,7 +20,7 @@ type state struct {
 	used, count int64
 	period      time.Duration
 	// stored is the number of stored permits in Warmup mode, most is its maximum, and warmup is the
-	// time in which a bucket without permits reaches that.
+	// time in which an idle bucket without permits reaches the maximum.
 	stored, most float64
 	warmup       time.Duration
 }

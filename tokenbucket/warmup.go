@@ -13,11 +13,11 @@ import (
 // stored. The area below the line between threshold and most is the duration of the warm-up.
 //
 // Permits are doubles here, as they are in Guava, and this is the only place where a decision
-// depends on one. The price of a call is at most 3 ns below the exact integral, since each of three
-// parts is cut to whole nanoseconds: permits above the threshold, those below it, and those that
-// are not stored. In addition there is an error below 2^-49 times Cold times the duration of the
-// warm-up, in either direction. It is less than a nanosecond for the default factor and a warm-up
-// of two days.
+// depends on one. The price of a call is at most 3 ns below the exact integral. The price has three
+// parts, each of which is truncated to whole nanoseconds: permits above the threshold, permits
+// below it, and permits that are not stored. In addition there is an error below 2^-49 times Cold
+// times the duration of the warm-up, in either direction. This error is less than a nanosecond for
+// the default Cold and a warm-up of two days.
 type curve struct {
 	stable, threshold, most, slope float64
 }
@@ -32,8 +32,9 @@ func newCurve(c *Call) curve {
 	return k
 }
 
-// price returns the cost of taking permits from a bucket that has stored permits, at least as many.
-// Each of the two parts of the curve is truncated to whole nanoseconds.
+// price returns the cost of permits that are taken out of a bucket. stored is the number of permits
+// in the bucket, and permits is the number taken, at most stored. The costs above and below the
+// threshold are each truncated to whole nanoseconds.
 func (k *curve) price(stored, permits float64) time.Duration {
 	var price time.Duration
 	if above := stored - k.threshold; above > 0 {
@@ -45,12 +46,14 @@ func (k *curve) price(stored, permits float64) time.Duration {
 	return price + time.Duration(k.stable*permits)
 }
 
-// at returns the price of one permit if as many permits as above are stored beyond the threshold.
+// at returns the price of one permit if the number of stored permits exceeds the threshold by
+// above.
 func (k *curve) at(above float64) float64 { return k.stable + above*k.slope }
 
 // spend takes quantity permits from s, the stored ones first, and returns their cost. Permits that
-// are not stored cost one interval each. Only the fraction of a permit that completes the stored
-// ones to a whole number is a floating-point product.
+// are not stored cost one interval each. The cost of whole permits is an integer product. Only the
+// cost of the fraction that completes the stored permits to a whole number is a floating-point
+// product.
 func (s *state) spend(quantity int64, k curve) time.Duration {
 	if float64(quantity) <= s.stored {
 		cost := k.price(s.stored, float64(quantity))
