@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The bounds of the parameters of a call.
+// These are the bounds of the parameters of a call.
 const (
 	// MaxLease is the longest lease, 2^61 ns or about 73 years.
 	MaxLease time.Duration = 1 << 61
@@ -22,7 +22,7 @@ const (
 // Op is the operation of a call.
 type Op uint8
 
-// The values of [Op].
+// These are the values of [Op].
 const (
 	// Acquire requests a lease, or refreshes the lease that the member holds.
 	Acquire Op = iota
@@ -37,10 +37,11 @@ const (
 type Call struct {
 	Op Op
 	// Member is the name of the holder of the lease, any bytes up to the length [MaxMemberSize].
-	// Apply copies them.
+	// [Plan.Apply] copies the bytes.
 	Member []byte
 	// Limit is the maximum number of members that hold a lease at the same time. A limit of 0
-	// refuses every call, even that of a member that holds a lease. Only Acquire has a limit.
+	// refuses every Acquire, even that of a member that holds a lease. Release and Renew have no
+	// limit.
 	Limit int64
 	// Lease is the duration of the lease from now on, from 1 ns to [MaxLease]. Release has no
 	// duration.
@@ -59,7 +60,7 @@ type Call struct {
 	Timeout time.Duration
 }
 
-// The errors of [Call.Validate].
+// These are the errors of [Call.Validate].
 var (
 	// ErrRange means that a limit is negative or a lease is not positive.
 	ErrRange = errors.New("limit or lease is out of range")

@@ -2,16 +2,16 @@ package concurrency
 
 import "github.com/cellserver/cellserver/limit"
 
-// Decide decides c at now and writes the result to p. value is stored under the key with mode,
-// which is [None] for an absent key. expiry is the expiry of the key, which another command may
-// have set to another instant than the end of the last lease. Decide reads value and never writes
-// to it.
+// Decide decides c at now and writes the result to p. value is the stored value of the key, and
+// mode is its mode, or [None] for an absent key. expiry is the expiry of the key, which another
+// command may have set to another instant than the end of the last lease. Decide reads value and
+// never writes to it.
 //
 // A limit of 0 refuses every Acquire, even that of a member that holds a lease; that lease ends
-// when it expires. With any other limit, Acquire is refused if the member holds no lease and as
-// many other members as the limit, or more, do. It may pass again when enough of their leases have
-// expired. An admitted Acquire and a successful Renew make the lease end c.Lease after now, even if
-// it ended later before, and set the expiry of the key to the end of the last lease. A Release does
+// when it expires. With any other limit, Acquire is refused if the member holds no lease and the
+// number of members that hold one is at or above the limit. It may pass again when enough leases
+// have expired. After an admitted Acquire or a successful Renew the lease ends c.Lease after now,
+// even if it ended later before, and the key expires at the end of the last lease. A Release does
 // not change an expiry that another command has set.
 //
 // The error is [limit.ErrTooManyMembers] if the set has its maximum number of members but fewer
@@ -48,7 +48,7 @@ type holdings struct {
 	// held says that the member of the call holds a live lease.
 	held bool
 	// last is the latest expiry of all members, and others is the latest one of all members but
-	// that of the call. They are not after now if there is no such live lease.
+	// that of the call. An expiry that is not after now means that there is no such live lease.
 	last, others limit.Instant
 }
 

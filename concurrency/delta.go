@@ -17,8 +17,8 @@ const (
 	deltaGone  = byte(Gone)
 )
 
-// mostStored is the maximum number of members up to which deltas add members to a set. It is twice
-// the largest size of a set, since a delta may be applied to a newer set.
+// mostStored is the number of members up to which deltas may add members to a set. It is twice the
+// largest size of a set, since a delta may be applied to a newer set.
 const mostStored = 2 * LargestMaxMembers
 
 // AppendDelta appends the change by p to dst. p.Action must be Store, and value must be the value
@@ -37,8 +37,9 @@ func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 }
 
 // ApplyDelta returns value with the change of delta. It treats value and dst as [Plan.Apply] does.
-// value must pass [Check] under mode; then the result does, too. delta may be any bytes. If it is
-// invalid, ApplyDelta returns [ErrCorrupt] and does not change value.
+// value must pass [Check] under mode; then the result does, too. delta may be any bytes. If delta
+// is invalid, or the set would get more members than mostStored, ApplyDelta returns [ErrCorrupt]
+// and does not change value.
 //
 // value may be newer than delta. When all deltas up to the state of value have been applied, the
 // same members hold leases as before. A set never becomes empty, since an empty set is invalid: its

@@ -26,7 +26,7 @@ func getInstant(b []byte) limit.Instant { return limit.Instant(binary.LittleEndi
 
 func putInstant(b []byte, t limit.Instant) { binary.LittleEndian.PutUint64(b, uint64(t)) }
 
-// sized returns size bytes of the memory of dst, or new ones if its capacity is less.
+// sized returns size bytes of the memory of dst, or new memory if the capacity of dst is smaller.
 func sized(dst []byte, size int) []byte {
 	if cap(dst) < size {
 		return make([]byte, size)

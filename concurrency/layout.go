@@ -3,15 +3,16 @@ package concurrency
 import "github.com/cellserver/cellserver/limit"
 
 // A new layout has half as much spare memory as the value needs. The value gets another layout when
-// the spare memory is used up, or when three quarters of the memory are unused. So the cost of
-// copying all members is shared by as many calls.
+// the spare memory is used up, or when three quarters of the memory are unused. So all members are
+// copied only once in a number of calls that grows with the number of members.
 
 // spacious returns 1.5 n, which is n with spare memory.
 func spacious(n int) int { return n + n/2 }
 
 // laidOut returns the same set in other memory, of dst or new, without the names of dropped
-// members. It has room for the given number of members, for names that are longer by the given
-// number of bytes, and spare memory.
+// members. members is the number of members for which the result must have room, and bytes is the
+// number of bytes by which the names are about to grow. The result also has spare memory for more
+// members and names.
 func (x index) laidOut(dst []byte, members, bytes int) index {
 	room := spacious(members)
 	names := spacious(int(x.u32(headLive)) + bytes)

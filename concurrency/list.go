@@ -17,7 +17,8 @@ const (
 	entryHeader = 10
 )
 
-// next returns the expiry and the name of the first entry in rest, and the other entries.
+// next decodes the first entry in rest. until is its expiry, member is its name, and others has the
+// other entries.
 func (list) next(rest []byte) (until limit.Instant, member, others []byte) {
 	end := entryHeader + int(binary.LittleEndian.Uint16(rest[8:]))
 	return getInstant(rest), rest[entryHeader:end], rest[end:]
@@ -35,7 +36,8 @@ func (l list) expired(now limit.Instant) (n int) {
 	return n
 }
 
-// expiry returns expiry i, the earliest being 0. i must be less than the number of members.
+// expiry returns the expiry with index i in ascending order. i must be less than the number of
+// members.
 func (l list) expiry(i int) limit.Instant {
 	rest := l[listHeader:]
 	for range i {

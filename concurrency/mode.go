@@ -5,7 +5,8 @@ import "fmt"
 // Mode is the kind of a stored value. The values of the constants are part of the file formats.
 type Mode uint8
 
-// The values of [Mode]. None is the mode of an absent key, and Leases that of a set.
+// These are the values of [Mode]. None is the mode of an absent key, and Leases is the mode of a
+// set.
 const (
 	None   Mode = 0
 	Leases Mode = 1

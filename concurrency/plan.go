@@ -9,7 +9,7 @@ import (
 // Action is what a plan does to its key.
 type Action uint8
 
-// The values of [Action].
+// These are the values of [Action].
 const (
 	// Keep changes nothing.
 	Keep Action = iota
@@ -23,9 +23,9 @@ const (
 // it.
 type Effect uint8
 
-// The values of [Effect].
+// These are the values of [Effect].
 const (
-	// Nothing changes no member.
+	// Nothing means that no member changes.
 	Nothing Effect = iota
 	// Holds gives the member a lease until Plan.Until.
 	Holds

@@ -10,7 +10,7 @@ import "github.com/cellserver/cellserver/limit"
 // nanoseconds.
 type set []byte
 
-// size returns the number of members, with expired ones.
+// size returns the number of members, including those whose leases have expired.
 func (s set) size() int {
 	switch {
 	case len(s) == 0:
@@ -59,10 +59,10 @@ func (s set) find(member []byte) (limit.Instant, bool) {
 	return index(s).until(ref), true
 }
 
-// Describe calls emit with the fields that RL.INFO shows of a stored value: used, the number of
-// members that hold a lease at now; members, the number of all stored members; and reset-ms, the
-// time until the last lease expires. It returns used. value must pass [Check] under mode. For
-// another mode than Leases it emits nothing and returns 0.
+// Describe calls emit with the fields that RL.INFO shows of a stored value. The field used is the
+// number of members that hold a lease at now, members is the number of all stored members, and
+// reset-ms is the time until the last lease expires. Describe returns used. value must pass [Check]
+// under mode. For another mode than Leases it emits nothing and returns 0.
 func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) (used int64) {
 	if mode != Leases {
 		return 0

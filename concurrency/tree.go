@@ -4,7 +4,7 @@ import "bytes"
 
 // tree is one of the two trees over the nodes of an index. It is a weight-balanced tree, in which
 // every node stores the size of its subtree. The sizes are used for balancing and, in the tree by
-// expiry, for counting expired members and finding expiry i.
+// expiry, for counting expired members and finding the member with a given index.
 //
 // The weight of a side of a node is the size of its subtree plus one. A node is balanced while the
 // weight of neither side is more than three times that of the other. A rotation is double if the
@@ -166,8 +166,9 @@ func (t tree) arrange(x index, r, first, second ref, leftToRight bool) {
 	}
 }
 
-// redirect changes the link to the node at the reference from, so that it refers to the reference
-// to. The caller then moves the node there. No node of the tree may be at that reference before.
+// redirect changes the link to a node that the caller is about to move. from is the reference of
+// the node before the move, and to is its reference afterwards. Before the call no node of the tree
+// may have the second reference.
 func (t tree) redirect(x index, from, to ref) {
 	r := t.root(x)
 	if r == from {
