@@ -37,7 +37,7 @@ type Floats struct{ By, Lower, Upper *big.Float }
 // Expiry is how a call changes the expiry of its key.
 type Expiry uint8
 
-// The values of [Expiry].
+// These are the values of [Expiry].
 const (
 	Leave     Expiry = iota // keep the present expiry
 	Set                     // set the expiry to At
@@ -48,7 +48,7 @@ const (
 // Action is what a plan does to its key.
 type Action uint8
 
-// The values of [Action].
+// These are the values of [Action].
 const (
 	Keep   Action = iota // change nothing
 	Store                // store the number, with Expiry
@@ -66,8 +66,8 @@ type Result struct {
 	Denied bool
 }
 
-// Decision returns r, the answer to c, in the form of a limiter whose limit is c.Upper. It cuts
-// fractions off. RetryAfter is [limit.NoRetry], since the reply of INCREX has no wait.
+// Decision returns r, the answer to c, as the decision of a limiter whose limit is c.Upper.
+// Fractions are truncated. RetryAfter is [limit.NoRetry], since the reply of INCREX has no wait.
 func (c *Call) Decision(r *Result) limit.Decision {
 	d := limit.Decision{Limit: c.Upper, Remaining: left(c.Upper, r.Value), RetryAfter: limit.NoRetry}
 	if r.Texts != nil {
@@ -82,7 +82,8 @@ func (c *Call) Decision(r *Result) limit.Decision {
 	return d
 }
 
-// left returns upper - value, but at least 0.
+// left returns upper - value, or 0 if value is above upper. A difference above math.MaxInt64
+// becomes math.MaxInt64.
 func left(upper, value int64) int64 { return max(0, limit.SatAdd(upper, -max(value, -math.MaxInt64))) }
 
 // Plan is the result of [Decide] for one call. It belongs to the caller and may be reused.
@@ -92,8 +93,8 @@ type Plan struct {
 	Result
 }
 
-// The errors of calls that change nothing. For a value that is not a number, the errors are
-// [limit.ErrNotInteger] and [longdouble.ErrNotFloat].
+// These are errors of [Decide], with which a call changes nothing. For a value that is not a
+// number, the error is [limit.ErrNotInteger] or [longdouble.ErrNotFloat].
 var (
 	// ErrAppliedOverflow means that the difference to the bound exceeds int64.
 	ErrAppliedOverflow = errors.New("applied increment would overflow")
@@ -147,7 +148,7 @@ func Decide(value []byte, exists bool, expiry, now limit.Instant, c *Call, p *Pl
 
 var zero = []byte("0")
 
-// addInt sets the result of a call with integers. It returns true if the result has to be stored.
+// addInt sets the result of a call with integers. passes is true if the result has to be stored.
 // declined says that IfAbsent or IfExists prevents the change.
 func (p *Plan) addInt(value []byte, c *Call, declined bool) (passes bool, err error) {
 	was, ok := ParseInt(value)
