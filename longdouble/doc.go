@@ -3,6 +3,6 @@
 // by "%.17Lf" without the zeros at the end. A *big.Float with a precision of 64 bits has the same
 // values and rounds in the same way.
 //
-// [Parse] reads a number, [Append] writes one, and [AddTexts] is INCRBYFLOAT. Scores of sorted sets
-// are doubles, for which this package has nothing.
+// [Parse] reads a number, [Append] writes one, and [AddTexts] is INCRBYFLOAT. The package does not
+// handle the scores of sorted sets, which are doubles.
 package longdouble

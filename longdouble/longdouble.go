@@ -47,9 +47,9 @@ func Parse(b []byte) (x *big.Float, ok bool) {
 
 func newNumber() *big.Float { return new(big.Float).SetPrec(mantissaBits) }
 
-// scanNumber sets x to the number in b, which has digits, a point at most, and an optional
-// exponent. In base 10 the exponent is one of ten after "e", in base 16 one of two after "p". It
-// returns false if b is malformed or the number is out of range.
+// scanNumber sets x to the number in b. b has digits, among them at most one point, and after these
+// an optional exponent. In base 10 the exponent is a power of ten after "e"; in base 16 it is a
+// power of two after "p". scanNumber returns false if b is malformed or the number is out of range.
 func scanNumber(x *big.Float, b []byte, base int) bool {
 	mark := byte('e')
 	if base == 16 {
@@ -91,8 +91,8 @@ func isDigit(c byte, base int) bool {
 }
 
 // scanExponent reads a decimal exponent of any length. An exponent above math.MaxInt32 becomes
-// math.MaxInt32, which is out of range in any case; a negative one likewise. ok is false if b is
-// malformed.
+// math.MaxInt32, which is out of range in any case, and an exponent below -math.MaxInt32 becomes
+// -math.MaxInt32. ok is false if b is malformed.
 func scanExponent(b []byte) (n int64, ok bool) {
 	if len(b) == 0 {
 		return 0, false
@@ -136,8 +136,8 @@ func scale(x *big.Float, mantissa *big.Int, base int, exponent int64) bool {
 	return x.MantExp(nil) <= maxExponent && x.Cmp(nothing) > 0
 }
 
-// nothing is half of the smallest positive number. Numbers up to it are rounded to 0 by strtold,
-// which reports that as an error of the range.
+// nothing is half of the smallest positive long double. C's strtold rounds a positive number of
+// this size or less to 0, and reports it as out of range.
 var nothing = new(big.Float).SetMantExp(big.NewFloat(1), -16446)
 
 func powerOfTen(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
@@ -177,7 +177,8 @@ func Append(dst []byte, x *big.Float) []byte {
 	return dst
 }
 
-// The errors of AddTexts: an operand is not a number, or the sum is not finite.
+// These are the errors of [AddTexts]: ErrNotFloat if an operand is not a number, and ErrNotFinite
+// if the sum is not finite.
 var (
 	ErrNotFloat  = errors.New("not a number")
 	ErrNotFinite = errors.New("sum is not finite")
