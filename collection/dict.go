@@ -13,7 +13,7 @@ type dict struct {
 	count    int  // number of fields
 
 	// A large dict is a map of nodes that are linked in order; nodes is nil while the dict is flat.
-	// bytes is the size that its elements would have in the flat form, and cost is the number of
+	// bytes is the size that the elements would have in the flat form, and cost is the number of
 	// bytes of memory that they take.
 	nodes       map[string]*node
 	first, last *node
@@ -123,7 +123,8 @@ func (d *dict) get(field []byte) ([]byte, bool) {
 	return value, true
 }
 
-// drop gives up the long elements, because the dict has been removed from the keyspace.
+// drop calls [shared.Drop] for all long fields and values of a large dict, because the dict has
+// been removed from the keyspace.
 func (d *dict) drop() {
 	if d.long == 0 {
 		return

@@ -28,8 +28,8 @@ func (d *dict) apply(delta []byte, values bool) error {
 	return nil
 }
 
-// cutEffect decodes the first effect of a delta, b, which must not be empty. ok is false if the
-// bytes are not an effect. value is nil for opGone.
+// cutEffect decodes the first effect of b, a part of a delta, which must not be empty. rest is the
+// rest of b. value is nil if op is opGone. ok is false if b does not begin with an effect.
 func cutEffect(b []byte) (op byte, field, value, rest []byte, ok bool) {
 	op = b[0]
 	if op < opNew || op > opGone {

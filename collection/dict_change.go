@@ -16,8 +16,8 @@ func (d *dict) load(b []byte) {
 	}
 }
 
-// set does what put does and adds the effect to the delta. It returns ErrFull for a new field if
-// the dict has limit fields; a limit of 0 means no limit.
+// set does what put does and adds the effect to the delta. If the field is new and the dict has
+// limit fields, set returns ErrFull and changes nothing. A limit of 0 means no limit.
 func (d *dict) set(field, value []byte, limit int) (added bool, err error) {
 	if limit > 0 && d.count >= limit {
 		if _, ok := d.get(field); !ok {
@@ -34,7 +34,7 @@ func (d *dict) set(field, value []byte, limit int) (added bool, err error) {
 	return added, nil
 }
 
-// remove does what del does and adds the effect to the delta.
+// remove does what del does and, if the field existed, adds the effect to the delta.
 func (d *dict) remove(field []byte) bool {
 	if !d.del(field) {
 		return false

@@ -40,8 +40,8 @@ import "errors"
 // changed.
 var ErrFull = errors.New("the collection is full")
 
-// ErrCorrupt is the error for bytes that are not a flat collection, or not a delta, of the kind in
-// question.
+// ErrCorrupt is the error for bytes that should be a flat collection or a delta of a given kind and
+// are not.
 var ErrCorrupt = errors.New("not the bytes of a collection")
 
 const (

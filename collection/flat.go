@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// flat has the bytes of a small collection. After load they belong to the caller, until the first
-// change copies them to a buffer of the flat.
+// flat has the bytes of a small collection. Bytes that were passed to load belong to the caller of
+// load; the first change copies them to own.
 type flat struct {
 	b     []byte
 	owned bool // b is in own and may be changed
@@ -14,7 +14,7 @@ type flat struct {
 	own []byte
 }
 
-// load makes b the bytes. They must not change until the next call of load, gap or take.
+// load makes b the bytes of f. b must not change until the next call of load, gap or take.
 func (f *flat) load(b []byte) { f.b, f.owned = b, false }
 
 // drop drops the bytes and the buffer, because a tree or map has replaced them.
@@ -52,9 +52,9 @@ func (f *flat) take(b []byte) (free []byte) {
 	return free[:0]
 }
 
-// cut returns the bytes at the beginning of b that follow their length, and the rest of b. ok is
-// false if b is too short, or if the length has more bytes than needed, so that equal collections
-// have equal bytes.
+// cut decodes the length and the element at the beginning of b. It returns the element and the rest
+// of b. ok is false if b is too short, or if the length has more bytes than needed, so that equal
+// collections have equal bytes.
 func cut(b []byte) (element, rest []byte, ok bool) {
 	n, b, ok := cutUvarint(b)
 	if !ok || n > uint64(len(b)) {
@@ -119,7 +119,7 @@ func bytesAsString(b []byte) string {
 // deltaKept is the maximum capacity in bytes of a delta buffer that is kept for the next delta.
 const deltaKept = 4096
 
-// resetDelta returns the buffer delta, emptied, or nil if it is large.
+// resetDelta returns the buffer delta, emptied, or nil if its capacity is above deltaKept.
 func resetDelta(delta []byte) []byte {
 	if cap(delta) > deltaKept {
 		return nil

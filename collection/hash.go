@@ -33,7 +33,7 @@ func (h *Hash) Len() int { return h.d.count }
 // Get returns the value of field. ok is false if there is no such field.
 func (h *Hash) Get(field []byte) (value []byte, ok bool) { return h.d.get(field) }
 
-// Set sets field to value, and reports whether the field is new. Setting the value that the field
+// Set sets field to value. added reports whether the field is new. Setting the value that the field
 // already has is a change, too, as in Redis. The error is [ErrFull]; then nothing is changed.
 func (h *Hash) Set(field, value []byte) (added bool, err error) {
 	if h.Tight {
@@ -51,8 +51,8 @@ func (h *Hash) Delete(field []byte) bool { return h.d.remove(field) }
 // changed during the iteration.
 func (h *Hash) All() iter.Seq2[[]byte, []byte] { return h.d.each }
 
-// Flat returns the bytes of a small hash without a copy. They are nil for an empty hash, and valid
-// until the hash is changed. For a large hash ok is false.
+// Flat returns flat, the bytes of a small hash, without a copy. flat is nil for an empty hash, and
+// valid until the hash is changed. For a large hash ok is false.
 func (h *Hash) Flat() (flat []byte, ok bool) { return h.d.flat() }
 
 // AppendFlat appends the flat bytes of a hash of any size to dst and returns the result.
@@ -72,9 +72,9 @@ func (h *Hash) ResetDelta() { h.d.delta = resetDelta(h.d.delta) }
 // SetLedger does what [List.SetLedger] does.
 func (h *Hash) SetLedger(ledger shared.Ledger) { h.d.ledger = ledger }
 
-// Drop gives up the long fields and values: replies that refer to them keep them, and the ledger
-// counts them until then. It is called when the hash has been removed from the keyspace, and the
-// hash must not be used afterwards.
+// Drop gives up the long fields and values. Replies that refer to them keep them in memory, and the
+// ledger counts them until these replies have been sent. Drop is called when the hash has been
+// removed from the keyspace. The hash must not be used afterwards.
 func (h *Hash) Drop() { h.d.drop() }
 
 // Copied returns the number of bytes that a reply with the whole hash takes: see [List.Copied].

@@ -183,7 +183,7 @@ func (l *List) pop(position int64) []byte {
 	return value
 }
 
-// At returns the value with that index. ok is false if the list has no such index.
+// At returns the value with the given index. ok is false if the list has no such index.
 func (l *List) At(index int) (value []byte, ok bool) {
 	if index < 0 || index >= l.Len() {
 		return nil, false
@@ -204,8 +204,8 @@ func (l *List) get(position int64) []byte {
 	return nil
 }
 
-// Admits reports whether value may replace the value with that index. It returns false only with
-// Tight.
+// Admits reports whether value may replace the value with the given index. It returns false only if
+// l.Tight is set and value would take more memory.
 func (l *List) Admits(index int, value []byte) bool {
 	if !l.Tight {
 		return true
@@ -214,8 +214,8 @@ func (l *List) Admits(index int, value []byte) bool {
 	return !ok || !l.grows(old, value)
 }
 
-// Set replaces the value with that index by value. It returns false and does nothing if the list
-// has no such index.
+// Set replaces the value with the given index by value. It returns false and does nothing if the
+// list has no such index.
 func (l *List) Set(index int, value []byte) bool {
 	if index < 0 || index >= l.Len() {
 		return false

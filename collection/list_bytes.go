@@ -89,7 +89,8 @@ func (l *List) applyFlat(delta []byte, start, end int64) bool {
 	return true
 }
 
-// checkListDelta returns the bounds in delta, or ErrCorrupt if delta is not the delta of a list.
+// checkListDelta returns start and end, the bounds of the list in delta. The error is ErrCorrupt if
+// delta is not the delta of a list.
 func checkListDelta(delta []byte) (start, end int64, err error) {
 	if len(delta) < listDeltaHeader || delta[0] != keepsInside && delta[0] != replacesAll {
 		return 0, 0, ErrCorrupt
@@ -110,7 +111,7 @@ func checkListDelta(delta []byte) (start, end int64, err error) {
 }
 
 // cutPlaced returns the position and the value at the beginning of b, a part of a delta, and the
-// rest of b.
+// rest of b. ok is false if b does not begin with a position and a value.
 func cutPlaced(b []byte) (position int64, value, rest []byte, ok bool) {
 	position, n := binary.Varint(b)
 	if n <= 0 {

@@ -10,7 +10,7 @@ const listHeader = 8 + 1
 // With a push per nanosecond a list reaches it only after 150 years.
 const farthest = 1 << 62
 
-// appendFlat is AppendFlat. It also encodes holes.
+// appendFlat does what [List.AppendFlat] does. It also encodes holes.
 func (l *List) appendFlat(dst []byte) []byte {
 	if b, ok := l.Flat(); ok {
 		return append(dst, b...)

@@ -54,7 +54,8 @@ func (l *List) shrink() {
 	l.flatForm.take(b)
 }
 
-// account adds an element to bytes and cost if sign is 1, and subtracts it if sign is -1.
+// account adds an element with the given value to bytes and cost if sign is 1, and subtracts it if
+// sign is -1.
 func (l *List) account(value []byte, sign int) {
 	l.bytes += sign * valueSize(len(value))
 	l.cost += int64(sign)*placedCost + l.add(value, sign)
@@ -105,8 +106,9 @@ func (l *List) boundTree(start, end int64) {
 const placedSize = 8
 
 // removeTree removes the values at positions, which are sorted, from a large list. It does not copy
-// the other values. Of the values before the last position and those behind the first, the ones
-// with fewer bytes move, and only they are added to the delta.
+// the other values. It closes the gaps by moving either the values before the last of positions or
+// the values behind the first, whichever have fewer bytes. Only the moved values are added to the
+// delta.
 func (l *List) removeTree(positions []int64) {
 	first, last := positions[0], positions[len(positions)-1]
 	before, behind := 0, 0 // bytes that the delta would get
@@ -167,7 +169,7 @@ func (l *List) moveDown(positions []int64) {
 	}
 }
 
-// moveTree stores the value at the position from also at the position to, and adds that to the
+// moveTree copies a value from one position to another, and adds it at the new position to the
 // delta.
 func (l *List) moveTree(from, to int64) {
 	value, _ := l.tree.Get(from)

@@ -3,8 +3,8 @@ package collection
 import "github.com/cellserver/cellserver/shared"
 
 // longs counts the long elements of a large collection, those of [shared.Least] bytes or more.
-// Replies refer to long elements (package shared). Their bytes never change; a new value is stored
-// elsewhere.
+// Replies refer to long elements (package shared). The bytes of a long element never change; a new
+// value is stored elsewhere.
 type longs struct {
 	ledger shared.Ledger
 	long   int // number of long parts; a field and its value are two parts
@@ -13,7 +13,7 @@ type longs struct {
 }
 
 // SetLedger makes ledger count the memory of removed elements for as long as replies refer to them.
-// Without a ledger it is not counted.
+// If ledger is nil, this memory is not counted.
 func (l *longs) SetLedger(ledger shared.Ledger) { l.ledger = ledger }
 
 // own returns a copy of v, an element or a part of one. [shared.New] makes a long copy.
@@ -33,8 +33,8 @@ func ownString(v []byte) string {
 }
 
 // add counts v, which own has made, when it is added to the collection (sign is 1) or removed from
-// it (sign is -1). It returns by how many bytes the memory changes. It drops a long v that is
-// removed.
+// it (sign is -1). cost is the number of bytes by which the memory changes. add drops a long v that
+// is removed.
 func (l *longs) add(v []byte, sign int) (cost int64) {
 	if len(v) < shared.Least {
 		return int64(sign) * allocated(cap(v))

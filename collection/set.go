@@ -28,13 +28,13 @@ func (s *Set) Has(member []byte) bool {
 	return ok
 }
 
-// At returns the member with that number, from 0 to Len()-1. The numbers have no relation to the
-// order of the members, and any change of the set may change them. The first call for a large set
-// takes time proportional to Len; later calls do not.
+// At returns the member with the given number, from 0 to Len()-1. The numbers have no relation to
+// the order of the members, and any change of the set may change them. The first call for a large
+// set takes time proportional to Len; later calls do not.
 func (s *Set) At(number int) []byte { return s.d.at(number) }
 
-// Add adds member, and reports whether it is new. If it is not, nothing is changed. The error is
-// [ErrFull].
+// Add adds member. added reports whether member is new; if it is not, nothing is changed. The error
+// is [ErrFull]; then nothing is changed either.
 func (s *Set) Add(member []byte) (added bool, err error) {
 	if s.Has(member) {
 		return false, nil

@@ -93,7 +93,7 @@ func (s *SortedSet) Copied() int { return s.copied(s.bytes) }
 // Load makes s the sorted set with the bytes flat: see [Hash.Load].
 func (s *SortedSet) Load(flat []byte) { s.load(flat) }
 
-// Set sets the score of member, and reports whether the member is new. If the member has an equal
+// Set sets the score of member. added reports whether the member is new. If the member has an equal
 // score already, nothing is changed. The error is [ErrFull]; then nothing is changed either.
 func (s *SortedSet) Set(member []byte, score float64) (added bool, err error) {
 	old, known := s.Score(member)
@@ -134,8 +134,8 @@ func (s *SortedSet) RemoveRange(from, to int) (removed int) {
 	return removed
 }
 
-// At returns the member and the score of the element with that rank. ok is false if there is no
-// such rank.
+// At returns the member and the score of the element with the given rank. ok is false if there is
+// no such rank.
 func (s *SortedSet) At(rank int) (member []byte, score float64, ok bool) {
 	if rank < 0 || rank >= s.count {
 		return nil, 0, false

@@ -27,8 +27,8 @@ func (s *SortedSet) Apply(delta []byte) error {
 	return nil
 }
 
-// cutScoreEffect decodes the first effect of a delta, b, which must not be empty. ok is false if
-// the bytes are not an effect.
+// cutScoreEffect decodes the first effect of b, a part of a delta, which must not be empty. rest is
+// the rest of b. score is 0 if op is opGone. ok is false if b does not begin with an effect.
 func cutScoreEffect(b []byte) (op byte, score float64, member, rest []byte, ok bool) {
 	op, b = b[0], b[1:]
 	switch op {

@@ -50,7 +50,7 @@ func (s *SortedSet) put(member []byte, score float64) {
 	s.flatForm.b[0] = byte(s.count)
 }
 
-// place returns the offset in the flat bytes at which an element with that member and score
+// place returns the offset in the flat bytes at which an element with the given member and score
 // belongs. It does not use count.
 func (s *SortedSet) place(member []byte, score float64) int {
 	all := s.flatForm.b
@@ -76,7 +76,7 @@ func (s *SortedSet) del(member []byte) bool {
 	return ok
 }
 
-// delAt removes the element with that rank, which must exist, without a delta.
+// delAt removes the element with the given rank, which must exist, without a delta.
 func (s *SortedSet) delAt(rank int) {
 	if s.tree != nil {
 		s.delTreeAt(rank)

@@ -38,7 +38,7 @@ func (s *SortedSet) elements() []byte {
 	return s.flatForm.b[1:]
 }
 
-// offset returns the offset in the flat bytes at which the element with that rank begins.
+// offset returns the offset in the flat bytes at which the element with the given rank begins.
 func (s *SortedSet) offset(rank int) int {
 	b := s.elements()
 	for range rank {
@@ -47,8 +47,9 @@ func (s *SortedSet) offset(rank int) int {
 	return len(s.flatForm.b) - len(b)
 }
 
-// find looks up member in the flat bytes. It returns the score, the rank, and the offsets at which
-// the element begins and ends. ok is false if there is no such member.
+// find looks up member in the flat bytes. It returns the score and the rank of the element, and
+// begin and end, the offsets at which the element begins and ends. ok is false if there is no such
+// member.
 func (s *SortedSet) find(member []byte) (score float64, rank, begin, end int, ok bool) {
 	for b := s.elements(); len(b) > 0; rank++ {
 		begin = len(s.flatForm.b) - len(b)

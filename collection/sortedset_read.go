@@ -34,8 +34,8 @@ func (s *SortedSet) Search(beyond func(member []byte, score float64) bool) int {
 }
 
 // SearchIn does what [SortedSet.Search] does, but only among the elements from rank from to rank
-// to-1. It returns to if beyond returns true for none of them. It examines both ends first, because
-// lookups in a log of requests are usually there.
+// to-1. If beyond returns true for none of them, the result is to, or Len if to is larger. SearchIn
+// examines both ends first, because lookups in a log of requests are usually there.
 func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score float64) bool) int {
 	from, to = max(from, 0), min(to, s.count)
 	if s.tree != nil && from < to {
@@ -109,7 +109,8 @@ func (s *SortedSet) Range(from, to int) iter.Seq2[[]byte, float64] {
 	}
 }
 
-// ascend yields n elements of a large set in ascending order, from the one with that rank on.
+// ascend yields n elements of a large set in ascending order, from the element with the given rank
+// on.
 func (s *SortedSet) ascend(rank, n int, yield func([]byte, float64) bool) {
 	first, _ := s.tree.GetAt(rank)
 	s.tree.Ascend(first, func(e ranked) bool {
@@ -150,7 +151,8 @@ func (s *SortedSet) flatDown(from, to int, yield func([]byte, float64) bool) {
 	}
 }
 
-// descend yields n elements of a large set in descending order, from the one with that rank on.
+// descend yields n elements of a large set in descending order, from the element with the given
+// rank on.
 func (s *SortedSet) descend(rank, n int, yield func([]byte, float64) bool) {
 	last, _ := s.tree.GetAt(rank)
 	s.tree.Descend(last, func(e ranked) bool {
@@ -159,7 +161,7 @@ func (s *SortedSet) descend(rank, n int, yield func([]byte, float64) bool) {
 	})
 }
 
-// appendFlat is AppendFlat.
+// appendFlat does what [SortedSet.AppendFlat] does.
 func (s *SortedSet) appendFlat(dst []byte) []byte {
 	if b, ok := s.Flat(); ok {
 		return append(dst, b...)

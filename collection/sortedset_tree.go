@@ -35,7 +35,8 @@ func (s *SortedSet) shrink() {
 	s.flatForm.take(b)
 }
 
-// account adds an element to count, bytes and cost if sign is 1, and subtracts it if sign is -1.
+// account adds an element with the given member to count, bytes and cost if sign is 1, and
+// subtracts it if sign is -1.
 func (s *SortedSet) account(member string, sign int) {
 	s.count += sign
 	s.bytes += sign * (scoreSize + elementSize(len(member)))
