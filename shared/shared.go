@@ -16,9 +16,9 @@ import (
 	"unsafe"
 )
 
-// Least is the minimum length in bytes of a value that replies refer to. Copying so many bytes
+// Least is the minimum length in bytes of a value that replies refer to. A copy of that many bytes
 // takes about a microsecond. A reference takes 64 bytes of memory and a further buffer in the call
-// that sends. From this length on it costs less than the copy.
+// that sends. From this length on a reference costs less than a copy.
 const Least = 16 << 10
 
 // Ledger counts the memory of values that were removed from the keyspace and to which replies still
