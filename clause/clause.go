@@ -16,7 +16,7 @@ import (
 // it.
 type Kind uint8
 
-// The kinds, with the syntax of their clauses.
+// These are the kinds, with the syntax of their clauses.
 const (
 	None   Kind = iota // not a clause
 	Cell               // CL max_burst count period [quantity]
@@ -25,8 +25,8 @@ const (
 	Lease              // CC limit lease
 )
 
-// Word returns the kind of the clause that begins with the word b, in any case; None if b begins no
-// clause.
+// Word returns the kind of the clause that begins with the word b, in upper or lower case, or None
+// if no clause begins with b.
 func Word(b []byte) Kind {
 	if len(b) != 2 {
 		return None
@@ -90,7 +90,8 @@ func (o *Options) leastLimit() int64 {
 	return 1
 }
 
-// Usage returns the syntax of clauses of the kind k. inPolicy leaves out the quantity.
+// Usage returns the syntax of clauses of the kind k. If inPolicy is true, the syntax has no
+// quantity.
 func Usage(k Kind, inPolicy bool) string {
 	if inPolicy {
 		return strings.Replace(usages[k], " [quantity]", "", 1)
@@ -116,7 +117,7 @@ type Room struct {
 	// on the key.
 	KeyPhase bool
 
-	Quota    gcra.Quota // valid together with Quantity
+	Quota    gcra.Quota // of a Cell, together with Quantity
 	Quantity int64
 	Window   slidingwindow.Call
 	Bucket   tokenbucket.Call
@@ -132,8 +133,8 @@ func (r *Room) Parse(words [][]byte, key []byte, o Options) (decide.Clause, resp
 	return r.Clause(key), ""
 }
 
-// Clause returns the parsed clause for key. The result refers to key and to r, so neither may
-// change while it is in use.
+// Clause returns the parsed clause for key. For a window with ANCHOR KEY it sets the phase of
+// r.Window. The result refers to key and to r, so neither may change while the result is in use.
 func (r *Room) Clause(key []byte) decide.Clause {
 	c := decide.Clause{Key: key}
 	switch r.Kind {

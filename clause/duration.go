@@ -11,7 +11,8 @@ import (
 )
 
 // InUnit returns words, a clause of a policy, with its duration as a number of units. In a policy
-// the duration may have a suffix, as in 1m. InUnit does not change words.
+// the duration may have a suffix, as in 1m. InUnit does not change words. The error is "" on
+// success.
 func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
 	kind := Word(words[0])
 	at, name := durationOf(kind)

@@ -99,7 +99,7 @@ func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) 
 	return a.build(nil, o.Unit, o.LogMaxEntries, call)
 }
 
-// numbers parses the numbers at the beginning of args: the limit, which must be at least least, the
+// numbers parses the numbers at the beginning of args: the limit, whose minimum is least, the
 // window, and the quantity if there is one. It returns the remaining arguments.
 func (a *windowArgs) numbers(args [][]byte, least int64) ([][]byte, resp.Error) {
 	if err := arg.AtLeast(args[0], "limit", least, &a.call.Limit); err != "" {
@@ -159,8 +159,8 @@ func (a *windowArgs) judge(word []byte) {
 	}
 }
 
-// modeOption parses the option at the beginning of args if it is one that selects the windows: ok
-// says whether it is. rest has the arguments after it.
+// modeOption parses the option at the beginning of args if that option selects the mode or the
+// anchor of the windows. ok is false for any other option. rest has the arguments after the option.
 func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp.Error) {
 	word, rest := args[0], args[1:]
 	switch {

@@ -16,8 +16,8 @@ import (
 const defaultCold = 3
 
 // Acquire parses args, the arguments of TB.ACQUIRE from the key on, into call. It makes all checks
-// that do not depend on the stored bucket: first for invalid numbers, in the order of the
-// arguments, then for contradicting options, and then for values whose results would overflow. The
+// that do not depend on the stored bucket. First it checks for invalid numbers, in the order of the
+// arguments, then for contradicting options, and last for values whose results would overflow. The
 // error is "" on success.
 func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	if len(args) < 4 {
