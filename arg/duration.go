@@ -14,9 +14,9 @@ var durationUnits = [...]struct {
 }
 
 // Duration parses a positive integer with a suffix, such as 500ms, 60s, 1m, 12h or 1d, and returns
-// it as a number of unit, which must be at most a second. The suffix m is always a minute. Without
-// a suffix, the integer is the number of unit. ok is false for any other text, for a duration that
-// is not a multiple of unit, and if the number overflows an int64.
+// n, the duration divided by unit. unit must be at most a second. The suffix m is always a minute.
+// Without a suffix, n is the integer itself. ok is false for any other text, for a duration that is
+// not a multiple of unit, and if the number overflows an int64.
 func Duration(b []byte, unit time.Duration) (n int64, ok bool) {
 	end := len(b)
 	for end > 0 && b[end-1] >= 'a' && b[end-1] <= 'z' {

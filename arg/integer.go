@@ -62,7 +62,8 @@ func Short(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// digits parses b, which must consist of decimal digits only. neg says that the number is negative.
+// digits parses b as the digits of a decimal int64. neg says that the number is negative. digits
+// returns false if b has any other character, and for an overflow.
 func digits(b []byte, neg bool) (int64, bool) {
 	if len(b) < 19 { // cannot overflow
 		var n int64
@@ -113,14 +114,14 @@ func IsWord(b []byte, w string) bool {
 	return true
 }
 
-// StartsNumber reports whether b begins with a digit or a sign. By that, commands of limiters
-// distinguish an optional quantity from option words.
+// StartsNumber reports whether b begins with a digit or a sign. With StartsNumber, commands of
+// limiters distinguish an optional quantity from option words.
 func StartsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0]-'0' <= 9 || b[0] == '+' || b[0] == '-')
 }
 
-// Once sets *option, which says that the option word was given. If it is set already, Once returns
-// a syntax error near word.
+// Once sets *option, which says that the option word was given. If *option is set already, Once
+// returns a syntax error near word, otherwise "".
 func Once(word []byte, option *bool) resp.Error {
 	if *option {
 		return resp.SyntaxNear(word)
@@ -135,8 +136,8 @@ func Positive(b []byte, name string, n *int64) resp.Error {
 	return AtLeast(b, name, 1, n)
 }
 
-// AtLeast parses b, the argument called name, as an integer of at least least, and sets *n. The
-// error is "" on success.
+// AtLeast parses b, the argument called name, as an integer whose minimum is least, and sets *n.
+// The error is "" on success.
 func AtLeast(b []byte, name string, least int64, n *int64) resp.Error {
 	v, ok := Int(b)
 	if !ok || v < least {

@@ -9,11 +9,12 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Timeout parses the timeout of BLOCK, a decimal number of units, as Redis parses the timeout of
-// BLPOP. unit is a second or a millisecond. 0 means that there is no timeout. A fraction of a
-// nanosecond is rounded up, so that a positive timeout never becomes 0. The result is exact, since
-// a decision may depend on it, except that a number with an exponent is converted through a double.
-// A number that does not fit into int64 nanoseconds is an error. The error is "" on success.
+// Timeout parses the timeout of BLOCK, a decimal number of units, which may have a fraction like
+// the timeout of BLPOP. unit is a second or a millisecond. 0 means that there is no timeout. A
+// fraction of a nanosecond is rounded up, so that a positive timeout never becomes 0. The result is
+// exact, since a decision may depend on it, except that a number with an exponent is converted
+// through a double. A number that does not fit into int64 nanoseconds is an error. The error is ""
+// on success.
 func Timeout(b []byte, unit time.Duration) (time.Duration, resp.Error) {
 	if bytes.ContainsAny(b, "eE") {
 		return timeoutExponent(b, unit)
