@@ -10,17 +10,18 @@ const MaxPattern = 1 << 10
 // Match reports whether s matches the glob pattern as in Redis: with `*`, `?`, `[a-z]`, `[^a]`, and
 // a backslash before a literal character.
 //
-// It is a loop that backtracks only to the last star it has passed. So a pattern with many stars
-// costs at most a product of lengths, and no stack (the class of CVE-2022-36021 and
-// CVE-2024-31228). The part after the last star of the pattern is compared only with the end of s.
+// Match is a loop that backtracks only to the last star that it has passed. So even a pattern with
+// many stars costs at most the product of the lengths of pattern and s, and no stack.
+// CVE-2022-36021 and CVE-2024-31228 are about matchers without these bounds. The part of the
+// pattern after its last star is compared only with the end of s.
 func Match(pattern, s []byte) bool {
 	steps := Unlimited
 	return MatchWithin(pattern, s, &steps)
 }
 
-// MatchWithin is Match with a budget. *steps is the number of comparisons of one character that it
-// may make; MatchWithin subtracts those that it has made. If *steps is 0 or less afterwards, the
-// result has no meaning.
+// MatchWithin does what [Match] does within a budget. *steps is the maximum number of comparisons
+// of one character; MatchWithin subtracts the number of those that it has made. If *steps is 0 or
+// less afterwards, the result has no meaning.
 func MatchWithin(pattern, s []byte, steps *int) bool {
 	p, i := 0, 0
 	star, mark := -1, 0
@@ -60,8 +61,8 @@ func MatchWithin(pattern, s []byte, steps *int) bool {
 	return p == len(pattern)
 }
 
-// lastStar returns the index of the last '*' in pattern[p:] and the number of characters that
-// the rest of the pattern matches.
+// lastStar returns last, the index in pattern of the last '*', and tail, the number of characters
+// that the rest of the pattern matches. There must be a '*' at p or after it.
 func lastStar(pattern []byte, p int) (last, tail int) {
 	for p < len(pattern) {
 		if pattern[p] == '*' {
@@ -76,9 +77,9 @@ func lastStar(pattern []byte, p int) (last, tail int) {
 	return last, tail
 }
 
-// InnerLength returns the number of characters that the parts of pattern between two stars match,
-// all parts together. For each character of a name, a match makes at most that many comparisons,
-// and a few more.
+// InnerLength returns the number of characters that the parts of pattern between its first and its
+// last star match together. For each character of a name, a match makes at most a few more
+// comparisons than that.
 func InnerLength(pattern []byte) (inner int) {
 	since, open := 0, false
 	for p := 0; p < len(pattern); {
