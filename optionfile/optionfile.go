@@ -3,9 +3,9 @@
 //
 // An operator may name a device, a FIFO or a file of a file system that hangs. [Read] accepts only
 // regular files, counts the bytes that it reads instead of trusting the size of the file, and ends
-// within [Timeout]. Since each function may wait for so long, no event loop may call it, and its
-// caller must not hold a lock that an event loop needs. The package does not interpret the content
-// of files.
+// within [Timeout]. Since each function may wait for up to Timeout, no event loop may call it, and
+// its caller must not hold a lock that an event loop needs. The package does not interpret the
+// content of files.
 package optionfile
 
 import (
