@@ -8,9 +8,9 @@ import (
 // Budget bounds the memory of replies that are long copies: of large collections, of many short
 // values, and of the results of scripts. A command asks for the memory of its reply before it
 // builds the reply, and waits in order of arrival until there is room. Each piece of a reply
-// returns its memory when it was sent. A client is not closed because of memory that is counted
-// here, but while others wait, a client that reads nothing of its reply has less time than
-// write-timeout. Any goroutine may use a Budget.
+// returns its memory when it has been sent. A client is not closed because of memory that is
+// counted here, but while commands wait for memory, a client that reads nothing of its reply is
+// closed before write-timeout has passed. Any goroutine may use a Budget.
 type Budget struct {
 	// Room returns the number of bytes that all such replies together may take.
 	Room func() int64
@@ -23,7 +23,7 @@ type Budget struct {
 	ended bool       // End was called: every request is granted at once
 }
 
-// Grant is the memory that was granted for one reply. It is a Ledger of package shared for the
+// Grant is the memory that was granted for one reply. A Grant is a Ledger of package shared for the
 // pieces of the reply: their bytes are taken from the granted ones until these are used up, and
 // then from the Budget. Only the goroutine that builds the reply may call Count with a positive
 // number, or End.
@@ -32,7 +32,7 @@ type Grant struct {
 	left int64 // granted bytes that no piece has taken
 }
 
-// request is a command that waits for memory. granted is closed when it gets the memory.
+// request is a command that waits for memory. granted is closed when the command gets the memory.
 type request struct {
 	size    int64
 	granted chan struct{}
@@ -54,7 +54,8 @@ func (b *Budget) Ask(size int64) *Grant {
 	return &Grant{All: b, left: size}
 }
 
-// Take is Ask without waiting: it returns nil if there is no room, or if other commands wait.
+// Take does what [Budget.Ask] does, without waiting: it returns nil if there is no room, or if
+// other commands wait.
 func (b *Budget) Take(size int64) *Grant {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,7 +145,8 @@ func (g *Grant) Unused() int64 {
 }
 
 // Over reports whether the other replies and the pieces of this one hold more bytes than there is
-// room for, because a reply has become larger than its command had asked for.
+// room for, because a reply has become larger than its command had asked for. Over returns false if
+// they hold no bytes, and after [Budget.End].
 func (g *Grant) Over() bool {
 	b := g.All
 	b.mu.Lock()

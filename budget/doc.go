@@ -1,4 +1,4 @@
-// Package budget bounds the memory that all long replies take together. A reply reserves memory
-// from a [Budget] before it is built, and waits until enough is free. Its pieces return the memory
-// when they were sent.
+// Package budget bounds the memory that all long replies take together. A command reserves memory
+// from a [Budget] before it builds a long reply, and waits until enough is free. Each piece of the
+// reply returns its memory when it has been sent.
 package budget
