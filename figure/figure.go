@@ -3,7 +3,7 @@ package figure
 // Kind is the type of a figure, with the name that Prometheus has for it.
 type Kind string
 
-// The types of figures.
+// These are the types of figures.
 const (
 	Gauge     Kind = "gauge"
 	Counter   Kind = "counter"
@@ -28,8 +28,8 @@ type Figure struct {
 	Own bool
 	// Info defines the fields of INFO that show the figure; nil if there are none.
 	Info *Info
-	// Read calls emit for each number of the figure, with the values of Labels. A figure for which
-	// it does not call emit is absent.
+	// Read calls emit for each number of the figure, with the values of Labels. If Read does not
+	// call emit, the figure is absent.
 	Read func(v *View, emit Emit)
 	// Spread is used instead of Read for a histogram.
 	Spread func(v *View, emit func(b Buckets, labels ...string))
@@ -53,24 +53,26 @@ type Info struct {
 	Field func(labels []string) string
 }
 
-// Field returns an Info with a single field, for a figure without labels.
+// Field returns an Info with a single field, which is called name and is in section, for a figure
+// without labels.
 func Field(section, name string) *Info {
 	return &Info{section, func([]string) string { return name }}
 }
 
-// Fields returns an Info for a figure with one label. names has the name of the field for each
-// value of the label; a value that is not in names has no field.
+// Fields returns an Info with fields in section, for a figure with one label. names has the name of
+// the field for each value of the label; a value that is not in names has no field.
 func Fields(section string, names map[string]string) *Info {
 	return &Info{section, func(labels []string) string { return names[labels[0]] }}
 }
 
-// Prefixed returns an Info for a figure with one label. The name of each field is prefix followed
-// by the value of the label.
+// Prefixed returns an Info with fields in section, for a figure with one label. The name of each
+// field is prefix followed by the value of the label.
 func Prefixed(section, prefix string) *Info {
 	return &Info{section, func(labels []string) string { return prefix + labels[0] }}
 }
 
-// Shown returns a figure without labels that only INFO shows, as field in section.
+// Shown returns a figure without labels that only INFO shows, as field in section. read is its Read
+// function.
 func Shown(section, field string, read func(v *View, emit Emit)) Figure {
 	return Figure{Info: Field(section, field), Read: read}
 }

@@ -84,8 +84,8 @@ func (v *View) Max(name string) (most float64) {
 	return most
 }
 
-// Value returns the number of the figure called name with these label values; ok is false if there
-// is none.
+// Value returns the number of the figure called name whose label values are labels. ok is false if
+// there is none.
 func (v *View) Value(name string, labels ...string) (value float64, ok bool) {
 	sum := v.Sum(name, func(is []string) bool {
 		if slices.Equal(is, labels) {
