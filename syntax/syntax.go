@@ -8,8 +8,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Argument is one element of the syntax of a command, as COMMAND DOCS describes it. Sub has the
-// parts of a block or the alternatives of a choice.
+// Argument is one element of the syntax of a command, as COMMAND DOCS describes it. Token is the
+// literal word before the argument, or the argument itself if Kind is pure-token; "" if there is
+// none. Sub has the parts of a block or the alternatives of a choice.
 type Argument struct {
 	Name     string
 	Kind     string // string, integer, key, pattern, pure-token, oneof or block
@@ -56,7 +57,8 @@ func (p *parser) peek() string {
 }
 
 // sequence parses the arguments up to the word closing, or up to the end. If there is a bar among
-// them, the result is a single argument, the choice.
+// them, the result is a single argument, which is the choice between the parts on both sides of the
+// bar.
 func (p *parser) sequence(closing string) []Argument {
 	var alternatives [][]Argument
 	var current []Argument
