@@ -15,17 +15,20 @@ import (
 // [tokenbucket.Call.Validate].
 const maxDebt = 1 << 62
 
-// Boost fills into with the clause, its numbers multiplied by a factor in thousandths, from
-// [MinFactor] to [MaxFactor]; [OneFactor] changes nothing. It allocates nothing.
+// Boost sets into to a copy of the clause, with its numbers multiplied by a factor. The factor is
+// given in thousandths, from [MinFactor] to [MaxFactor]; [OneFactor] changes nothing. Boost
+// allocates nothing.
 //
-// The limit or capacity and the count are multiplied, rounded down, and at least 1, but 0 stays 0.
-// INIT keeps its part of the capacity. So the result is the clause with these numbers as arguments.
-// Numbers that would not be valid are limited to valid ones: a token takes at least 1 ns, a bucket
-// at most 2^62 ns to fill, and the limit of a LOG is at most sw-log-max-entries. A limit of
-// CL.THROTTLE of 0 or less, which its max burst may cause, remains.
+// The limit or the capacity, and the count of a rate, are multiplied and rounded down. The result
+// is at least 1, except that 0 stays 0. INIT keeps its ratio to the capacity. So into is the same
+// as for a clause that is written with the multiplied numbers. Numbers that would not be valid are
+// limited to valid ones: a token takes at least 1 ns, a bucket at most 2^62 ns to fill, and the
+// limit of a LOG is at most sw-log-max-entries. A limit of CL.THROTTLE that is 0 or less, because
+// of a negative max burst, does not change.
 //
-// The quantity is 1. The caller sets its own quantity, validates a bucket with DEBT again with it,
-// and sets the member of a lease. The phase of ANCHOR KEY is that of [clause.Room.Clause].
+// The quantity in into is 1. The caller sets its own quantity, and then has to validate a bucket
+// with DEBT again. The caller also sets the member of a lease. For ANCHOR KEY, [clause.Room.Clause]
+// sets the phase.
 func (c *Clause) Boost(thousandths int64, into *clause.Room) {
 	into.Kind, into.KeyPhase, into.HasQuantity, into.Quantity = c.Kind, c.KeyPhase, false, 1
 	switch c.Kind {
@@ -48,7 +51,8 @@ func (c *Clause) Boost(thousandths int64, into *clause.Room) {
 	}
 }
 
-// times returns n, which is not negative, multiplied by the factor: at least 1, unless n is 0.
+// times returns n multiplied by the factor and rounded down, but at least 1. If n is 0, it returns
+// 0. n must not be negative.
 func times(n, thousandths int64) int64 {
 	if n == 0 {
 		return 0
@@ -77,10 +81,10 @@ func (c *Clause) boostQuota(thousandths int64, q *gcra.Quota) {
 }
 
 func (c *Clause) boostBucket(thousandths int64, b *tokenbucket.Call) {
-	// The interval is at least 1 ns up to one token for each ns of the period. With DEBT the
-	// balance may be one token more than the capacity. So a bucket is valid if each of its tokens
-	// takes at most maxDebt divided by their number. The interval is computed in floats (see
-	// limit.Interval), so a valid count may be just beyond this bound; then that count is kept.
+	// The count has two bounds. It must be so large that a capacity of one token, and with DEBT one
+	// token more, fills within maxDebt. It must be at most the number of nanoseconds in the period,
+	// so that a token takes at least 1 ns. limit.Interval computes in floats, so the count of the
+	// clause itself may be just beyond a bound; then that count is kept.
 	more := int64(0)
 	if b.Mode == tokenbucket.Debt {
 		more = 1
@@ -96,8 +100,8 @@ func (c *Clause) boostBucket(thousandths int64, b *tokenbucket.Call) {
 	}
 }
 
-// periodIn returns how many times d fits into the period, rounded up, and limited to int64. d is
-// positive.
+// periodIn returns the period divided by d, rounded up. A result above math.MaxInt64 becomes
+// math.MaxInt64. d must be positive.
 func (c *Clause) periodIn(d time.Duration) int64 {
 	return limit.MulDivCeil(c.period, int64(unit(c.millis)), int64(d))
 }

@@ -14,7 +14,7 @@ const (
 	DefaultOthers    = 1_000_000
 )
 
-// These are the errors for too many entries.
+// These are the errors of [Builder.Set] for too many entries.
 var (
 	ErrTooManyPolicies  = errors.New("too many policies")
 	ErrTooManyOverrides = errors.New("too many overrides")
@@ -50,8 +50,9 @@ func NewBuilder(most Sizes) *Builder {
 	return &Builder{most: most, policies: hashed[*Policy]{seed: maphash.MakeSeed()}, gen: 1, limits: interned{}}
 }
 
-// Set adds a copy of an entry, and replaces one with the same kind, policy and pattern. The error
-// is that of [Entry.Check], or one for too many entries; then nothing has changed.
+// Set adds a copy of e. It replaces an entry with the same kind, policy and pattern. The error is
+// that of [Entry.Check], [ErrTooManyPolicies], [ErrTooManyOverrides] or [ErrTooManyOthers]; then
+// nothing has changed.
 func (b *Builder) Set(e *Entry) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -77,8 +78,8 @@ func (b *Builder) Set(e *Entry) error {
 	return nil
 }
 
-// Delete removes an entry and reports whether there was one. The pattern of [Main] and
-// [Candidate] is empty.
+// Delete removes the entry with the given kind, policy and pattern, and reports whether there was
+// one. The pattern of [Main] and [Candidate] is "".
 func (b *Builder) Delete(kind Kind, policy, pattern string) bool {
 	p := policyOf(&b.policies, policy)
 	if p == nil {
@@ -92,8 +93,7 @@ func (b *Builder) Delete(kind Kind, policy, pattern string) bool {
 	return true
 }
 
-// DropExpired removes the entries that are not in force at now and will not be again. It returns
-// them ordered by expiry.
+// DropExpired removes the entries that have expired at now, and returns them ordered by expiry.
 func (b *Builder) DropExpired(now limit.Instant) []*Entry {
 	var dropped []*Entry
 	for len(b.expiring) > 0 && b.expiring.next() <= now {
@@ -104,14 +104,16 @@ func (b *Builder) DropExpired(now limit.Instant) []*Entry {
 	return dropped
 }
 
-// Recount makes a policy that was removed and set again continue with its earlier counts.
+// Recount makes c the counters of policy, if there is such a policy. It lets a policy that was
+// removed and set again continue with its earlier counters.
 func (b *Builder) Recount(policy string, c *Counts) {
 	if p := policyOf(&b.policies, policy); p != nil && p.Counts != c {
 		b.own(p, policy).Counts = c
 	}
 }
 
-// Get returns an entry, which must not be changed, or nil.
+// Get returns the entry with the given kind, policy and pattern, or nil. The entry must not be
+// changed.
 func (b *Builder) Get(kind Kind, policy, pattern string) *Entry {
 	p := policyOf(&b.policies, policy)
 	if p == nil {
@@ -123,17 +125,18 @@ func (b *Builder) Get(kind Kind, policy, pattern string) *Entry {
 	return nil
 }
 
-// Each is [Table.Each] for the current entries. f must not change the builder.
+// Each does what [Table.Each] does, for the current entries. f must not change the builder.
 func (b *Builder) Each(policy string, f func(*Entry) bool) { eachOf(&b.policies, policy, f) }
 
 // Sizes returns the numbers of entries.
 func (b *Builder) Sizes() Sizes { return b.sizes }
 
-// Bytes estimates the memory of the current entries. Tables share it, except for what has changed
-// since they were created.
+// Bytes estimates the memory of the current entries in bytes. Tables share this memory, except for
+// what has changed since they were created.
 func (b *Builder) Bytes() int64 { return b.bytes }
 
-// Table returns a table of the current entries. Later changes of the builder do not change it.
+// Table returns a table of the current entries. Later changes of the builder do not change the
+// table.
 func (b *Builder) Table() *Table {
 	b.gen++
 	return &Table{policies: b.policies, sizes: b.sizes}
@@ -151,7 +154,8 @@ func (b *Builder) remove(p *Policy, k *kept) {
 	}
 }
 
-// room returns an error if another entry of a kind, or another policy, would be too many.
+// room returns an error if one more entry of the given kind would be too many. first says that the
+// entry needs one more policy.
 func (b *Builder) room(kind Kind, first bool) error {
 	switch {
 	case first && b.sizes.Policies >= b.most.Policies:
@@ -164,7 +168,8 @@ func (b *Builder) room(kind Kind, first bool) error {
 	return nil
 }
 
-// own returns the policy with a name in a form that may be changed. p is the current one, or nil.
+// own returns the policy called name in a form that may be changed. p is the current form of the
+// policy, or nil if own has to make the policy.
 func (b *Builder) own(p *Policy, name string) *Policy {
 	switch {
 	case p == nil:
@@ -184,15 +189,15 @@ func (b *Builder) own(p *Policy, name string) *Policy {
 
 func (b *Builder) hash(name string) uint64 { return maphash.String(b.policies.seed, name) }
 
-// These are estimates of memory, measured with many of each: of a policy, of an entry without its
-// texts, and of the node of a prefix.
+// These are estimates of memory in bytes: of a policy, of an entry without its texts, and of the
+// node of a prefix. They were measured with many of each.
 const (
 	policyBytes = 320
 	entryBytes  = 136
 	prefixBytes = 112
 )
 
-// bytesOf estimates the memory of an entry without its limits.
+// bytesOf estimates the memory of e in bytes, without its limits.
 func bytesOf(e *Entry) int64 {
 	n := entryBytes + len(e.Pattern) + len(e.Comment)
 	if _, isPrefix := prefixOf(e.Pattern); isPrefix {
@@ -201,7 +206,8 @@ func bytesOf(e *Entry) int64 {
 	return int64(n)
 }
 
-// add counts k and replaces its limits by shared ones.
+// add adds k to the counts and to the entries that expire. It replaces the limits of k by those
+// that entries with equal limits share.
 func (b *Builder) add(k *kept) {
 	var more int64
 	k.Limits, more = b.limits.add(k.Limits)
@@ -210,7 +216,7 @@ func (b *Builder) add(k *kept) {
 	b.expiring.add(k)
 }
 
-// drop is the reverse of add.
+// drop undoes what add has done for k.
 func (b *Builder) drop(k *kept) {
 	b.bytes -= b.limits.drop(k.Limits) + bytesOf(&k.Entry)
 	b.count(k.Kind, -1)

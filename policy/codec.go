@@ -9,11 +9,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// These are the errors of a record, which is an entry as a key and a value.
+// These are errors of decoding a record. A record is the stored form of an entry: a key and a
+// value.
 var (
-	// ErrDeleted: the value is empty, which means that the entry of the key was removed.
+	// ErrDeleted means that the value is empty, because the entry of the key was removed.
 	ErrDeleted = errors.New("the entry was removed")
-	// ErrRecord: the key or the value does not have the form that [Entry.AppendKey] and
+	// ErrRecord means that the key or the value does not have the form that [Entry.AppendKey] and
 	// [Entry.AppendValue] write.
 	ErrRecord = errors.New("not the record of an entry")
 )
@@ -31,7 +32,8 @@ func (e *Entry) AppendKey(dst []byte) []byte {
 	return dst
 }
 
-// ParseKey parses a key that [Entry.AppendKey] has written. Its errors end with [ErrRecord].
+// ParseKey parses a key that [Entry.AppendKey] has written, and returns the kind, the policy and
+// the pattern of the entry. pattern is "" for [Main] and [Candidate]. The error wraps [ErrRecord].
 func ParseKey(key []byte) (kind Kind, policy, pattern string, err error) {
 	name, rest, _ := bytes.Cut(key, []byte{'/'})
 	for kind < kinds && kindNames[kind] != string(name) {
@@ -109,10 +111,10 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// DecodeEntry returns the entry of a record. It checks every byte: a record in another form than
-// that of [Entry.AppendValue], or with an invalid entry, is an error that ends with [ErrRecord]
-// or the error of the part. An empty value is [ErrDeleted]; [ParseKey] says which entry was
-// removed. o bounds the limits.
+// DecodeEntry returns the entry of the record with the given key and value. It accepts only what
+// [Entry.AppendKey] and [Entry.AppendValue] write, with limits within the bounds o. If the value is
+// empty, the error is [ErrDeleted]; [ParseKey] then tells which entry was removed. Otherwise the
+// error wraps [ErrRecord] or the error of the invalid part of the entry.
 func DecodeEntry(key, value []byte, o Bounds) (*Entry, error) {
 	kind, policy, pattern, err := ParseKey(key)
 	if err != nil {
@@ -134,7 +136,7 @@ func DecodeEntry(key, value []byte, o Bounds) (*Entry, error) {
 	return e, nil
 }
 
-// decode reads a value into e. It may accept more than AppendValue writes.
+// decode reads the value of a record into e. It may accept more than AppendValue writes.
 func (e *Entry) decode(value []byte, o Bounds) error {
 	r := reader{rest: value}
 	r.need("{")

@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// reader parses a value from its beginning. After a failure its results have no meaning.
+// reader parses a value from its beginning. rest has the bytes that have not been read. Once failed
+// is set, the results have no meaning.
 type reader struct {
 	rest   []byte
 	failed bool
@@ -22,14 +23,15 @@ func (r *reader) has(s string) bool {
 	return true
 }
 
-// need skips s, which has to come next.
+// need skips s. If s does not come next, need sets failed.
 func (r *reader) need(s string) {
 	if !r.has(s) {
 		r.failed = true
 	}
 }
 
-// until returns the bytes before the next end, and skips both.
+// until returns the bytes before the next byte end, and skips them and that byte. If there is no
+// byte end, until sets failed and returns nil.
 func (r *reader) until(end byte) []byte {
 	i := bytes.IndexByte(r.rest, end)
 	if i < 0 {
@@ -41,7 +43,8 @@ func (r *reader) until(end byte) []byte {
 	return b
 }
 
-// instant reads a number that ends with end.
+// instant reads a decimal number, and skips the byte end after it. If there is no such number,
+// instant sets failed.
 func (r *reader) instant(end byte) limit.Instant {
 	n, err := strconv.ParseInt(string(r.until(end)), 10, 64)
 	if err != nil {
@@ -70,7 +73,8 @@ func (r *reader) text() string {
 	}
 }
 
-// words parses the words of strings up to the end of their array and the comma after it.
+// words parses the strings of an array, up to the end of the array and the comma after it, and
+// returns the words of all strings.
 func (r *reader) words() [][]byte {
 	words := make([][]byte, 0, 16)
 	for !r.failed {

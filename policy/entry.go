@@ -12,7 +12,7 @@ import (
 // Kind is the effect of an [Entry].
 type Kind uint8
 
-// These are the kinds. Those from Override on have a pattern.
+// These are the kinds. Override and the kinds after it have a pattern.
 const (
 	// Main is the policy itself. It uses Limits and Shadow.
 	Main Kind = iota
@@ -31,7 +31,8 @@ const (
 	kinds = iota
 )
 
-// kindNames are the first parts of the keys of records. They are part of the file formats.
+// kindNames has the first part of the keys of records for each kind. These names are part of the
+// file formats.
 var kindNames = [kinds]string{"main", "try", "override", "boost", "block", "exempt"}
 
 // String returns the name of the kind, as [Entry.AppendKey] writes it.
@@ -43,7 +44,7 @@ func (k Kind) String() string {
 }
 
 // HasPattern reports whether entries of the kind have a pattern. A policy has at most one entry of
-// each other kind.
+// each kind without a pattern.
 func (k Kind) HasPattern() bool { return k >= Override }
 
 // hasLimits reports whether entries of the kind have limits.
@@ -60,9 +61,9 @@ const (
 // must not be changed.
 type Entry struct {
 	Kind Kind
-	// Shadow, of Main, tells that calls are decided and charged as usual, but always allowed.
+	// Shadow of a Main says that calls are decided and charged as usual, but always allowed.
 	Shadow bool
-	// File tells that the policy file defines the entry. It can define Main, Candidate and
+	// File says that the policy file defines the entry. It can define Main, Candidate and
 	// Override.
 	File bool
 	// Policy is the name of the policy.
@@ -76,27 +77,28 @@ type Entry struct {
 	Comment string
 	// Factor is the factor of Boost in thousandths, from [MinFactor] to [MaxFactor], otherwise 0.
 	Factor int64
-	// Until is the first instant at which the entry is no longer in force, [limit.MaxInstant] for a
-	// permanent one. Main and Candidate are permanent.
+	// Until is the first instant at which the entry is no longer in force. It is [limit.MaxInstant]
+	// for a permanent entry; Main and Candidate are permanent.
 	Until limit.Instant
-	// Since is when the entry was set. It has no effect.
+	// Since is the instant at which the entry was set. It has no effect.
 	Since limit.Instant
 }
 
 // These are the errors of an invalid entry, in addition to [ErrName] and [ErrPattern].
 var (
-	// ErrKind: the kind does not exist.
+	// ErrKind means that the kind does not exist.
 	ErrKind = errors.New("unknown kind of entry")
-	// ErrComment: the comment is too long, is not UTF-8 or has control characters.
+	// ErrComment means that the comment is too long, is not UTF-8 or has control characters.
 	ErrComment = errors.New("a comment has at most 1024 bytes of UTF-8 without control characters")
-	// ErrFactor: the factor of a boost is out of range.
+	// ErrFactor means that the factor of a boost is out of range.
 	ErrFactor = errors.New("a factor is from 0.001 to 1000")
-	// ErrField: the entry has a field that its kind does not have, or lacks one.
+	// ErrField means that the entry has a field that its kind does not have, or lacks one that its
+	// kind has.
 	ErrField = errors.New("the entry has a field that its kind has not, or lacks one")
 )
 
-// Check returns nil for a valid entry, otherwise one of the errors above, [ErrName] or
-// [ErrPattern].
+// Check returns nil for a valid entry, otherwise [ErrKind], [ErrName], [ErrPattern], [ErrComment],
+// [ErrFactor] or [ErrField].
 func (e *Entry) Check() error {
 	if e.Kind >= kinds {
 		return ErrKind
@@ -137,11 +139,11 @@ func checkComment(s string) error {
 	return nil
 }
 
-// InForce reports whether the entry applies at now.
+// InForce reports whether the entry is in force at now: now is before Until.
 func (e *Entry) InForce(now limit.Instant) bool { return now < e.Until }
 
-// TTL returns how many seconds are left of the entry at now, rounded up and at least 0. It returns
-// -1 if the entry is permanent or e is nil.
+// TTL returns the number of seconds from now until the entry ends, rounded up; 0 if it has ended.
+// It returns -1 if the entry is permanent or e is nil.
 func (e *Entry) TTL(now limit.Instant) int64 {
 	if e == nil || e.Until == limit.MaxInstant {
 		return -1

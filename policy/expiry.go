@@ -10,12 +10,12 @@ import (
 // readers of a table read the entry; only the builder reads the position.
 type kept struct {
 	Entry
-	// at is the index in expiries. It is meaningless for a permanent entry.
+	// at is the index in expiries. It has no meaning for a permanent entry.
 	at int
 }
 
-// expiries is a heap (see [container/heap]) of the entries that expire: the first entry expires
-// first.
+// expiries is a heap (see [container/heap]) of the entries that are not permanent. The first
+// element is the entry that expires first.
 type expiries []*kept
 
 // add adds k, unless it is permanent.
@@ -25,14 +25,15 @@ func (e *expiries) add(k *kept) {
 	}
 }
 
-// drop removes k.
+// drop removes k, unless it is permanent.
 func (e *expiries) drop(k *kept) {
 	if k.Until != limit.MaxInstant {
 		heap.Remove(e, k.at)
 	}
 }
 
-// next returns when the first entry expires, [limit.MaxInstant] if none does.
+// next returns the instant at which the first entry expires, or [limit.MaxInstant] if there is
+// none.
 func (e expiries) next() limit.Instant {
 	if len(e) == 0 {
 		return limit.MaxInstant

@@ -6,7 +6,7 @@ import (
 )
 
 // ParseFactor parses the factor of a boost, a number from 0.001 to 1000 with at most three
-// decimals. It returns thousandths. The error is [ErrFactor].
+// decimals, and returns it in thousandths. The error is [ErrFactor].
 func ParseFactor(text []byte) (thousandths int64, err error) {
 	whole, decimals, pointed := bytes.Cut(text, []byte{'.'})
 	if len(whole) < 1 || len(whole) > 4 || pointed && (len(decimals) < 1 || len(decimals) > 3) {

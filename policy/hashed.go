@@ -8,15 +8,16 @@ import (
 
 // hashed is a hash table whose copies share their common parts. A copy of the struct is a table
 // that later changes of the original do not affect, provided that the original is changed under
-// another generation from then on. The cost of a change depends on what it touches and not on the
-// size: some buckets, a part of the directory, and the list of the parts.
+// another generation from then on. The parameter gen of the methods is the present generation. The
+// cost of a change does not depend on the number of values: a change copies some buckets, a part of
+// the directory, and the list of the parts.
 //
 // The directory grows by one bucket at a time (linear hashing, Litwin 1980), so no change has to
 // move all of it.
 type hashed[V any] struct {
 	parts []part[V]
-	// buckets is the number of buckets. The bucket of a hash is given by its lowest bits under
-	// mask. If that bucket does not exist yet, the highest of these bits is dropped.
+	// buckets is the number of buckets. The index of the bucket of a hash is hash & mask. If there
+	// is no bucket with that index yet, the highest bit of mask is left out.
 	buckets, mask uint64
 	count         int
 	seed          maphash.Seed
@@ -38,7 +39,7 @@ type bucket[V any] struct {
 	slots []slot[V]
 }
 
-// bucketOf returns the bucket with those slots.
+// bucketOf returns a bucket with the given slots.
 func bucketOf[V any](slots []slot[V]) (b bucket[V]) {
 	for i := range slots {
 		b.seen |= 1 << (slots[i].hash >> 58)
@@ -64,8 +65,8 @@ const (
 	lowLoad  = 1
 )
 
-// bucket returns the slots in which a hash may be, none if it is certainly absent. There must be at
-// least one bucket.
+// bucket returns the slots among which hash may be, or nil if hash is certainly absent. There must
+// be at least one bucket.
 func (t *hashed[V]) bucket(hash uint64) []slot[V] {
 	i := t.index(hash)
 	b := &t.parts[i>>partBits].buckets[i&partMask]
@@ -83,7 +84,8 @@ func (t *hashed[V]) index(hash uint64) uint64 {
 	return i
 }
 
-// lookup returns the value with the hash for which is returns true.
+// lookup returns the value that has the given hash and for which the function is returns true.
+// found is false if there is no such value.
 func (t *hashed[V]) lookup(hash uint64, is func(V) bool) (v V, found bool) {
 	if t.count == 0 {
 		return v, false
@@ -96,7 +98,8 @@ func (t *hashed[V]) lookup(hash uint64, is func(V) bool) (v V, found bool) {
 	return v, false
 }
 
-// set stores v in place of the value for which is returns true, or as a new one.
+// set stores v under hash. It replaces the value that has this hash and for which the function is
+// returns true; if there is none, v is a new value.
 func (t *hashed[V]) set(gen, hash uint64, v V, is func(V) bool) {
 	if t.buckets == 0 {
 		t.appendBucket(gen, nil)
@@ -115,7 +118,8 @@ func (t *hashed[V]) set(gen, hash uint64, v V, is func(V) bool) {
 	}
 }
 
-// remove removes the value for which is returns true, and reports whether there was one.
+// remove removes the value that has the given hash and for which the function is returns true, and
+// reports whether there was one.
 func (t *hashed[V]) remove(gen, hash uint64, is func(V) bool) bool {
 	if t.count == 0 {
 		return false
@@ -132,7 +136,7 @@ func (t *hashed[V]) remove(gen, hash uint64, is func(V) bool) bool {
 	return true
 }
 
-// each calls f for all values until it returns false, and reports whether it returned true for all.
+// each calls f for all values, until f returns false. The result is false if f has returned false.
 func (t *hashed[V]) each(f func(V) bool) bool {
 	for _, p := range t.parts {
 		for _, b := range p.buckets {
@@ -146,7 +150,8 @@ func (t *hashed[V]) each(f func(V) bool) bool {
 	return true
 }
 
-// split adds a bucket. Slots of an existing bucket whose hashes have the highest bit move to it.
+// split adds a bucket. The new bucket gets those slots of an existing bucket whose hashes have one
+// more bit set, the highest bit of the new bucket's index.
 func (t *hashed[V]) split(gen uint64) {
 	bit := highest(t.buckets)
 	at := t.at(gen, t.buckets-bit)
@@ -179,10 +184,10 @@ func (t *hashed[V]) merge(gen uint64) {
 	*at = bucketOf(slices.Concat(at.slots, moved))
 }
 
-// highest returns the highest bit of n, which is not 0.
+// highest returns the highest bit of n. n must not be 0.
 func highest(n uint64) uint64 { return 1 << (bits.Len64(n) - 1) }
 
-// appendBucket appends a bucket.
+// appendBucket appends a bucket with the given slots.
 func (t *hashed[V]) appendBucket(gen uint64, slots []slot[V]) {
 	t.own(gen)
 	if t.buckets&partMask == 0 {
@@ -195,7 +200,7 @@ func (t *hashed[V]) appendBucket(gen uint64, slots []slot[V]) {
 	}
 }
 
-// at returns a pointer to bucket i in memory of the generation.
+// at returns a pointer to bucket i, which belongs to the generation gen and may be changed.
 func (t *hashed[V]) at(gen, i uint64) *bucket[V] {
 	t.own(gen)
 	return &t.ownPart(gen, int(i>>partBits)).buckets[i&partMask]

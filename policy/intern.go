@@ -2,8 +2,8 @@ package policy
 
 import "strings"
 
-// interned are the limits of the entries of a [Builder]. Entries with the same text of limits share
-// one value, because many keys have few different limits.
+// interned has the limits of the entries of a [Builder]. Entries whose limits have the same text
+// share one [Limits], because many keys have few different limits.
 type interned map[internedKey]*internedLimits
 
 // internedKey identifies limits.
@@ -23,8 +23,8 @@ func keyOf(l *Limits) internedKey {
 	return internedKey{strings.Join(l.Text, "\n"), l.Millis, l.bounds}
 }
 
-// add returns the limits to use in place of l, and the additional memory that they need. l may be
-// nil.
+// add returns the limits to use in place of l, and the additional memory in bytes that they take.
+// If l is nil, it returns nil and 0.
 func (m interned) add(l *Limits) (*Limits, int64) {
 	if l == nil {
 		return nil, 0
@@ -38,7 +38,8 @@ func (m interned) add(l *Limits) (*Limits, int64) {
 	return l, limitsBytes(l)
 }
 
-// drop notes that an entry no longer has l, and returns the memory that this frees.
+// drop notes that an entry no longer has l, and returns the memory in bytes that this frees. l may
+// be nil.
 func (m interned) drop(l *Limits) int64 {
 	if l == nil {
 		return 0
@@ -52,7 +53,7 @@ func (m interned) drop(l *Limits) int64 {
 	return limitsBytes(l)
 }
 
-// limitsBytes estimates the memory of limits and of their key.
+// limitsBytes estimates the memory of l and of its key, in bytes.
 func limitsBytes(l *Limits) int64 {
 	bytes := 130
 	for _, t := range l.Text {

@@ -26,27 +26,27 @@ type Bounds struct {
 // Limits are the parsed clauses of a policy or an override. They never change, and many entries
 // share them.
 type Limits struct {
-	// Millis tells that durations are in milliseconds: the option MS.
+	// Millis says that durations are in milliseconds: the option MS.
 	Millis bool
-	// Text holds the text of each clause, in upper case with single spaces.
+	// Text has the text of each clause, in upper case with single spaces.
 	Text []string
-	// Clauses holds 1 to [MaxClauses] clauses, one for each of Text.
+	// Clauses has 1 to [MaxClauses] clauses, one for each element of Text.
 	Clauses []Clause
 
 	// bounds are the bounds under which the limits were parsed.
 	bounds Bounds
 }
 
-// Clause is one limit. Of the four calls only the one of its Kind is set, without a key and a
-// quantity. [Clause.Boost] copies it for a caller.
+// Clause is one limit. Only the call of its Kind is set: Quota, Window, Bucket or Lease. The call
+// has neither a key nor a quantity. [Clause.Boost] makes a copy to which a caller adds these.
 type Clause struct {
 	Kind clause.Kind
 	// KeyPhase is true for windows with ANCHOR KEY: Window has no phase, because it depends on the
 	// key.
 	KeyPhase bool
 
-	// millis, count and period are the unit and the numbers of a rate as written, for Quota and
-	// Bucket.
+	// millis is true if durations are in milliseconds. count and period are the numbers of a rate
+	// as written, for Quota and Bucket.
 	millis        bool
 	count, period int64
 
@@ -56,7 +56,7 @@ type Clause struct {
 	Lease  *concurrency.Call
 }
 
-// unit returns the unit of durations.
+// unit returns the unit of durations: a millisecond if millis is true, otherwise a second.
 func unit(millis bool) time.Duration {
 	if millis {
 		return time.Millisecond
@@ -65,10 +65,10 @@ func unit(millis bool) time.Duration {
 }
 
 // ParseLimits parses clauses in the syntax of RL.MULTI, such as TB 200 100 1 SW 100000 86400 FIXED.
-// millis tells that durations are in milliseconds. A clause must not have a quantity, because the
-// caller gives that. Its duration may have a unit of its own, as in SW 100 1m; Text has it as a
-// number. A limit or capacity of 0 denies every call. An error names the clause ("ERR clause 2:
-// ..."); "" means no error.
+// millis says that durations are in milliseconds. A clause must not have a quantity, because each
+// call gives its own. The duration of a clause may have a suffix, as in SW 100 1m; Text then has it
+// as a number. o has the bounds of the clauses. A limit or capacity of 0 denies every call. An
+// error names the clause ("ERR clause 2: ..."); "" means no error.
 func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
 	n := clause.Count(words)
 	switch {
@@ -156,8 +156,8 @@ func copied[T any](p *T) *T {
 // hasRate reports whether the clause has a count and a period.
 func (c *Clause) hasRate() bool { return c.Kind == clause.Cell || c.Kind == clause.Bucket }
 
-// Equal reports whether two limits have the same text. Limits parsed under the same [Bounds] are
-// then the same in everything.
+// Equal reports whether l and other have the same text and the same unit, or are both nil. If they
+// were parsed under the same [Bounds], they are then the same in everything.
 func (l *Limits) Equal(other *Limits) bool {
 	if l == nil || other == nil {
 		return l == other

@@ -16,9 +16,10 @@ const (
 
 // These are the errors of an invalid name or pattern.
 var (
-	// ErrName: the name of a policy is empty, too long or has other characters.
+	// ErrName means that the name of a policy is empty, is too long or has a character that is not
+	// allowed.
 	ErrName = errors.New("the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'")
-	// ErrPattern: the pattern is empty or too long.
+	// ErrPattern means that the pattern is empty or too long.
 	ErrPattern = errors.New("a pattern has 1 to 1024 bytes")
 )
 
@@ -49,7 +50,8 @@ func CheckPattern(pattern []byte) error {
 	return nil
 }
 
-// prefixOf returns the prefix of the keys that match pattern, and false if pattern is exact.
+// prefixOf returns the prefix of the keys that match pattern, and true. If pattern is exact, it
+// returns pattern itself and false.
 func prefixOf(pattern string) (string, bool) {
 	if last := len(pattern) - 1; last >= 0 && pattern[last] == '*' {
 		return pattern[:last], true
@@ -58,7 +60,7 @@ func prefixOf(pattern string) (string, bool) {
 }
 
 // endsInClause reports whether key ends in '#' and a number from 2 to [MaxClauses], as the state
-// keys of further clauses do.
+// keys of all clauses but the first do.
 func endsInClause(key []byte) bool {
 	n := len(key)
 	if n < 2 || key[n-1] < '0' || key[n-1] > '9' {
@@ -67,10 +69,10 @@ func endsInClause(key []byte) bool {
 	return key[n-2] == '#' && key[n-1] > '1' || n > 2 && key[n-3] == '#' && key[n-2] == '1' && key[n-1] <= '0'+MaxClauses%10
 }
 
-// isMarked reports whether the state keys of key get one additional '#'. This concerns keys that
-// end like the state of a further clause, whose state could otherwise be that of another key. The
-// additional '#' must not produce the state of another key either, so keys that end this way
-// followed by any number of '#' get it, too.
+// isMarked reports whether [AppendStateKey] adds one '#' to key. It does so for a key that ends
+// like the state key of a second or later clause. Otherwise such a key could have the same state
+// key as a clause of another key. For the same reason it adds one '#' if any number of '#' follow
+// that ending.
 func isMarked(key []byte) bool {
 	return len(key) > 1 && (key[len(key)-1] == '#' || key[len(key)-1] <= '9') && endsInClause(bytes.TrimRight(key, "#"))
 }
@@ -96,8 +98,8 @@ func AppendStateKey(dst, policy, key []byte, i int, candidate bool) []byte {
 	return dst
 }
 
-// ParseStateKey returns the policy and the key of a state key of AppendStateKey. For other keys the
-// results are meaningless.
+// ParseStateKey returns the policy and the key for which [AppendStateKey] has made state. For a
+// candidate, policy ends in "#try". For any other state the results have no meaning.
 func ParseStateKey(state []byte) (policy, key []byte) {
 	policy, key, _ = bytes.Cut(state, []byte(":"))
 	if endsInClause(key) {

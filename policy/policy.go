@@ -11,15 +11,16 @@ import (
 // it. It must not be changed, except for its Counts.
 type Policy struct {
 	Name string
-	// Main is the policy itself, and Candidate the candidate that is tried in addition, or nil.
+	// Main is the policy itself, and Candidate is the candidate that is tried in addition. Both may
+	// be nil.
 	Main, Candidate *Entry
-	// Counts is the same in all tables as long as the policy has any entry.
+	// Counts is shared by all tables for as long as the policy has any entry.
 	Counts *Counts
 
 	// singles holds the entries of the kinds without a pattern: Main and Candidate.
 	singles [Override]*kept
-	// exact holds the entries with exact patterns, and prefixes the others. prefixes is nil if
-	// there are none.
+	// exact has the entries with exact patterns. prefixes has the entries whose patterns are
+	// prefixes; it is nil if there are none.
 	exact    hashed[*kept]
 	prefixes *prefix
 	// gen is the generation of the Builder in which the policy may be changed.
@@ -28,7 +29,8 @@ type Policy struct {
 
 // Counts are the counters of the calls of one policy. They are safe for concurrent use.
 type Counts struct {
-	// Allowed and Denied count calls that charge units, by their reply, whichever entry decided it.
+	// Allowed and Denied count the calls that charge units, by their reply, whichever entry has
+	// determined the reply.
 	Allowed, Denied atomic.Int64
 	// Exempted counts calls that an exemption allowed. ExemptedDenied counts those of them that the
 	// limits would have denied.
@@ -42,7 +44,7 @@ type Counts struct {
 	TryBoth, TryOnlyOld, TryOnlyNew, TryNeither atomic.Int64
 }
 
-// Answered counts a call that was denied, or allowed.
+// Answered counts a call in Denied if denied is true, otherwise in Allowed.
 func (c *Counts) Answered(denied bool) {
 	if denied {
 		c.Denied.Add(1)
@@ -58,15 +60,16 @@ func (c *Counts) ResetTry() {
 	}
 }
 
-// Applied holds the entries that apply to a key, nil for kinds without one. An exemption has
-// precedence over a block, and a block over an override. A boost multiplies the limits in force.
+// Applied has the entries that apply to a key. A field is nil if no entry of its kind applies. An
+// exemption has precedence over a block, and a block over an override. A boost multiplies the
+// limits in force.
 type Applied struct {
 	Exempt, Block, Override, Boost *Entry
 }
 
-// Find sets a to the entries that apply to the key at now. For each kind this is the entry whose
-// pattern is the key, if it is in force, otherwise the one in force with the longest prefix. It
-// allocates nothing.
+// Find sets a to the entries that apply to key at now. For each kind this is the entry whose
+// pattern is key, if that entry is in force. Otherwise it is the entry with the longest matching
+// prefix among those in force. Find allocates nothing.
 func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 	*a = Applied{}
 	if p.prefixes != nil {
@@ -84,8 +87,9 @@ func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 	}
 }
 
-// findPrefixes visits the prefixes from the shortest to the longest, so that longer ones replace
-// earlier results.
+// findPrefixes does what Find does, for the patterns that are prefixes. It visits the matching
+// prefixes from the shortest to the longest, so that entries with longer prefixes replace others in
+// a.
 func (p *Policy) findPrefixes(key []byte, now limit.Instant, a *Applied) {
 	for n := p.prefixes; ; {
 		for _, k := range n.here {
@@ -97,7 +101,7 @@ func (p *Policy) findPrefixes(key []byte, now limit.Instant, a *Applied) {
 	}
 }
 
-// take stores an entry if it is in force.
+// take stores e in the field of its kind if e is in force at now.
 func (a *Applied) take(e *Entry, now limit.Instant) {
 	if !e.InForce(now) {
 		return
@@ -114,7 +118,8 @@ func (a *Applied) take(e *Entry, now limit.Instant) {
 	}
 }
 
-// InForce returns the limits before a boost: those of the override, otherwise those of Main.
+// InForce returns the limits that apply before a boost: those of a.Override if that is set,
+// otherwise those of Main.
 func (p *Policy) InForce(a *Applied) *Limits {
 	if a.Override != nil {
 		return a.Override.Limits
@@ -127,8 +132,7 @@ func (p *Policy) empty() bool {
 	return p.Main == nil && p.Candidate == nil && p.exact.count == 0 && p.prefixes == nil
 }
 
-// each calls f for all entries until it returns false, and reports whether it returned true for
-// all.
+// each calls f for all entries, until f returns false. The result is false if f has returned false.
 func (p *Policy) each(f func(*Entry) bool) bool {
 	for _, e := range [...]*Entry{p.Main, p.Candidate} {
 		if e != nil && !f(e) {
@@ -139,7 +143,7 @@ func (p *Policy) each(f func(*Entry) bool) bool {
 	return p.exact.each(one) && p.prefixes.each(one)
 }
 
-// get returns an entry, or nil.
+// get returns the entry with the given kind and pattern, or nil.
 func (p *Policy) get(kind Kind, pattern string) *kept {
 	if !kind.HasPattern() {
 		if pattern != "" {
@@ -155,7 +159,7 @@ func (p *Policy) get(kind Kind, pattern string) *kept {
 	return k
 }
 
-// set stores k in place of the entry of its kind and pattern. p must be of the generation gen.
+// set adds k, in place of an entry with the same kind and pattern. p must be of the generation gen.
 func (p *Policy) set(gen uint64, k *kept) {
 	if !k.Kind.HasPattern() {
 		p.setSingle(k.Kind, k)
@@ -172,7 +176,7 @@ func (p *Policy) set(gen uint64, k *kept) {
 	p.prefixes = p.prefixes.set(gen, text, k)
 }
 
-// remove removes k, which must exist.
+// remove removes k, which must be an entry of p. p must be of the generation gen.
 func (p *Policy) remove(gen uint64, k *kept) {
 	text, isPrefix := prefixOf(k.Pattern)
 	switch {

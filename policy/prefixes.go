@@ -7,24 +7,26 @@ import (
 
 // prefix is a node of a radix tree over the prefixes of patterns, with the tree below it. As with
 // [hashed], nodes of the present generation may be changed, and older ones belong to tables that
-// may be in use. A nil tree is empty.
+// may be in use. The parameter gen of the methods is the present generation. A nil tree is empty.
 type prefix struct {
-	// below are the children, ordered by the first bytes of their labels. firsts is the set of
+	// below has the children, ordered by the first bytes of their labels. firsts is the set of
 	// these bytes.
 	firsts byteSet
 	below  []*prefix
-	// label holds the bytes between the parent and this node. Only the label of the root is empty.
+	// label has the bytes by which the prefix of this node is longer than that of its parent. Only
+	// the label of the root is empty.
 	label string
-	// here holds the entries whose prefix ends here, at most one of each kind. The slice is
-	// replaced, never changed.
+	// here has the entries whose prefix is that of this node, at most one of each kind. The slice
+	// is replaced, never changed.
 	here []*kept
 	gen  uint64
 }
 
-// byteSet has a bit for each byte.
+// byteSet is a set of bytes, with a bit for each possible byte.
 type byteSet [4]uint64
 
-// has reports whether c is in the set, and how many lower bytes are.
+// has reports in ok whether c is in the set. rank is the number of lower bytes in the set; it is 0
+// if c is not in the set.
 func (s *byteSet) has(c byte) (rank int, ok bool) {
 	word, bit := s[c>>6], uint64(1)<<(c&63)
 	if word&bit == 0 {
@@ -33,7 +35,7 @@ func (s *byteSet) has(c byte) (rank int, ok bool) {
 	return s.rank(c), true
 }
 
-// rank returns how many bytes below c are in the set.
+// rank returns the number of bytes in the set that are lower than c.
 func (s *byteSet) rank(c byte) int {
 	rank := bits.OnesCount64(s[c>>6] & (1<<(c&63) - 1))
 	for _, word := range s[:c>>6] {
@@ -42,10 +44,11 @@ func (s *byteSet) rank(c byte) int {
 	return rank
 }
 
-// flip adds or removes c.
+// flip adds c if it is not in the set, and removes it otherwise.
 func (s *byteSet) flip(c byte) { s[c>>6] ^= 1 << (c & 63) }
 
-// next returns the child whose label is a prefix of text, and the rest of text, or nil.
+// next returns the child whose label is a prefix of text, and the rest of text after that label. If
+// there is no such child, both are nil.
 func (n *prefix) next(text []byte) (*prefix, []byte) {
 	if len(text) == 0 {
 		return nil, nil
@@ -62,7 +65,7 @@ func (n *prefix) next(text []byte) (*prefix, []byte) {
 	return n, text[size:]
 }
 
-// get returns the entry of a kind with the prefix text, or nil.
+// get returns the entry of the given kind with the prefix text, or nil. n is the root, or nil.
 func (n *prefix) get(text string, kind Kind) *kept {
 	for rest := []byte(text); n != nil; n, rest = n.next(rest) {
 		if len(rest) > 0 {
@@ -78,8 +81,8 @@ func (n *prefix) get(text string, kind Kind) *kept {
 	return nil
 }
 
-// set returns the tree with k, which replaces another entry of its kind. text is the rest of k's
-// prefix after the label of n. n must not be nil.
+// set adds k to the tree n and returns the new tree. k replaces an entry with the same kind and
+// prefix. text is the part of k's prefix after the label of n. n must not be nil.
 func (n *prefix) set(gen uint64, text string, k *kept) *prefix {
 	n = n.own(gen)
 	if text == "" {
@@ -106,8 +109,8 @@ func (n *prefix) set(gen uint64, text string, k *kept) *prefix {
 	return n
 }
 
-// remove returns the tree without an existing entry of a kind, or nil if nothing is left. text is
-// the rest of its prefix after the label of n.
+// remove removes an entry of the given kind, which must exist, from the tree n. It returns the new
+// tree, or nil if nothing is left. text is the part of the entry's prefix after the label of n.
 func (n *prefix) remove(gen uint64, text string, kind Kind) *prefix {
 	n = n.own(gen)
 	if text == "" {
@@ -130,8 +133,7 @@ func (n *prefix) remove(gen uint64, text string, kind Kind) *prefix {
 	return only
 }
 
-// each calls f for all entries until it returns false, and reports whether it returned true for
-// all.
+// each calls f for all entries, until f returns false. The result is false if f has returned false.
 func (n *prefix) each(f func(*kept) bool) bool {
 	if n == nil {
 		return true
@@ -149,7 +151,7 @@ func (n *prefix) each(f func(*kept) bool) bool {
 	return true
 }
 
-// own returns n if it is of the generation, otherwise a copy that is.
+// own returns n if n is of the generation gen, otherwise a copy of n of that generation.
 func (n *prefix) own(gen uint64) *prefix {
 	if n.gen == gen {
 		return n
@@ -159,7 +161,7 @@ func (n *prefix) own(gen uint64) *prefix {
 	return &c
 }
 
-// without returns a copy of the entries here without that of a kind.
+// without returns a copy of n.here without the entry of the given kind.
 func (n *prefix) without(kind Kind) []*kept {
 	rest := make([]*kept, 0, len(n.here)+1)
 	for _, k := range n.here {

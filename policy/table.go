@@ -9,9 +9,9 @@ type Table struct {
 	sizes    Sizes
 }
 
-// Sizes are numbers of entries.
+// Sizes has the numbers of policies and of other entries.
 type Sizes struct {
-	// Policies is the number of names that have any entry.
+	// Policies is the number of names of policies that have any entry.
 	Policies int
 	// Overrides is the number of overrides of all policies.
 	Overrides int
@@ -19,8 +19,8 @@ type Sizes struct {
 	Others int
 }
 
-// Policy returns the policy with a name, or nil if there is none: entries for a name without a
-// [Main] have no effect. It allocates nothing.
+// Policy returns the policy called name. It returns nil if there is no [Main] of that name, because
+// the other entries of a policy have no effect without it. Policy allocates nothing.
 func (t *Table) Policy(name []byte) *Policy {
 	if t.policies.count == 0 {
 		return nil
@@ -35,8 +35,9 @@ func (t *Table) Policy(name []byte) *Policy {
 	return nil
 }
 
-// Each calls f for the entries of a policy, or of all policies if the name is empty, until f
-// returns false. Their order is undefined. It includes entries of policies without a [Main].
+// Each calls f for the entries of the policy called policy, or of all policies if policy is "",
+// until f returns false. The order is undefined. Each also visits the entries of policies without a
+// [Main].
 func (t *Table) Each(policy string, f func(*Entry) bool) { eachOf(&t.policies, policy, f) }
 
 // EachPolicy calls f for all policies with a [Main], in undefined order.
@@ -49,7 +50,7 @@ func (t *Table) EachPolicy(f func(p *Policy)) {
 	})
 }
 
-// Sizes returns the numbers of entries.
+// Sizes returns the numbers of policies and entries of the table.
 func (t *Table) Sizes() Sizes { return t.sizes }
 
 func eachOf(policies *hashed[*Policy], name string, f func(*Entry) bool) {
@@ -62,7 +63,7 @@ func eachOf(policies *hashed[*Policy], name string, f func(*Entry) bool) {
 	}
 }
 
-// policyOf returns the policy with a name, whether it has a Main or not, or nil.
+// policyOf returns the policy called name, whether it has a Main or not, or nil if there is none.
 func policyOf(policies *hashed[*Policy], name string) *Policy {
 	if policies.count == 0 { // the zero Table has no seed
 		return nil

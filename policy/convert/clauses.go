@@ -21,15 +21,15 @@ const (
 // bounds are the server's defaults.
 var bounds = policy.Bounds{}
 
-// clauseFault returns the error of a clause, "" if it is valid.
+// clauseFault returns the text of the error of clause, or "" if the clause is valid.
 func clauseFault(clause string) string {
 	_, err := policy.ParseLimits(bytes.Fields([]byte(clause)), false, bounds)
 	text, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: "), "; usage: ")
 	return text
 }
 
-// window returns the clause of a window of so many seconds with a limit. A limit of 0 denies every
-// call.
+// window returns a clause that allows limit units per window of the given length in seconds. anchor
+// is an option that is appended, or "". A limit of 0 denies every call.
 func window(limit, seconds int64, anchor string) string {
 	return fmt.Sprintf("SW %d %d FIXED%s", limit, seconds, anchor)
 }
@@ -37,7 +37,7 @@ func window(limit, seconds int64, anchor string) string {
 // checksum returns a short hash that distinguishes long texts.
 func checksum(text string) uint32 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(text)) // which never fails
+	_, _ = h.Write([]byte(text)) // Write never fails
 	return h.Sum32()
 }
 

@@ -48,8 +48,8 @@ type envoy struct {
 	names  *names
 	faults strict.Faults
 	domain string
-	// named maps the names of limits to policies. replacing are the descriptors whose limits
-	// replace named ones.
+	// named maps the names of limits to policies. replacing has the descriptors whose limits
+	// replace limits with a name.
 	named     map[string]string
 	replacing []replacing
 }
@@ -59,8 +59,9 @@ type replacing struct {
 	policy string
 }
 
-// level converts the descriptors of one list. name is the name of the policies so far. raw is the
-// same including the characters that a name must not have. path are the descriptors above the list.
+// level converts the descriptors of one list and of the lists below it. path has the descriptors
+// above the list. name has the parts of the policies' names that follow from path. raw is one text
+// with the same parts, including the characters that a name must not have.
 func (e *envoy) level(name []string, raw string, path []step, list []*descriptor) {
 	var keys []string
 	groups := map[string][]*descriptor{}
@@ -81,9 +82,10 @@ func (e *envoy) level(name []string, raw string, path []step, list []*descriptor
 	}
 }
 
-// group converts the descriptors of one list with the same key.
+// group converts list, the descriptors with the same key in one list of the file. The other
+// parameters are those of level.
 func (e *envoy) group(name []string, raw string, path []step, list []*descriptor) {
-	var base *descriptor // the one for any value
+	var base *descriptor // the descriptor for any value, or nil
 	var with []*descriptor
 	for _, d := range list {
 		if d.value == "" && d.limit != nil {
@@ -123,10 +125,12 @@ func (e *envoy) group(name []string, raw string, path []step, list []*descriptor
 	}
 }
 
-// raw returns the key and the value, which no other descriptor of the list has.
+// raw returns the key and the value as one text. No other descriptor of the same list has the same
+// text.
 func (d *descriptor) raw() string { return strconv.Quote(d.key) + strconv.Quote(d.value) }
 
-// apartness returns why d cannot be an override in the policy of its group, "" if it can.
+// apartness returns the reason why d cannot be an override in the policy of its group, or "" if it
+// can. shadow says whether that policy is a shadow.
 func apartness(path []step, d *descriptor, shadow bool) string {
 	_, prefix := d.prefix()
 	switch {
@@ -142,7 +146,9 @@ func apartness(path []step, d *descriptor, shadow bool) string {
 	return ""
 }
 
-// shared adds the policy of a group. apart are the descriptors that do not belong to it.
+// shared adds the policy of a group. base is the descriptor with the limits of the policy, or nil.
+// inside has the descriptors that become overrides, and apart those that do not belong to the
+// policy. shadow says whether the policy is a shadow. The other parameters are those of level.
 func (e *envoy) shared(name []string, raw string, path []step, base *descriptor, inside, apart []*descriptor, shadow bool) {
 	first := base
 	if base == nil {
@@ -184,7 +190,8 @@ func (e *envoy) shared(name []string, raw string, path []step, base *descriptor,
 	e.add(p, first)
 }
 
-// single adds a policy for one descriptor of a list. beside are the others.
+// single adds a policy for d alone. beside has the descriptors with the same key in the same list.
+// The other parameters are those of level.
 func (e *envoy) single(name []string, raw string, path []step, d *descriptor, beside []*descriptor) {
 	p := document.Policy{Name: e.names.unique(raw+d.raw(), append(slices.Clone(name), allowed(d.composite()))...), Shadow: d.shadow, Line: d.line}
 	p.Limits, p.Comment = e.limits(d, p.Name), remark(d.limit.name)
@@ -200,8 +207,8 @@ func (e *envoy) add(p document.Policy, d *descriptor) {
 	e.result.Document.Policies = append(e.result.Document.Policies, p)
 }
 
-// limits returns the limits of a descriptor in the policy with a name, and adds notes about its
-// fields.
+// limits returns the clauses for the limit of d, which becomes a part of the policy called policy.
+// It adds notes about the fields of d that do not convert.
 func (e *envoy) limits(d *descriptor, policy string) []string {
 	l := d.limit
 	for _, field := range d.noted {
@@ -241,7 +248,7 @@ func (e *envoy) note(d *descriptor, what, why string, args ...any) {
 	e.result.note(d.file, d.line, what, why, args...)
 }
 
-// noteReplaced adds notes on replaced limits, once all names are known.
+// noteReplaced adds notes about replaced limits. It must be called when all names are known.
 func (e *envoy) noteReplaced() {
 	for _, r := range e.replacing {
 		for _, name := range r.d.limit.replaces {
@@ -254,8 +261,8 @@ func (e *envoy) noteReplaced() {
 	}
 }
 
-// noteOrder adds notes where ratelimit uses the first matching pattern of the file, and a policy
-// the longest.
+// noteOrder adds notes to descriptors for which the order matters: ratelimit uses the first pattern
+// in the file that matches a value, but a policy uses the longest.
 func (e *envoy) noteOrder(list []*descriptor) {
 	earlier := map[string]bool{}
 	for _, d := range list {
@@ -273,7 +280,8 @@ func (e *envoy) noteOrder(list []*descriptor) {
 	}
 }
 
-// call adds how a policy is called. The conditions are those of the path and of last.
+// call adds a [Call] for policy to the result. Its conditions are those of the steps of path and of
+// last.
 func (e *envoy) call(path []step, last step, policy string) {
 	c := Call{Was: e.domain, Policy: policy}
 	for _, s := range append(slices.Clone(path), last) {

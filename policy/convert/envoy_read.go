@@ -7,16 +7,16 @@ import (
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
-// descriptor is an entry of a file of ratelimit, with the entries below it.
+// descriptor is a descriptor in a file of ratelimit, with the descriptors below it.
 type descriptor struct {
 	file string
 	line int
-	// key is not empty. value is empty in a descriptor for any value.
+	// key is not "". A descriptor whose value is "" is for any value.
 	key, value string
 	limit      *rateLimit
 	shadow     bool
 	share      bool
-	// noted are the names of the fields that do not convert.
+	// noted has the names of the fields that do not convert.
 	noted    []string
 	children []*descriptor
 }
@@ -35,9 +35,9 @@ type rateLimit struct {
 // domain holds the descriptors of all files with the same domain.
 type domain struct {
 	name        string
-	file        string // the first
+	file        string // name of the first file of the domain
 	descriptors []*descriptor
-	// composite are the names under which ratelimit stores the descriptors.
+	// composite is the set of the names under which ratelimit stores the descriptors.
 	composite map[string]bool
 }
 
@@ -52,7 +52,8 @@ func (d *descriptor) composite() string {
 // exact reports whether the descriptor has exactly one value.
 func (d *descriptor) exact() bool { return d.value != "" && !strings.Contains(d.value, "*") }
 
-// prefix returns the prefix of the values, if the only star is at the end.
+// prefix returns the part of the value before its star. The second result is false unless the value
+// has exactly one star, at its end.
 func (d *descriptor) prefix() (string, bool) {
 	before, found := strings.CutSuffix(d.value, "*")
 	return before, found && !strings.Contains(before, "*")
@@ -73,11 +74,12 @@ type envoyReader struct {
 	result  *Result
 }
 
-// maxRead is the maximum size of a file. Its overrides may be set by RL.OVERRIDE SET, so they need
-// not fit into a policy file.
+// maxRead is the maximum size of a file in bytes. It is larger than that of a policy file, because
+// overrides may also be set by RL.OVERRIDE SET.
 const maxRead = 16 << 20
 
-// read parses a file, or the files in a ConfigMap. It returns their faults.
+// read parses the file f, or if f is a ConfigMap, the files in it. It adds their domains to
+// e.domains and returns their faults.
 func (e *envoyReader) read(f File) strict.Faults {
 	root, r, second := strict.ReadLoosely(f.Name, f.Text, maxRead)
 	if faults := r.Faults(); faults != nil {
@@ -109,7 +111,8 @@ func (e *envoyReader) read(f File) strict.Faults {
 	return sorted(append(faults, r.Faults()...))
 }
 
-// configMap returns the data of a ConfigMap of Kubernetes.
+// configMap returns the field data of root if root is a ConfigMap of Kubernetes. is reports whether
+// that is the case and the field exists.
 func configMap(root strict.Value) (data strict.Value, is bool) {
 	if !root.IsMapping() {
 		return data, false
@@ -126,7 +129,7 @@ func configMap(root strict.Value) (data strict.Value, is bool) {
 	return data, is && data.IsSet()
 }
 
-// config parses one configuration.
+// config parses one configuration, whose text has the value root, and returns the faults of r.
 func (e *envoyReader) config(file string, root strict.Value, r *strict.Reader) strict.Faults {
 	e.r, e.file = r, file
 	var name string
@@ -149,7 +152,8 @@ func (e *envoyReader) config(file string, root strict.Value, r *strict.Reader) s
 	return sorted(r.Faults())
 }
 
-// domain returns the domain with a name. It merges files with the same domain.
+// domain returns the domain called name, and makes it if there is none yet. If several files have
+// the same domain, their descriptors are merged, and domain adds a note for line.
 func (e *envoyReader) domain(name string, line int) *domain {
 	for _, d := range e.domains {
 		if d.name == name {
@@ -162,7 +166,8 @@ func (e *envoyReader) domain(name string, line int) *domain {
 	return d
 }
 
-// list parses a list of descriptors. composite are the names that exist already.
+// list parses a list of descriptors. composite is the set of the composite names so far; list adds
+// the names of the parsed descriptors. A name that is in the set already is a fault.
 func (e *envoyReader) list(v strict.Value, composite map[string]bool) (list []*descriptor) {
 	if !v.IsSet() || v.IsNull() {
 		return nil
@@ -182,7 +187,7 @@ func (e *envoyReader) list(v strict.Value, composite map[string]bool) (list []*d
 	return list
 }
 
-// descriptor parses a descriptor. It returns nil if that has no key.
+// descriptor parses v as a descriptor. It returns nil if the descriptor has no key.
 func (e *envoyReader) descriptor(v strict.Value) *descriptor {
 	d := &descriptor{file: e.file, line: v.Line()}
 	for key, value := range v.Fields("a descriptor") {
@@ -205,7 +210,7 @@ func (e *envoyReader) descriptor(v strict.Value) *descriptor {
 			if flag(value, key.Text) {
 				d.noted = append(d.noted, key.Text)
 			}
-		case "metadata": // may be anything
+		case "metadata": // metadata may be a value of any type
 			d.noted = append(d.noted, key.Text)
 		default:
 			e.r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
@@ -223,7 +228,7 @@ func (e *envoyReader) descriptor(v strict.Value) *descriptor {
 	return d
 }
 
-// limit parses a rate_limit.
+// limit parses v as a rate_limit.
 func (e *envoyReader) limit(v strict.Value) *rateLimit {
 	l := &rateLimit{line: v.Line()}
 	unit := ""
@@ -261,7 +266,7 @@ func (e *envoyReader) limit(v strict.Value) *rateLimit {
 	return l
 }
 
-// replaces parses the names of the replaced limits.
+// replaces parses v as the list of the limits that a limit replaces, and returns their names.
 func (e *envoyReader) replaces(v strict.Value) (list []string) {
 	if v.IsNull() {
 		return nil
@@ -283,7 +288,8 @@ func (e *envoyReader) replaces(v strict.Value) (list []string) {
 	return list
 }
 
-// flag parses a field that is true or false, also in the words of older YAML, or missing.
+// flag returns the value of a field that is true or false. The words of older YAML are accepted,
+// and null means false. what is the name of the field for faults.
 func flag(v strict.Value, what string) bool {
 	if v.IsNull() {
 		return false

@@ -8,9 +8,9 @@ import (
 // step is a descriptor on the path to a group.
 type step struct {
 	*descriptor
-	// beside are the descriptors with the same key that take precedence for some of its values.
-	// within are descriptors of the same policy with exact values, which in turn take precedence
-	// over the patterns in beside.
+	// beside has the descriptors with the same key that take precedence over the step for some
+	// values. within has descriptors of the same policy with exact values, which in turn take
+	// precedence over the patterns in beside.
 	beside, within []*descriptor
 	// condition is the result of when.
 	condition string
@@ -26,8 +26,8 @@ func newStep(d *descriptor, beside, within []*descriptor) step {
 // isInKey reports whether each value of the step is counted separately.
 func (s step) isInKey() bool { return !s.exact() && !s.share }
 
-// when returns the condition of a step, "" if there is none. Exact values take precedence over
-// patterns, and patterns over the descriptor for any value.
+// when returns the condition under which the step applies, or "" if it always applies. Exact values
+// take precedence over patterns, and patterns over the descriptor for any value.
 func (s step) when() string {
 	key := shown(s.key)
 	if s.exact() {
@@ -61,7 +61,8 @@ func (s step) isTaken(d *descriptor) bool {
 	return false
 }
 
-// some lists the first three values of the descriptors for which wanted returns true.
+// some returns the first three values of the descriptors for which wanted returns true, and the
+// number of the others, as text; "" if there is no such descriptor.
 func some(list []*descriptor, wanted func(*descriptor) bool) string {
 	var values []string
 	count := 0

@@ -54,14 +54,14 @@ type counterLimit struct {
 	conditions, variables []string
 }
 
-// limitGroup are the limits that apply to the same calls.
+// limitGroup has the limits that apply to the same calls.
 type limitGroup struct {
 	limits []*counterLimit
 	// seconds is the set of the lengths of the windows.
 	seconds map[int64]bool
 }
 
-// read parses a file.
+// read parses the file f, adds its limits to the groups, and returns its faults.
 func (c *limitador) read(f File) strict.Faults {
 	root, r := strict.Read(f.Name, f.Text, document.MaxText)
 	if faults := r.Faults(); faults != nil {
@@ -95,7 +95,7 @@ func (c *limitador) read(f File) strict.Faults {
 	return sorted(r.Faults())
 }
 
-// limit parses a limit.
+// limit parses v as one limit of the file called file.
 func (c *limitador) limit(file string, v strict.Value) *counterLimit {
 	l := &counterLimit{file: file, line: v.Line()}
 	var given []string
@@ -130,7 +130,8 @@ func (c *limitador) limit(file string, v strict.Value) *counterLimit {
 	return l
 }
 
-// texts parses a list of strings and sorts it. The list may be missing.
+// texts parses v as a list of strings, and returns them sorted and without duplicates. For null it
+// returns nil. what names the list in faults.
 func texts(v strict.Value, what string) (list []string) {
 	if v.IsNull() {
 		return nil
@@ -147,7 +148,8 @@ func (c *limitador) note(l *counterLimit, what, why string, args ...any) {
 	c.result.note(l.file, l.line, what, why, args...)
 }
 
-// add adds the policy of a group.
+// add adds the policy of the group g to the result. It returns a fault if there are too many
+// policies.
 func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 	first := g.limits[0]
 	var p document.Policy

@@ -34,13 +34,13 @@ type Result struct {
 	Files []string
 	// Document holds the policies.
 	Document *document.Document
-	// Calls are in the order of the files.
+	// Calls has a call for each converted limit, in the order of the files.
 	Calls []Call
-	// Notes are in the order of the files, at most [MaxNotes].
+	// Notes has at most [MaxNotes] notes, in the order of the files.
 	Notes []Note
-	// advice is a text about the conditions of the calls.
+	// advice is a text about the conditions of the calls, or "".
 	advice string
-	// Left is the number of further notes.
+	// Left is the number of notes that were left out because of [MaxNotes].
 	Left int
 }
 
@@ -48,16 +48,16 @@ type Result struct {
 type Call struct {
 	// Was is the converted limit in the terms of the other program.
 	Was string
-	// When are the conditions for calling the policy. All of them have to hold, and the caller has
-	// to check them.
+	// When has the conditions for calling the policy. The caller has to check that all of them
+	// hold.
 	When []string
 	// Policy is the name of the policy.
 	Policy string
-	// Key are the parts of its key. <x> stands for the value of x.
+	// Key has the parts of the key. <x> stands for the value of x.
 	Key []string
 }
 
-// MaxNotes is the maximum number of notes.
+// MaxNotes is the maximum number of notes in a [Result].
 const MaxNotes = 100
 
 // Note describes one difference from the original, or a part that does not convert.
@@ -66,14 +66,15 @@ type Note struct {
 	Line int
 	// What is the field or the part.
 	What string
-	// Why tells how it was converted, and why.
+	// Why says how What was converted, and why.
 	Why string
 }
 
 // String returns "file:line: what: why".
 func (n Note) String() string { return fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.What, n.Why) }
 
-// note adds a note.
+// note adds a note for the given file and line, or increments Left if there are MaxNotes already.
+// what is the field What of the note, and why is the format of Why for args.
 func (r *Result) note(file string, line int, what, why string, args ...any) {
 	if len(r.Notes) == MaxNotes {
 		r.Left++
@@ -116,7 +117,8 @@ func (r *Result) Append(dst []byte) []byte {
 	return r.Document.Append(append(dst, b.String()...))
 }
 
-// finish sorts the notes, and returns a fault if the document is too long.
+// finish sorts the notes and returns r. If there are faults, or the document is too long, it
+// returns nil and the faults.
 func (r *Result) finish(faults strict.Faults) (*Result, strict.Faults) {
 	if faults != nil {
 		return nil, faults
@@ -131,7 +133,7 @@ func (r *Result) finish(faults strict.Faults) (*Result, strict.Faults) {
 	return r, nil
 }
 
-// printable replaces characters that are not printable, so that a comment stays on its line.
+// printable returns c, or '?' if c is not printable, so that a comment stays on its line.
 func printable(c rune) rune {
 	if unicode.IsPrint(c) {
 		return c
@@ -139,7 +141,8 @@ func printable(c rune) rune {
 	return '?'
 }
 
-// shown returns a value for a comment: shortened, and quoted unless it is one plain word.
+// shown returns value in a form for comments: shortened if it is long, and quoted unless it is one
+// plain word.
 func shown(value string) string {
 	if len(value) > 64 {
 		return strict.Clipped(value)
@@ -147,7 +150,7 @@ func shown(value string) string {
 	return literal(value)
 }
 
-// literal returns a value as a word of a command, quoted unless it is one plain word.
+// literal returns value as a word of a command: quoted, unless it is one plain word.
 func literal(value string) string {
 	special := func(c rune) bool {
 		return !unicode.IsPrint(c) || unicode.IsSpace(c) || strings.ContainsRune(`"'<>\`, c)
@@ -180,15 +183,17 @@ func remark(text string) string {
 // names generates the names of policies.
 type names struct {
 	used map[string]bool
-	// clashing are the names that several policies would have, as far as that is known beforehand.
+	// clashing is the field clash of an earlier conversion of the same files, or nil. unique
+	// appends a checksum to these names.
 	clashing map[string]bool
-	// clash are the names for which that was found during the conversion.
+	// clash is the set of names that unique would have returned more than once.
 	clash map[string]bool
 }
 
-// withNames converts. If names clash it converts again, with a checksum after each of these names.
-// A number instead would depend on the order of the entries in the file, so that after a change of
-// the order counters would belong to other policies.
+// withNames calls convert and returns its results. If names clash, it calls convert again, with a
+// checksum after each of these names. A number in place of the checksum would depend on the order
+// of the entries in the file, and after a change of the order, counters would belong to other
+// policies.
 func withNames(convert func(n *names) (*Result, strict.Faults)) (*Result, strict.Faults) {
 	var first names
 	r, faults := convert(&first)
@@ -198,8 +203,8 @@ func withNames(convert func(n *names) (*Result, strict.Faults)) (*Result, strict
 	return convert(&names{clashing: first.clash})
 }
 
-// unique returns a name from parts. raw distinguishes entries with the same parts. A number after
-// the name is used only if even raw is the same.
+// unique returns a name that is made of parts and is not used yet. raw distinguishes entries with
+// the same parts. A number is appended to the name only if even raw is the same.
 func (n *names) unique(raw string, parts ...string) string {
 	name := allowed(strings.Join(parts, "."))
 	if n.clashing[name] {
@@ -218,8 +223,8 @@ func (n *names) unique(raw string, parts ...string) string {
 	return name
 }
 
-// allowed replaces the characters that the name of a policy must not have. It shortens long text
-// and appends a checksum.
+// allowed returns text with '_' in place of each character that the name of a policy must not have.
+// It shortens a long text and appends a checksum. For "" it returns "_".
 func allowed(text string) string {
 	const most = 64 // policy.MaxName
 	clean := strings.Map(func(c rune) rune {

@@ -18,7 +18,8 @@ type parser struct {
 	d      Document
 }
 
-// limits parses the clauses of an entry, one per string. line is the line of the entry.
+// limits parses the clauses of an entry, one per string. line is the line of the entry, and millis
+// says that durations are in milliseconds. After a fault the result is nil.
 func (p *parser) limits(v strict.Value, line int, millis bool) *policy.Limits {
 	if !v.IsSet() {
 		p.r.Fault(line, "limits is missing")
@@ -53,7 +54,8 @@ func (p *parser) limits(v strict.Value, line int, millis bool) *policy.Limits {
 	return l
 }
 
-// clause returns the error of the only clause in a string.
+// clause returns an error unless words are exactly one valid clause. millis says that its duration
+// is in milliseconds.
 func (p *parser) clause(words [][]byte, millis bool) error {
 	l, err := policy.ParseLimits(words, millis, p.bounds)
 	switch {
@@ -69,8 +71,8 @@ func (p *parser) clause(words [][]byte, millis bool) error {
 	return nil
 }
 
-// check adds the faults of the name, the pattern or the comment of an entry. Its limits have been
-// checked.
+// check adds a fault if the name, the pattern or the comment of e is not valid. The limits of e
+// have been checked before.
 func (p *parser) check(e policy.Entry, key strict.Key, comment strict.Value) {
 	e.Until = limit.MaxInstant
 	if e.Limits == nil {

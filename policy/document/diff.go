@@ -4,11 +4,11 @@ package document
 type Op byte
 
 const (
-	// Add: the entry is new.
+	// Add means that the entry is new.
 	Add Op = '+'
-	// Remove: the entry is removed.
+	// Remove means that the entry is removed.
 	Remove Op = '-'
-	// Replace: the entry has other content.
+	// Replace means that the entry has other content.
 	Replace Op = '~'
 )
 
@@ -25,8 +25,9 @@ type Change struct {
 	Before, After string
 }
 
-// Diff returns the changes that turn from into to, sorted by policy and pattern, a policy before
-// its overrides. Entries that to lacks are removed.
+// Diff compares two documents: from is the present one, and to is the wanted one. It returns the
+// changes from the present to the wanted document, sorted by policy and pattern, with a policy
+// before its overrides. An entry that only the present document has is removed.
 func Diff(from, to *Document) []Change {
 	var changes []Change
 	before, after := from.sorted(), to.sorted()
@@ -45,7 +46,8 @@ func Diff(from, to *Document) []Change {
 	return changes
 }
 
-// diffPolicy appends the changes of one policy. One of old and now may be nil.
+// diffPolicy appends the changes of one policy from old to now. old or now is nil if a document
+// does not have the policy.
 func diffPolicy(changes []Change, old, now *Policy) []Change {
 	var oldText, nowText string
 	var before, after []*Override
@@ -76,7 +78,8 @@ func diffPolicy(changes []Change, old, now *Policy) []Change {
 	return changes
 }
 
-// appendChange appends a change, unless both texts are the same.
+// appendChange appends the change of one entry, unless its texts before and after are the same. A
+// text is "" if a document does not have the entry.
 func appendChange(changes []Change, policy, pattern, before, after string) []Change {
 	op := Replace
 	switch {
@@ -90,8 +93,8 @@ func appendChange(changes []Change, policy, pattern, before, after string) []Cha
 	return append(changes, Change{Op: op, Policy: policy, Pattern: pattern, Before: before, After: after})
 }
 
-// Append appends the change as text for display: a line that begins with its sign, and the entry
-// before and after it, indented.
+// Append appends the change as text for display. The first line begins with the sign of the change.
+// Indented lines with the entry before and after the change follow.
 func (c *Change) Append(dst []byte) []byte {
 	dst = append(append(dst, byte(c.Op), ' '), c.Policy...)
 	if c.Pattern != "" {

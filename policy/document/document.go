@@ -1,10 +1,10 @@
-// Package document reads and writes the YAML of policies. It is the text of the option policy-file,
-// of RL.POLICY DUMP, DIFF and APPLY, and of cellserver policy.
+// Package document reads and writes the YAML of policies. The option policy-file, the commands
+// RL.POLICY DUMP, DIFF and APPLY, and the program "cellserver policy" use this YAML.
 //
-// [Parse] reads a [Document] strictly and collects [Faults] with their lines.
-// [Document.Append] writes one that Parse reads back equal. [Diff] compares two of them, as
-// a list of [Change]. The package keeps no policies and decides nothing: what a policy means
-// is in package policy.
+// [Parse] reads a [Document] strictly and collects [Faults] with their lines. [Document.Append]
+// writes a document in the form that Parse reads. [Diff] compares two documents and returns a list
+// of [Change]. The package keeps no policies and decides nothing. Package policy defines the
+// meaning of a policy.
 package document
 
 import (
@@ -22,13 +22,13 @@ const MaxPolicies = 10_000
 // Fault is one error in a text, with its line.
 type Fault = strict.Fault
 
-// Faults are the faults of a text, sorted by their lines, at most [strict.MaxFaults].
+// Faults are the faults of a text, at most [strict.MaxFaults], sorted by their lines.
 type Faults = strict.Faults
 
 // Document holds the policies of a file. [Parse] returns them in the order of the file, and
 // [Document.Append] writes them sorted.
 type Document struct {
-	// Policies are the policies. Their names are unique.
+	// Policies has the policies. No two of them have the same name.
 	Policies []Policy
 }
 
@@ -38,17 +38,18 @@ type Policy struct {
 	Name string
 	// Comment is a text for operators. It may be empty.
 	Comment string
-	// Millis tells that the durations in clauses are in milliseconds, not seconds. In a file it
+	// Millis says that the durations in clauses are in milliseconds, not seconds. In a file it
 	// also applies to overrides without an ms field.
 	Millis bool
-	// Shadow tells that the server allows calls that the policy would deny, and counts them.
+	// Shadow says that the server allows calls that the policy would deny, and counts them.
 	Shadow bool
 	// Limits are the clauses, one per string, in the syntax of RL.MULTI: "TB 200 100 1". There is
 	// at least one.
 	Limits []string
-	// Overrides are the overrides. Their patterns are unique.
+	// Overrides has the overrides. No two of them have the same pattern.
 	Overrides []Override
-	// Line is the line in the file at which the policy begins, from 1. It is 0 without a file.
+	// Line is the line in the file at which the policy begins, counted from 1. It is 0 if the
+	// policy does not come from a file.
 	Line int
 }
 
@@ -61,7 +62,7 @@ type Override struct {
 	// Millis and Limits have the same meaning as in [Policy].
 	Millis bool
 	Limits []string
-	// Expires is when the override ends, in UTC. The zero time means never.
+	// Expires is the time at which the override ends, in UTC. The zero time means never.
 	Expires time.Time
 	// Line is the line in the file, as in [Policy].
 	Line int

@@ -11,13 +11,13 @@ import (
 )
 
 // Parse parses the text of a file of at most [MaxText] bytes. name is the name of the file, for
-// faults. If there is a fault, it returns no document.
+// faults. o has the bounds of the limits. If there is a fault, the document is nil.
 func Parse(name string, text []byte, o policy.Bounds) (*Document, Faults) {
 	return ParseUpTo(name, text, MaxText, o)
 }
 
-// ParseUpTo is [Parse] for a text of at most most bytes: the text of RL.POLICY DUMP grows with the
-// policies of the server.
+// ParseUpTo does what [Parse] does, for a text of up to most bytes. It is for the text of RL.POLICY
+// DUMP, which grows with the number of policies.
 func ParseUpTo(name string, text []byte, most int, o policy.Bounds) (*Document, Faults) {
 	root, r := strict.Read(name, text, most)
 	if faults := r.Faults(); faults != nil {
@@ -53,7 +53,7 @@ func (p *parser) document(root strict.Value) {
 	}
 }
 
-// policy parses the mapping below a name.
+// policy parses v, the mapping below the name of a policy, and adds the policy to the document.
 func (p *parser) policy(name strict.Key, v strict.Value) {
 	yield.Processor() // let other goroutines run, since there may be very many policies
 	pol := Policy{Name: name.Text, Line: name.Line}
@@ -90,9 +90,9 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 	p.d.Policies = append(p.d.Policies, pol)
 }
 
-// override parses the mapping below a pattern of pol.
+// override parses v, the mapping below the pattern of an override of pol.
 func (p *parser) override(pattern strict.Key, v strict.Value, pol *Policy) Override {
-	yield.Processor() // as above
+	yield.Processor() // let other goroutines run, since there may be very many overrides
 	o := Override{Pattern: pattern.Text, Millis: pol.Millis, Line: pattern.Line}
 	var comment, limits strict.Value
 	for key, value := range v.Fields("an override") {
@@ -130,7 +130,8 @@ func textOf(l *policy.Limits) []string {
 	return l.Text
 }
 
-// expires parses an instant.
+// expires parses v as the time at which an override ends. It returns the zero time if v is not a
+// time.
 func expires(v strict.Value) time.Time {
 	text, ok := v.Scalar("expires")
 	if !ok {

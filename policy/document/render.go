@@ -115,11 +115,12 @@ func appendExpires(dst []byte, at time.Time) []byte {
 	return at.UTC().AppendFormat(append(dst, "expires: "...), time.RFC3339Nano)
 }
 
-// longKey is the length in bytes from which on a key is written with a question mark: YAML accepts
-// other keys of up to 1,024 characters, including their escape sequences.
+// longKey is the length in bytes from which on a key is written with a question mark. Without the
+// mark YAML accepts only keys of up to 1,024 characters, including their escape sequences.
 const longKey = 200
 
-// appendKey appends the line of a key whose value is the mapping below it.
+// appendKey appends the line, or for a long key the lines, of a key whose value is the mapping
+// below it. indent is the indentation of these lines.
 func appendKey(dst []byte, indent, key string) []byte {
 	dst = append(dst, indent...)
 	if len(key) < longKey {
@@ -130,8 +131,8 @@ func appendKey(dst []byte, indent, key string) []byte {
 	return append(dst, '\n')
 }
 
-// appendScalar appends text such that it is read back as text. It quotes text that a parser could
-// read as another type.
+// appendScalar appends text in a form that a parser reads as the same text. It quotes text that a
+// parser could read as another type.
 func appendScalar(dst []byte, text string) []byte {
 	switch {
 	case !utf8.ValidString(text):
@@ -172,11 +173,12 @@ func appendEscape(dst []byte, c rune) []byte {
 	return dst
 }
 
-// words are the unquoted words that old or new YAML does not read as text.
+// words has the words that a parser of old or new YAML does not read as text unless they are
+// quoted.
 var words = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
 
-// isPlain reports whether text needs no quotes: it begins with a letter and consists of letters,
-// digits and a few signs.
+// isPlain reports whether text needs no quotes: it begins with a letter, consists of letters,
+// digits and a few signs, does not end with a space, and is none of words.
 func isPlain(text string) bool {
 	if text == "" || text[len(text)-1] == ' ' || slices.Contains(words, strings.ToLower(text)) {
 		return false

@@ -2,7 +2,8 @@
 // It puts the policies of the file in force in the registry, either all of them or none.
 //
 // A [File] is read at the start, when the configuration is reloaded, and by RL.POLICY RELOAD. A
-// replica only checks it: its policies come into force when the replica becomes a primary.
+// replica only checks the file: the policies of the file come into force when the replica becomes a
+// primary.
 package policyfile
 
 import (
@@ -24,20 +25,21 @@ type File struct {
 	bounds   func() policy.Bounds
 
 	mu sync.Mutex
-	// content is the latest valid content, nil without one; guarded by mu.
+	// content is the latest valid content, or nil if there is none. It is guarded by mu.
 	content *document.Document
-	// due tells that the content has not been put in force yet; guarded by mu.
+	// due says that the content has not been put in force yet. It is guarded by mu.
 	due bool
 }
 
-// New returns the file at path, whose policies go to r. bounds returns the bounds that the server's
-// options define.
+// New returns the file at path, whose policies go to r, and passes path to
+// [registry.Registry.SetFile]. bounds returns the bounds that the server's options define.
 func New(path string, r *registry.Registry, bounds func() policy.Bounds) *File {
 	r.SetFile(path)
 	return &File{path: path, registry: r, bounds: bounds}
 }
 
-// Check returns the faults of the file at path; nil if there are none, or if path is empty.
+// Check returns the faults of the file at path; nil if there are none, or if path is "". bounds has
+// the bounds of the limits.
 func Check(path string, bounds policy.Bounds) error {
 	if path == "" {
 		return nil
@@ -46,8 +48,9 @@ func Check(path string, bounds policy.Bounds) error {
 	return err
 }
 
-// Prepare reads the file. The returned function stores the content for [File.Settle] and calls
-// settle. It is nil if f is nil. The error contains every fault, with file and line.
+// Prepare reads the file. The returned function apply stores the content for [File.Settle] and
+// calls settle. apply is nil if f is nil or there is an error. The error contains every fault, with
+// file and line.
 func (f *File) Prepare(settle func()) (apply func(), err error) {
 	if f == nil {
 		return nil, nil
@@ -78,8 +81,9 @@ func (f *File) Due() bool {
 	return f.due
 }
 
-// Settle puts the latest content in force, and logs the result. It can be called again: a server
-// that was a replica meanwhile has the policies of its primary.
+// Settle puts the latest content in force, and logs the result. If there is no content, it does
+// nothing. It may be called again for the same content, because a server that has been a replica
+// meanwhile has the policies of its primary.
 func (f *File) Settle(st registry.Store, log *slog.Logger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +100,8 @@ func (f *File) Settle(st registry.Store, log *slog.Logger) {
 	log.Info("the policy file is in force", "file", f.path, "changed", changed)
 }
 
-// Load reads the file and puts it in force.
+// Load reads the file and puts it in force. changed is the number of changed entries. The error is
+// a *[ReadError], or that of [registry.Registry.Apply].
 func (f *File) Load(st registry.Store, by registry.Author) (changed int, err error) {
 	d, err := read(f.path, f.bounds())
 	if err != nil {
@@ -115,7 +120,7 @@ type ReadError struct{ Faults []error }
 // Error returns all faults, one per line.
 func (e *ReadError) Error() string { return errors.Join(e.Faults...).Error() }
 
-// Unwrap returns the single faults.
+// Unwrap returns the faults.
 func (e *ReadError) Unwrap() []error { return e.Faults }
 
 func read(path string, bounds policy.Bounds) (*document.Document, error) {

@@ -1,5 +1,5 @@
-// Package registry holds the policies of a server.
-// These are the entries in force, the table in which calls look them up, and the history of changes.
+// Package registry holds the policies of a server. It has the entries in force, the table in which
+// calls look them up, and the history of changes.
 //
 // Each entry and each change is a string in the system database of the server ([keyspace.System]),
 // so they are part of the log, of snapshots and of replicas like keys. A [Registry] changes entries

@@ -11,11 +11,11 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// civil converts an instant of the store to one of the civil clock.
+// civil converts an instant of the store into the civil instant.
 type civil func(limit.Instant) limit.Instant
 
-// Document returns the policies and overrides in force at now as a document. keep selects entries;
-// nil selects all.
+// Document returns the policies and overrides in force at now as a document. civil converts the
+// expiries of overrides. keep selects entries; nil selects all.
 func (r *Registry) Document(now limit.Instant, civil civil, keep func(e *policy.Entry) bool) *document.Document {
 	d, t, at := document.Document{}, r.Table(), make(map[string]int)
 	t.Each("", func(e *policy.Entry) bool {
@@ -43,8 +43,9 @@ func (r *Registry) Document(now limit.Instant, civil civil, keep func(e *policy.
 	return &d
 }
 
-// Preview returns the changes that a command would make by [Registry.Apply] of d. Entries of the
-// policy file stay although d lacks them.
+// Preview returns the changes that a command would make if it applied d at now by [Registry.Apply].
+// civil converts the expiries of overrides. Entries of the policy file stay even if d does not have
+// them.
 func (r *Registry) Preview(now limit.Instant, civil civil, d *document.Document) []document.Change {
 	after := document.Document{Policies: slices.Clone(d.Policies)}
 	at := make(map[string]int)
@@ -68,9 +69,12 @@ func (r *Registry) Preview(now limit.Instant, civil civil, d *document.Document)
 	return document.Diff(r.Document(now, civil, nil), &after)
 }
 
-// Apply replaces the policies and overrides by those of d, which has been checked, and removes the
-// others. An Apply of the file does not change the entries of commands, and one of a command does
-// not change those of the file. It returns the number of changed entries.
+// Apply sets the policies and overrides of d, which has been checked, and removes others. bounds
+// has the bounds of the limits. If the author is the policy file, only entries that the file
+// defines are removed. If the author is a command, only the other entries are removed, and the
+// error is a *[FileError] if d changes an entry that the file defines. A policy is removed with all
+// its entries. changed is the number of changed entries. Either all changes are made or none: see
+// [Registry.Update].
 func (r *Registry) Apply(st Store, by Author, d *document.Document, bounds policy.Bounds) (changed int, err error) {
 	err = r.Update(st, by, func(b *policy.Builder, now limit.Instant) ([]Edit, error) {
 		want, err := r.entriesOf(d, by.File, now, st.FromCivil, bounds)
@@ -90,8 +94,9 @@ type name struct {
 	policy, pattern string
 }
 
-// difference returns the edits after which the policies and overrides are want. The caller holds
-// mu.
+// difference returns the edits that Apply has to make if want are the entries of its document.
+// byFile says that the author is the policy file. If byFile is false, difference sets File of those
+// entries of want that the file defines already. The error is errGivesWay. The caller holds mu.
 func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bool) (edits []Edit, err error) {
 	wanted := make(map[name]bool, len(want))
 	for i, e := range want {
@@ -128,12 +133,15 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 	return append(gone, edits...), nil // removals come first, because they make room
 }
 
-// same reports whether two entries are equal except for the time at which they were set.
+// same reports whether a and b, which have the same kind, policy and pattern, are equal except for
+// the instant at which they were set.
 func same(a, b *policy.Entry) bool {
 	return a.Shadow == b.Shadow && a.File == b.File && a.Comment == b.Comment && a.Until == b.Until && a.Limits.Equal(b.Limits)
 }
 
-// entriesOf returns the entries of a document, without overrides that have ended. The caller holds mu.
+// entriesOf returns the entries of d, without overrides that have ended at now. file becomes the
+// field File of the entries. fromCivil converts the expiries of overrides, and bounds has the
+// bounds of the limits. The error is errGivesWay or that of limitsOf. The caller holds mu.
 func (r *Registry) entriesOf(
 	d *document.Document, file bool, now limit.Instant, fromCivil func(limit.Instant) limit.Instant, bounds policy.Bounds,
 ) (all []*policy.Entry, err error) {
@@ -175,7 +183,8 @@ func (r *Registry) entriesOf(
 	return all, nil
 }
 
-// limitsOf parses the limits of an entry of a document.
+// limitsOf parses clauses, the limits of an entry of a document. millis says that their durations
+// are in milliseconds. bounds has the bounds of the limits.
 func limitsOf(clauses []string, millis bool, bounds policy.Bounds) (*policy.Limits, error) {
 	var words [][]byte
 	for _, text := range clauses {

@@ -19,13 +19,14 @@ type Change struct {
 	// User and Address are those of the author. For the policy file the address is its path.
 	User    string `json:"user"`
 	Address string `json:"address"`
-	// What is the command.
+	// What is the command that made the change, or policy-file.
 	What string `json:"what"`
 	// Policy and Pattern are those of the changed entry. If one command changes several entries of
 	// a policy, this is one change without a pattern.
 	Policy  string `json:"policy"`
 	Pattern string `json:"pattern,omitempty"`
-	// Before and After are the entry before and after the change, as text; empty for none.
+	// Before and After are the text of the entry before and after the change; "" if there was no
+	// entry.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
@@ -41,7 +42,7 @@ var changePrefix = []byte("change/")
 // MaxChange is the approximate maximum size of a change, in its record or in a reply, in bytes.
 const MaxChange = 2*maxText + 4096
 
-// changeKey returns the key of the record of a change.
+// changeKey returns the key of the record of the change with the given id.
 func changeKey(id int64) []byte { return fmt.Appendf(nil, "%s%020d", changePrefix, id) }
 
 // history holds the latest changes, each as the value of its record, because most are never
@@ -52,12 +53,13 @@ type history struct {
 	bytes   int64 // the approximate memory of changes
 }
 
-// changeBytes is the approximate memory of a change in addition to its value.
+// changeBytes is the approximate memory of a change in bytes, in addition to its value.
 const changeBytes = 64
 
 func (h *history) reset() { *h = history{changes: make(map[int64][]byte), next: 1} }
 
-// add adds a change, and removes the one that it replaces. It keeps value.
+// add adds the change with the given id, and removes the change that is too old now. It keeps
+// value, which is the value of the change's record.
 func (h *history) add(id int64, value []byte) {
 	h.drop(id)
 	h.drop(id - MaxChanges)
@@ -66,7 +68,7 @@ func (h *history) add(id int64, value []byte) {
 	h.next = max(h.next, id+1)
 }
 
-// drop removes a change if it exists.
+// drop removes the change with the given id, if there is one.
 func (h *history) drop(id int64) {
 	if value, there := h.changes[id]; there {
 		delete(h.changes, id)
@@ -76,8 +78,9 @@ func (h *history) drop(id int64) {
 
 var errChange = errors.New("a change of policies that is none")
 
-// load processes the record of a change: it adds or removes the change. It ignores keys of other
-// records, because a fault of the history must not prevent a server from starting.
+// load processes the record of a change: it adds or removes the change. It ignores a change that is
+// too old to be kept. It also ignores a key that is not valid, because a fault of the history must
+// not prevent a server from starting.
 func (h *history) load(is record) {
 	id, err := strconv.ParseInt(string(is.key[len(changePrefix):]), 10, 64)
 	switch {
@@ -89,8 +92,8 @@ func (h *history) load(is record) {
 	}
 }
 
-// Latest holds changes, the newest first, as the values of their records, because the text of
-// 10,000 changes is long.
+// Latest is a list of changes, the newest first. It has the values of their records and not the
+// decoded changes, because the text of 10,000 changes is long.
 type Latest []storedChange
 
 // storedChange is the record of a change. It is immutable.
@@ -105,7 +108,7 @@ func (l Latest) All() iter.Seq[Change] {
 		for _, is := range l {
 			c, err := decodeChange(is.id, is.value)
 			if err != nil {
-				c = Change{ID: is.id} // newest has excluded those
+				c = Change{ID: is.id} // cannot happen: newest has left out such records
 			}
 			if !yield(c) {
 				return
@@ -114,8 +117,8 @@ func (l Latest) All() iter.Seq[Change] {
 	}
 }
 
-// newest returns the selected changes, the newest first, without records that cannot be read. It
-// does not decode records that do not contain the selected words.
+// newest returns the changes that which selects, the newest first. It leaves out records that
+// cannot be read. It decodes only records that contain the selected names.
 func (h *history) newest(which *Which) (newest Latest) {
 	name, pattern := []byte(which.Policy), []byte(nil)
 	if utf8.ValidString(which.Pattern) {
@@ -134,8 +137,8 @@ func (h *history) newest(which *Which) (newest Latest) {
 	return newest
 }
 
-// unreadable returns the number of changes that cannot be read, and the error of the oldest of
-// them.
+// unreadable returns n, the number of changes that cannot be read, and why, the error of the oldest
+// of them, or nil.
 func (h *history) unreadable() (n int, why error) {
 	oldest := int64(math.MaxInt64)
 	for id, value := range h.changes {
@@ -165,8 +168,8 @@ func (c *Change) value() []byte {
 	return value
 }
 
-// decodeChange returns the change of a record. It ignores fields that this build does not know,
-// which a later build has added. They stay in the record.
+// decodeChange returns the change with the given id, whose record has value. It ignores fields that
+// a later build has added; these fields stay in the record. The error wraps errChange.
 func decodeChange(id int64, value []byte) (Change, error) {
 	var is changeRecord
 	d := json.NewDecoder(bytes.NewReader(value))

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// Table returns the policies in force. It never blocks for long, and costs two atomic loads if no
-// record has arrived since the previous call.
+// Table returns the policies in force. It never waits for a change in progress. It costs two atomic
+// loads if no record has arrived since the previous call.
 func (r *Registry) Table() *policy.Table {
 	if r.behind.Load() {
 		r.catchUp()
@@ -26,8 +26,9 @@ func (r *Registry) catchUp() {
 	}
 }
 
-// Observe takes a record of the system database that was loaded or replicated: see
-// [keyspace.Keyspace.ObserveSystem]. It does not wait for goroutines that use a store.
+// Observe takes over a record of the system database that was loaded or replicated: see
+// [keyspace.Keyspace.ObserveSystem], whose function it is. It copies key and the value of e. It
+// does not wait for a change in progress.
 func (r *Registry) Observe(key []byte, e entry.Entry) {
 	t := &r.told
 	t.mu.Lock()
@@ -60,7 +61,8 @@ func (r *Registry) absorb() {
 	}
 }
 
-// fails stores the first error and reports it. The caller holds mu.
+// fails stores err and passes it to Options.Failed, if err is not nil and no error was stored
+// before. The caller holds mu.
 func (r *Registry) fails(err error) {
 	if err == nil || r.fault != nil {
 		return
@@ -70,7 +72,8 @@ func (r *Registry) fails(err error) {
 	}
 }
 
-// load applies one record to the builder or the history.
+// load applies one record to the builder or the history. The error says that the record cannot be
+// read.
 func (r *Registry) load(is record) error {
 	switch {
 	case is.key == nil:

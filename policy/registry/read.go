@@ -2,7 +2,8 @@ package registry
 
 import "github.com/cellserver/cellserver/policy"
 
-// Fault returns the error of the first record of an entry that could not be read, nil if all could.
+// Fault returns the error of the first record of an entry that could not be read, or nil if there
+// was none. It waits for a change in progress.
 func (r *Registry) Fault() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -10,8 +11,9 @@ func (r *Registry) Fault() error {
 	return r.fault
 }
 
-// Unreadable returns how many of the kept changes cannot be read, and the error of one of them.
-// [Registry.Changes] omits them, and their records are kept. Unreadable decodes all changes.
+// Unreadable returns n, the number of kept changes that cannot be read, and why, the error of the
+// oldest of them, or nil. [Registry.Changes] leaves such changes out, but their records are kept.
+// Unreadable decodes all changes, and waits for a change in progress.
 func (r *Registry) Unreadable() (n int, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,8 +22,8 @@ func (r *Registry) Unreadable() (n int, why error) {
 }
 
 // Tidy removes the entries that have ended, and their records. It does nothing while a change is in
-// progress. A server that must not change anything, such as a replica, keeps them until its primary
-// removes them or it becomes a primary.
+// progress. If primary is false, Tidy removes nothing: a replica keeps these entries until its
+// primary removes them, or until the replica becomes a primary.
 func (r *Registry) Tidy(st Store, primary bool) {
 	if !r.mu.TryLock() {
 		return
@@ -38,8 +40,8 @@ func (r *Registry) Tidy(st Store, primary bool) {
 	r.forget(st, ended)
 }
 
-// forget removes the records of ended entries, and further records of removed entries that a file
-// still contained.
+// forget removes the records of ended entries. It also removes the records that told has noted as
+// void, unless their entries were set again. The caller holds mu.
 func (r *Registry) forget(st Store, ended []*policy.Entry) {
 	for _, e := range ended {
 		st.Delete(e.AppendKey(nil))
@@ -52,19 +54,20 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 	}
 }
 
-// Which selects changes.
+// Which selects changes of the history.
 type Which struct {
 	Count int // the maximum number
-	// Policy and Pattern select changes; "" selects all.
+	// Policy and Pattern select the changes of this policy and pattern; "" selects all.
 	Policy, Pattern string
 }
 
-// has reports whether a change is selected.
+// has reports whether w selects c. It does not consider Count.
 func (w *Which) has(c *Change) bool {
 	return (w.Policy == "" || c.Policy == w.Policy) && (w.Pattern == "" || c.Pattern == w.Pattern)
 }
 
-// Changes returns the selected changes, the newest first.
+// Changes returns the changes that which selects, the newest first. It waits for a change in
+// progress.
 func (r *Registry) Changes(which Which) []Change {
 	var all []Change
 	for is := range r.Latest(which).All() {
@@ -73,7 +76,7 @@ func (r *Registry) Changes(which Which) []Change {
 	return all
 }
 
-// Latest is like Changes, for a caller that decodes the changes one by one.
+// Latest does what [Registry.Changes] does, for a caller that decodes the changes one by one.
 func (r *Registry) Latest(which Which) Latest {
 	r.mu.Lock()
 	defer r.mu.Unlock()

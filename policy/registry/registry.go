@@ -13,22 +13,22 @@ import (
 // Database is the number of the database that contains the records.
 const Database = entry.SystemDatabase
 
-// Store is the registry's view of the keyspace. One goroutine at a time uses it, and holds no lock
-// of a key.
+// Store is the registry's view of the keyspace. Only one goroutine at a time uses a Store. This
+// goroutine holds no lock of a key.
 type Store interface {
-	// Refresh reads the clock.
+	// Refresh reads the clock and returns the present instant.
 	Refresh() limit.Instant
-	// Civil converts an instant of the store to one of the civil clock; FromCivil is the inverse.
+	// Civil converts an instant of the store into the civil instant; FromCivil is the inverse.
 	Civil(limit.Instant) limit.Instant
 	FromCivil(limit.Instant) limit.Instant
-	// SetStrings sets keys to strings without an expiry, all at one instant. pairs alternates keys
-	// and values.
+	// SetStrings sets keys to strings without an expiry, all at one instant. pairs has the keys and
+	// the values alternately, beginning with a key. With an error nothing is changed.
 	SetStrings(pairs [][]byte, need Need) error
 	// Delete removes a key.
 	Delete(key []byte)
 }
 
-// Need tells how a change may use memory when memory is full.
+// Need says what happens to a change when memory is full.
 type Need uint8
 
 // These are the needs, ordered from the least.
@@ -40,20 +40,21 @@ const (
 
 // Options are the options of a [Registry].
 type Options struct {
-	// Failed is called once for the first record of an entry that cannot be read; it may be nil.
+	// Failed, if not nil, is called once, for the first record of an entry that cannot be read.
 	Failed func(err error)
 }
 
-// Registry holds the policies of a server. Its methods are safe for concurrent use, but only
-// goroutines that may block may call methods with a Store, or those whose comment says so.
+// Registry holds the policies of a server. Any goroutine may call the methods. Methods with a
+// Store, and those that wait for a change in progress, are only for goroutines that may block.
 type Registry struct {
 	table atomic.Pointer[policy.Table]
-	// behind tells that records have arrived which the table does not contain yet.
+	// behind is true if records have arrived which the table does not contain yet.
 	behind atomic.Bool
 	bytes  atomic.Int64           // see Bytes
 	file   atomic.Pointer[string] // the policy file, nil without one
 	failed func(err error)
-	// urgent is the number of changes to which others give way.
+	// urgent is the number of urgent changes that wait or are in progress. Other changes give way
+	// to them.
 	urgent atomic.Int32
 
 	mu      sync.Mutex
@@ -66,8 +67,8 @@ type Registry struct {
 	told told
 }
 
-// recordBounds are the bounds of clauses in records: an accepted entry stays readable whatever the
-// present options are. Calls apply the present options.
+// recordBounds has the bounds of clauses in records. They are the largest possible, so that an
+// accepted entry stays readable whatever the present options are. Calls apply the present options.
 var recordBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.MaxInt64}
 
 // New returns a registry without policies.
@@ -85,8 +86,8 @@ func (r *Registry) publish() {
 	r.table.Store(r.builder.Table())
 }
 
-// Bytes returns the approximate memory of the table and the history, without the records. It is 0
-// if r is nil.
+// Bytes returns the approximate memory in bytes of the table and the history, without the records.
+// It returns 0 if r is nil.
 func (r *Registry) Bytes() int64 {
 	if r == nil {
 		return 0
@@ -101,6 +102,5 @@ func (r *Registry) SetFile(path string) { r.file.Store(&path) }
 // HasFile reports whether this server reads a policy file.
 func (r *Registry) HasFile() bool { return r.file.Load() != nil }
 
-// Defines reports whether the policy file defines e, so that no command may change it. It is safe
-// for concurrent use.
+// Defines reports whether the policy file defines e, so that no command may change e.
 func (r *Registry) Defines(e *policy.Entry) bool { return e.File && r.file.Load() != nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// Text returns the arguments of the command that sets an entry, for display; "" for nil. civil
-// converts an instant of the store to one of the civil clock.
+// Text returns the arguments of the command that sets e, for display. If e is nil, it returns "".
+// civil converts an instant of the store into the civil instant.
 func Text(e *policy.Entry, civil func(limit.Instant) limit.Instant) string {
 	if e == nil {
 		return ""
@@ -40,8 +40,8 @@ func Text(e *policy.Entry, civil func(limit.Instant) limit.Instant) string {
 	return strings.Join(words, " ")
 }
 
-// Time formats an instant of the civil clock as RFC 3339 in UTC, with fractions of a second if
-// there are any.
+// Time formats the civil instant at as RFC 3339 in UTC, with fractions of a second if there are
+// any.
 func Time(at limit.Instant) string {
 	return time.Unix(0, int64(at)).UTC().Format(time.RFC3339Nano)
 }

@@ -4,16 +4,17 @@ import (
 	"sync"
 )
 
-// told holds the records from a file or a primary that the table does not contain yet.
+// told has the records from a file or a primary that the builder does not contain yet.
 type told struct {
 	mu      sync.Mutex
 	records []record // guarded by mu
-	// void are keys of records that have no meaning any more; guarded by mu.
+	// void has the keys of records that have no meaning any more and have to be deleted. It is
+	// guarded by mu.
 	void [][]byte
 }
 
-// record is a key of the system database with its value, which is empty for a removed key. A nil
-// key means that all keys were removed.
+// record is a change of a key of the system database to value. gone says that the key was removed.
+// A nil key means that all keys were removed.
 type record struct {
 	key, value []byte
 	gone       bool

@@ -12,16 +12,17 @@ import (
 // Author is the author of a change, for the history.
 type Author struct {
 	User, Address string
-	// What is the command.
+	// What is the command, or policy-file.
 	What string
-	// File tells that the author is the policy file, which may change the entries that it defines.
+	// File says that the author is the policy file, which may change the entries that it defines.
 	File bool
-	// Urgent tells that the change does not wait for others: a change in progress starts again
-	// after it.
+	// Urgent says that the change does not wait for the end of others: a change in progress is
+	// undone and starts again afterwards.
 	Urgent bool
 }
 
-// Edit is one part of a change: it sets an entry, which replaces another one, or deletes one.
+// Edit is one part of a change. It sets an entry, in place of one with the same kind, policy and
+// pattern, or it deletes an entry.
 type Edit struct {
 	// Set is the entry to set. If it is nil, the entry with Kind, Policy and Pattern is deleted.
 	Set             *policy.Entry
@@ -52,9 +53,10 @@ func (e *FileError) Error() string {
 }
 
 // Update changes entries. plan gets the current entries and the present instant, and returns the
-// edits. It must be fast. Either all edits take effect or none: after an error of plan, of a bound
-// or of the store everything is unchanged. Update waits for other changes, so no event loop may
-// call it. plan may be called again if the change gives way to an urgent one.
+// edits; it must be fast. Either all edits take effect or none. The error is that of plan or of the
+// store, one for an invalid entry or for too many entries, or a *[FileError]. Update waits for
+// other changes, so no event loop may call it. plan may be called again if the change gives way to
+// an urgent one. Update also removes the entries that have ended.
 func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
 	if by.Urgent {
 		r.urgent.Add(1)
@@ -77,8 +79,8 @@ func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now 
 	}
 }
 
-// mostGivenWay is how often a change starts again because of urgent ones. After that it runs to its
-// end without a pause.
+// mostGivenWay is the maximum number of times that a change starts again because of urgent changes.
+// After that it runs to its end without a pause.
 const mostGivenWay = 8
 
 // errGivesWay is the error of a change that was undone because an urgent one waits.
@@ -119,7 +121,8 @@ func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now 
 	return nil
 }
 
-// allowed returns the error for an edit that the policy file forbids.
+// allowed returns a *[FileError] if one of edits changes an entry that the policy file defines, and
+// the author is not the file.
 func (r *Registry) allowed(by Author, edits []Edit) error {
 	if by.File {
 		return nil
@@ -132,16 +135,17 @@ func (r *Registry) allowed(by Author, edits []Edit) error {
 	return nil
 }
 
-// step lets other goroutines run after every eighth entry of long work, of which each takes some
-// microseconds. Short work never yields: beside event loops that are always busy each yield takes
-// milliseconds.
+// step lets other goroutines run after every eighth entry of long work. i is the index of the
+// entry; each entry takes some microseconds. Work on fewer entries never yields, because beside
+// event loops that are always busy a yield takes milliseconds.
 func step(i int) {
 	if i%8 == 7 {
 		yield.Processor()
 	}
 }
 
-// step is [step] for a change that holds mu. Its error is errGivesWay.
+// step does what the function step does, for a change that holds mu. It returns errGivesWay if an
+// urgent change waits. If the change does not give way any more, step does nothing.
 func (r *Registry) step(i int) error {
 	switch {
 	case !r.patient:
@@ -159,12 +163,14 @@ type update struct {
 	store    Store
 	by       Author
 	now      limit.Instant
-	// before holds the entries that the edits replace, nil for new ones.
+	// before has the entry that each of edits replaces; nil if there was none. edits has the edits
+	// that apply has made.
 	before []*policy.Entry
 	edits  []Edit
 }
 
-// apply applies the edits to the builder, up to the first that fails.
+// apply applies edits to the builder, up to the first that fails, and returns its error or
+// errGivesWay.
 func (u *update) apply(edits []Edit) error {
 	b := u.registry.builder
 	for i, e := range edits {
@@ -182,7 +188,7 @@ func (u *update) apply(edits []Edit) error {
 	return nil
 }
 
-// undo reverts the edits that apply has made.
+// undo reverts the edits that apply has made in the builder. The policies keep their counters.
 func (u *update) undo() {
 	b := u.registry.builder
 	for i := len(u.edits) - 1; i >= 0; i-- {
@@ -202,8 +208,9 @@ func (u *update) undo() {
 
 var errUndo = errors.New("registry: a change cannot be taken back")
 
-// write writes the records of the edits and of the change, and deletes those of removed entries. A
-// removed entry is first written as an empty value, so that all edits happen at one instant.
+// write writes the records of the edits and of the history, and deletes the records of removed
+// entries. A removed entry is first written as an empty value, so that all edits happen at one
+// instant. The error is that of the store, or errGivesWay; then nothing is written.
 func (u *update) write(edits []Edit) error {
 	var pairs, gone [][]byte
 	need := Frees
@@ -252,8 +259,8 @@ func (u *update) write(edits []Edit) error {
 	return nil
 }
 
-// needOf returns the need of a change that sets an entry of a kind. A change that only deletes has
-// the need Frees.
+// needOf returns the need of a change that sets an entry of the kind k. A change that only deletes
+// has the need Frees.
 func needOf(k policy.Kind) Need {
 	if k == policy.Block {
 		return Urgent
@@ -261,7 +268,8 @@ func needOf(k policy.Kind) Need {
 	return Spare
 }
 
-// changes returns the history of the edits: one change for each policy, and no more than are kept.
+// changes returns the history of the edits: one change for each policy, but only the last
+// MaxChanges of them. The error is errGivesWay.
 func (u *update) changes() (all []Change, err error) {
 	at := int64(u.store.Civil(u.now)) / 1e6
 	index := make(map[string]int)
@@ -291,7 +299,8 @@ func (u *update) changes() (all []Change, err error) {
 	return all, nil
 }
 
-// more appends a line to a text of a change, up to maxText.
+// more appends line to text, the field Before or After of a change, and returns the result. It cuts
+// a result of more than maxText bytes and appends "...". If line is "", it returns text.
 func more(text, line string) string {
 	switch {
 	case line == "" || len(text) >= maxText:
@@ -306,7 +315,7 @@ func more(text, line string) string {
 }
 
 // cut returns the largest length up to most at which text may be cut without splitting a UTF-8
-// character.
+// character. text must be longer than most bytes.
 func cut(text string, most int) int {
 	for most > 0 && text[most]&0xc0 == 0x80 {
 		most--

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MaxFaults is the maximum number of faults.
+// MaxFaults is the maximum number of faults that are collected in a text.
 const MaxFaults = 100
 
 // Fault is one error in a text.
@@ -41,7 +41,8 @@ func (f Faults) Err() error {
 	return f
 }
 
-// add appends a fault, unless there are too many.
+// add appends fault. In place of the fault with number MaxFaults it appends one that says that
+// there are more, and nothing after that.
 func (f *Faults) add(fault Fault) {
 	switch n := len(*f); {
 	case n < MaxFaults-1:
@@ -61,12 +62,12 @@ type Reader struct {
 // Faults returns the faults so far, in the order in which they were found.
 func (r *Reader) Faults() Faults { return r.faults }
 
-// Fault adds a fault. format is a format of package fmt.
+// Fault adds a fault at the given line. format is a format of package fmt for args.
 func (r *Reader) Fault(line int, format string, args ...any) {
 	r.faults.add(Fault{File: r.name, Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// Clipped returns a word of the text for a fault: printable and shortened.
+// Clipped returns word in a form for the text of a fault: quoted, and shortened to 64 bytes.
 func Clipped(word string) string {
 	const most = 64
 	if len(word) > most {

@@ -5,9 +5,10 @@ import "go.yaml.in/yaml/v3"
 // maxExpanded is the maximum number of values that aliases may add to a text.
 const maxExpanded = 10_000
 
-// ReadLoosely is like [Read] for texts of other programs, which accept anchors, aliases and merge
-// keys, and read the first of several documents. The expansion of an alias has the line of its
-// anchor. second is the line at which a further document begins, which is ignored, or 0.
+// ReadLoosely does what [Read] does, for texts of other programs. Such texts may have anchors,
+// aliases and merge keys. ReadLoosely reads the first document and ignores others; second is the
+// line at which the second document begins, or 0 if there is none. The value of an alias has the
+// line of its anchor.
 func ReadLoosely(name string, text []byte, most int) (root Value, r *Reader, second int) {
 	root, r, more := read(name, text, most)
 	if !root.IsSet() {
@@ -33,8 +34,9 @@ type expander struct {
 	over  bool // the fault for too many was added
 }
 
-// expand returns a copy of n without aliases, anchors and merge keys. inAlias tells that n is part
-// of an alias.
+// expand returns a copy of n without aliases, anchors and merge keys. depth is the depth of n, from
+// 1. inAlias says that n is a part of the value of an alias. If the copy would be too large or too
+// deep, expand adds a fault and returns null.
 func (x *expander) expand(n *yaml.Node, depth int, inAlias bool) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return x.expand(n.Alias, depth, true)
@@ -61,8 +63,8 @@ func (x *expander) expand(n *yaml.Node, depth int, inAlias bool) *yaml.Node {
 	return &is
 }
 
-// fields expands the fields of a mapping into is. Its own fields have precedence over merged ones,
-// and of these the first.
+// fields expands the fields of the mapping n into is. The fields of n itself have precedence over
+// merged fields. Among several merged fields with the same key, the first has precedence.
 func (x *expander) fields(is, n *yaml.Node, depth int, inAlias bool) {
 	var merged []*yaml.Node
 	has := make(map[string]bool, len(n.Content)/2)
@@ -94,9 +96,10 @@ func (x *expander) fields(is, n *yaml.Node, depth int, inAlias bool) {
 	}
 }
 
-// Inner returns the content of a scalar that is a text itself, such as a file in a ConfigMap, after
-// as many line ends as it has lines before it, so that its line numbers are those of this text. ok
-// is false if the value is not text.
+// Inner returns the content of a scalar that is itself a text to be parsed, such as a file in a
+// ConfigMap. In front of the content it puts as many line ends as there are lines before the
+// content, so that faults in it have the line numbers of the outer text. ok is false if the value
+// is not text.
 func (v Value) Inner(what string) (text []byte, ok bool) {
 	value, ok := v.String(what)
 	if !ok {

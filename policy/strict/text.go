@@ -3,8 +3,8 @@
 // [Read] parses a text into a [Value], and the methods of that type read mappings, lists and
 // scalars. They collect [Faults]. A text is one document in UTF-8. It has no anchors, no aliases,
 // no merge keys, no tags but !!binary, and no key twice. So a short text stays small when it is
-// read. [ReadLoosely] is for texts of other programs, which may have more. The package knows no
-// field of any format.
+// read. [ReadLoosely] is for texts of other programs, which may use more of YAML. The package does
+// not know the fields of any format.
 package strict
 
 import (
@@ -23,8 +23,8 @@ import (
 // maxDepth is the maximum nesting of mappings and lists.
 const maxDepth = 100
 
-// Read parses a text of at most most bytes. name is the name of its file. If there are faults
-// already, the value must not be used.
+// Read parses a text of up to most bytes. name is the name of its file. If the returned Reader has
+// faults already, the Value must not be used.
 func Read(name string, text []byte, most int) (Value, *Reader) {
 	root, r, second := read(name, text, most)
 	switch {
@@ -39,13 +39,15 @@ func Read(name string, text []byte, most int) (Value, *Reader) {
 	return root, r
 }
 
-// following describes what follows the first document.
+// following describes what follows the first document: the line at which the second document
+// begins, or the error with which it could not be parsed.
 type following struct {
 	line int
 	err  error
 }
 
-// read parses the first document.
+// read parses the first document of text. The third result describes what follows it, or is nil if
+// nothing does. After a fault the Value is not set.
 func read(name string, text []byte, most int) (Value, *Reader, *following) {
 	r := &Reader{name: name}
 	if len(text) > most {
@@ -99,13 +101,14 @@ func invalid(text []byte) int {
 // located matches the line in an error of the YAML library.
 var located = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
-// syntax adds an error of the YAML library. If that names no line, it means the first.
+// syntax adds a fault for err, an error of the YAML library.
 func (r *Reader) syntax(err error) {
 	line, text := faultOf(err)
 	r.Fault(line, "the YAML is not valid: %s", text)
 }
 
-// faultOf returns the line and the text of an error of the YAML library.
+// faultOf returns the line and the text of an error of the YAML library. If the error names no
+// line, line is 1.
 func faultOf(err error) (line int, text string) {
 	line, text = 1, err.Error()
 	if m := located.FindStringSubmatch(text); m != nil {
@@ -117,7 +120,8 @@ func faultOf(err error) (line int, text string) {
 	return line, text
 }
 
-// check adds faults for features of YAML with hidden effects.
+// check adds faults for features of YAML with hidden effects in n and below it, and for values that
+// are nested too deep. depth is the depth of n, from 1.
 func (r *Reader) check(n *yaml.Node, depth int) {
 	switch {
 	case n.Kind == yaml.AliasNode:

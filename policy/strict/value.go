@@ -17,8 +17,8 @@ const (
 	stringTag = "!!str"
 )
 
-// Value is a mapping, a list or a scalar of a text. Its methods add a fault if the type is another
-// than the one they read. The argument what names the value in the fault.
+// Value is a mapping, a list or a scalar of a text. A method that reads one of these types adds a
+// fault if the value has another type. The parameter what names the value in the fault.
 type Value struct {
 	node *yaml.Node
 	r    *Reader
@@ -27,7 +27,8 @@ type Value struct {
 // Line returns the line at which the value begins, from 1.
 func (v Value) Line() int { return v.node.Line }
 
-// Fault adds a fault at the line of the value, except for an alias, which has one already.
+// Fault adds a fault at the line of the value, with the text of format and args. For an alias it
+// does nothing, since [Read] has already added a fault for the alias.
 func (v Value) Fault(format string, args ...any) {
 	if v.node.Kind != yaml.AliasNode {
 		v.r.Fault(v.node.Line, format, args...)
@@ -46,8 +47,9 @@ func (v Value) IsMapping() bool { return v.node.Kind == yaml.MappingNode }
 // IsList reports whether the value is a list.
 func (v Value) IsList() bool { return v.node.Kind == yaml.SequenceNode }
 
-// Fields returns the keys and values of a mapping. A key is its literal text: 4711 and true are
-// keys of these characters. Duplicate keys, and keys that are not scalars, are faults and omitted.
+// Fields iterates over the keys and values of a mapping. For any other value it adds a fault and
+// yields nothing. A key is its literal text: 4711 and true are keys of these characters. Duplicate
+// keys, and keys that are not scalars, are faults and omitted.
 func (v Value) Fields(what string) iter.Seq2[Key, Value] {
 	return func(yield func(Key, Value) bool) {
 		if v.node.Kind != yaml.MappingNode {
@@ -94,7 +96,7 @@ func (v Value) key() (string, bool) {
 	return v.text()
 }
 
-// Items returns the values of a list.
+// Items iterates over the values of a list. For any other value it adds a fault and yields nothing.
 func (v Value) Items(what string) iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		if v.node.Kind != yaml.SequenceNode {
@@ -109,8 +111,8 @@ func (v Value) Items(what string) iter.Seq[Value] {
 	}
 }
 
-// String returns a scalar that YAML takes for text. ok is false for a number or true, which need
-// quotes to be text.
+// String returns the text of a scalar that YAML reads as text. For any other value, such as a
+// number or true without quotes, String adds a fault and ok is false.
 func (v Value) String(what string) (text string, ok bool) {
 	if v.node.Kind != yaml.ScalarNode || v.node.Tag != stringTag && v.node.Tag != binaryTag {
 		advice := ""
@@ -123,7 +125,8 @@ func (v Value) String(what string) (text string, ok bool) {
 	return v.text()
 }
 
-// Scalar returns a scalar as written, including numbers and true. For null it is "".
+// Scalar returns the text of any scalar as it is written, even of a number or of true. For null,
+// text is "". For a mapping or a list, Scalar adds a fault and ok is false.
 func (v Value) Scalar(what string) (text string, ok bool) {
 	switch {
 	case v.node.Kind != yaml.ScalarNode:
@@ -135,7 +138,8 @@ func (v Value) Scalar(what string) (text string, ok bool) {
 	return v.text()
 }
 
-// Bool returns a value that is true or false. The words of older YAML (yes, on) count as text.
+// Bool returns a value that is true or false. For any other value, Bool adds a fault and ok is
+// false. The words of older YAML, such as yes and on, count as text.
 func (v Value) Bool(what string) (b, ok bool) {
 	if v.node.Kind != yaml.ScalarNode || v.node.Tag != boolTag {
 		v.Fault("%s must be true or false, not %s", what, v.kind())
@@ -144,7 +148,8 @@ func (v Value) Bool(what string) (b, ok bool) {
 	return strings.EqualFold(v.node.Value, "true"), true
 }
 
-// LooseBool is like Bool, but also accepts the unquoted words of older YAML.
+// LooseBool does what Bool does, but also accepts the unquoted words of older YAML, such as yes and
+// on.
 func (v Value) LooseBool(what string) (b, ok bool) {
 	var given bool
 	if v.node.Kind == yaml.ScalarNode && !v.IsNull() && v.node.Decode(&given) == nil {
@@ -153,7 +158,8 @@ func (v Value) LooseBool(what string) (b, ok bool) {
 	return v.Bool(what)
 }
 
-// Number returns an integer from least to most.
+// Number returns an integer from least to most. For any other value, Number adds a fault and ok is
+// false.
 func (v Value) Number(what string, least, most int64) (n int64, ok bool) {
 	if v.node.Kind != yaml.ScalarNode || v.node.Tag != intTag {
 		v.Fault("%s must be a whole number, not %s", what, v.kind())
@@ -166,7 +172,8 @@ func (v Value) Number(what string, least, most int64) (n int64, ok bool) {
 	return n, true
 }
 
-// text returns the text of a scalar.
+// text returns the text of a scalar, decoded if it is !!binary. If the base64 is not valid, text
+// adds a fault and returns false.
 func (v Value) text() (string, bool) {
 	if v.node.Tag != binaryTag {
 		return v.node.Value, true
@@ -179,7 +186,7 @@ func (v Value) text() (string, bool) {
 	return string(b), true
 }
 
-// kind returns the type of the value in words.
+// kind returns the type of the value, or for a scalar its text, in words for a fault.
 func (v Value) kind() string {
 	switch v.node.Kind {
 	case yaml.MappingNode:
