@@ -14,12 +14,13 @@ import (
 // such acknowledgements. Only replicas that were sent a complete state count. Any goroutine may
 // use an ackTable.
 type ackTable struct {
-	// urgent says that at least one waiter needs no more replicas than count now, so that the
-	// replicas can satisfy it.
+	// urgent is true if at least one waiter needs no more replicas than whole. Further
+	// acknowledgements of the present replicas can satisfy such a waiter.
 	urgent atomic.Bool
 
 	// goodUntil is the stopwatch reading until which at least need replicas have acknowledged
-	// something within lag; negative if too few have.
+	// something within lag. It is negative if fewer than need replicas have acknowledged anything,
+	// and [never] if need is 0.
 	goodUntil atomic.Int64
 
 	mu       sync.Mutex // guards the fields below
@@ -54,8 +55,9 @@ func newAckTable() *ackTable {
 	return t
 }
 
-// open adds the replica with that id. If whole is true, the replica has applied everything before
-// acked, and counts at once. now is the stopwatch reading.
+// open adds the replica with the client ID id. If whole is true, the replica has applied everything
+// before acked at the stopwatch reading now, and counts at once. If whole is false, open ignores
+// acked and now, and the replica counts only after complete.
 func (t *ackTable) open(id int64, whole bool, acked uint64, now time.Duration) {
 	t.mu.Lock()
 	a := &replicaAcks{lastAck: -1}
@@ -67,8 +69,9 @@ func (t *ackTable) open(id int64, whole bool, acked uint64, now time.Duration) {
 	t.settle()
 }
 
-// complete records that the full resynchronization of a replica was sent, and that its state ends
-// at offset. The replica counts from now on, as soon as it acknowledges offset or a later offset.
+// complete records that the full resynchronization of the replica id was sent, and that its state
+// ends at offset. Acknowledgements of the replica count from now on, if they are of offset or a
+// later offset.
 func (t *ackTable) complete(id int64, offset uint64) {
 	t.mu.Lock()
 	if a := t.replicas[id]; a != nil && !a.whole {
@@ -78,7 +81,7 @@ func (t *ackTable) complete(id int64, offset uint64) {
 	t.settle()
 }
 
-// close removes a replica. Its acknowledgements no longer count.
+// close removes the replica id. Its acknowledgements no longer count.
 func (t *ackTable) close(id int64) {
 	t.mu.Lock()
 	if a := t.replicas[id]; a != nil {
@@ -90,9 +93,9 @@ func (t *ackTable) close(id int64) {
 	t.settle()
 }
 
-// acknowledge records that a replica has applied everything before acked, and wakes the waiters
-// that this satisfies. It ignores an acknowledgement before the replica has applied a complete
-// state. now is the stopwatch reading.
+// acknowledge records that the replica id has applied everything before acked at the stopwatch
+// reading now, and wakes the waiters that this satisfies. It ignores the acknowledgement if the
+// replica was not sent a complete state, or if acked is less than the offset of that state.
 func (t *ackTable) acknowledge(id int64, acked uint64, now time.Duration) {
 	t.mu.Lock()
 	if a := t.replicas[id]; a != nil && a.whole && acked >= a.from {
@@ -118,7 +121,8 @@ func (t *ackTable) settle() {
 	t.wake(woken)
 }
 
-// keep stores waiting as the waiters for n replicas. The caller must hold mu.
+// keep stores waiting as the waiters for n replicas, or removes the entry for n if waiting is
+// empty. The caller must hold mu.
 func (t *ackTable) keep(n int, waiting waitHeap) {
 	if len(waiting) == 0 {
 		delete(t.waiters, n)
@@ -149,7 +153,7 @@ func (t *ackTable) wake(woken []transport.Peer) {
 }
 
 // acks returns the offsets that the counted replicas have acknowledged, the largest first. The
-// result is valid until the caller unlocks mu, which it must hold.
+// caller must hold mu, and must not use the result after it has unlocked mu.
 func (t *ackTable) acks() []uint64 {
 	if !t.stale {
 		return t.best
@@ -166,8 +170,8 @@ func (t *ackTable) acks() []uint64 {
 	return t.best
 }
 
-// reached returns the offset up to which n replicas have everything, 0 if there are fewer than n.
-// The caller must hold mu.
+// reached returns the offset before which at least n replicas have applied everything; 0 if fewer
+// than n replicas count. The caller must hold mu.
 func (t *ackTable) reached(n int) uint64 {
 	if acks := t.acks(); n <= len(acks) {
 		return acks[n-1]
@@ -175,8 +179,8 @@ func (t *ackTable) reached(n int) uint64 {
 	return 0
 }
 
-// acked returns the number of replicas that have everything before offset. The caller must hold
-// mu.
+// acked returns the number of replicas that have applied everything before offset. The caller must
+// hold mu.
 func (t *ackTable) acked(offset uint64) (n int) {
 	acks := t.acks()
 	for n < len(acks) && acks[n] >= offset {
@@ -185,17 +189,17 @@ func (t *ackTable) acked(offset uint64) (n int) {
 	return n
 }
 
-// count returns the number of replicas that have everything before offset. It locks mu.
+// count returns the number of replicas that have applied everything before offset. It locks mu.
 func (t *ackTable) count(offset uint64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.acked(offset)
 }
 
-// await returns the number of replicas that have everything before offset. The outcome is Kept if
-// there are at least n of them. Otherwise it is Pending, and p, unless it is nil, is registered
-// as a waiter: p is woken when n replicas have everything before offset, or when it has waited
-// too long. now is the stopwatch reading. await does not block.
+// await returns acked, the number of replicas that have applied everything before offset. The
+// outcome o is Kept if acked is at least n. Otherwise o is Pending, and p, unless it is nil, is
+// registered as a waiter: p is woken when n replicas have applied everything before offset, or at
+// the latest when expire removes the waiter. now is the stopwatch reading. await does not block.
 func (t *ackTable) await(n int, offset uint64, p transport.Peer, now time.Duration) (acked int, o transport.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -263,7 +267,7 @@ func (t *ackTable) require(need int, lag time.Duration) {
 	t.goodUntil.Store(int64(t.goodDeadline()))
 }
 
-// goodDeadline computes goodUntil: it is never if no replica is needed, and negative if fewer
+// goodDeadline returns the new value of goodUntil: [never] if no replica is needed, and -1 if fewer
 // than need replicas have acknowledged anything. The caller must hold mu.
 func (t *ackTable) goodDeadline() time.Duration {
 	if t.need <= 0 {
@@ -283,8 +287,8 @@ func (t *ackTable) goodDeadline() time.Duration {
 	return lastAck + min(t.lag, never-lastAck)
 }
 
-// of returns a copy of the state of the replica with that id. The state is empty if there is no
-// such replica.
+// of returns a copy of the state of the replica id. If there is no such replica, the state has the
+// lastAck -1 and is otherwise zero.
 func (t *ackTable) of(id int64) replicaAcks {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -43,7 +43,9 @@ type segment struct {
 // noSegment is the number of a segment that must not be read.
 const noSegment = -1
 
-// NewBacklog returns an empty backlog of size bytes for a stream that continues at offset.
+// NewBacklog returns an empty backlog for a stream that continues at offset. The backlog keeps at
+// least size bytes. A size outside of the range from [LeastBacklog] to 64 GiB is adjusted to that
+// range.
 func NewBacklog(size int64, offset uint64) *Backlog {
 	b := &Backlog{base: offset}
 	b.first.Store(offset)
@@ -53,8 +55,8 @@ func NewBacklog(size int64, offset uint64) *Backlog {
 	return b
 }
 
-// segments returns the number of segments of a backlog of size bytes. One of them is being
-// filled.
+// segments returns the number of segments of a backlog of size bytes, including one more segment,
+// which is being filled. It first adjusts size to the range from LeastBacklog to maxBacklog.
 func segments(size int64) int {
 	return int((min(max(size, LeastBacklog), maxBacklog)+segmentSize-1)/segmentSize) + 1
 }
@@ -132,10 +134,10 @@ func (b *Backlog) Resize(size int64) {
 	b.table.Store(&table)
 }
 
-// Read copies bytes from offset on into dst and returns their number, which is less than len(dst)
-// at the end of the backlog. ok is false if the backlog no longer has the byte at offset, or if
-// offset is beyond its end. In that case dst may have been written to. Any goroutine may call
-// Read. It takes no lock.
+// Read copies bytes from offset on into dst. n is the number of bytes copied; it is less than
+// len(dst) only if the backlog ends before. If the backlog no longer has the byte at offset, or if
+// offset is beyond its end, ok is false and n is 0, but Read may have written to dst. Any goroutine
+// may call Read. It takes no lock.
 func (b *Backlog) Read(dst []byte, offset uint64) (n int, ok bool) {
 	end := b.end.Load()
 	if offset < b.base || offset > end {

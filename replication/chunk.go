@@ -30,8 +30,8 @@ const (
 	ChunkTail ChunkType = 1
 	// ChunkBlock is a block of entries, in the format of a snapshot, with its type byte.
 	ChunkBlock ChunkType = 2
-	// ChunkWhole ends a full resynchronization. The state is complete when everything before it
-	// was applied.
+	// ChunkWhole ends a full resynchronization. The state is complete when the replica has applied
+	// everything before this chunk.
 	ChunkWhole ChunkType = 3
 	// ChunkAlive is a keepalive without a payload. It only shows that the sender is alive.
 	ChunkAlive ChunkType = 4
@@ -50,7 +50,8 @@ const (
 	maxBlock = 1 << 30
 )
 
-// Chunk is one message from a node to its replica.
+// Chunk is one message from a node to its replica. The start of this file describes the offset for
+// each type.
 type Chunk struct {
 	Type    ChunkType
 	Offset  uint64
@@ -68,8 +69,8 @@ func AppendChunk(dst []byte, c Chunk) []byte {
 	return dst
 }
 
-// AppendWhole appends to dst the chunk that ends a full resynchronization at offset. It consisted
-// of keys keys in blocks blocks.
+// AppendWhole appends to dst the chunk that ends a full resynchronization at offset. keys and
+// blocks are the numbers of keys and blocks that the resynchronization has sent.
 func AppendWhole(dst []byte, offset, keys, blocks uint64) []byte {
 	var payload [wholeSize]byte
 	binary.LittleEndian.PutUint64(payload[:], keys)
@@ -83,14 +84,15 @@ func (c Chunk) Whole() (keys, blocks uint64) {
 	return binary.LittleEndian.Uint64(c.Payload), binary.LittleEndian.Uint64(c.Payload[8:])
 }
 
-// openChunk appends a blank header of a chunk to dst. The caller then appends the payload and
-// calls sealChunk.
+// openChunk appends room for the header of a chunk to dst and returns the result. The caller then
+// appends the payload and calls sealChunk.
 func openChunk(dst []byte) []byte {
 	var head [ChunkHead]byte
 	return append(dst, head[:]...)
 }
 
-// sealChunk writes the header of chunk, which consists of a blank header and the payload.
+// sealChunk writes the header at the beginning of chunk, which has room for the header and then the
+// payload.
 func sealChunk(chunk []byte, t ChunkType, offset uint64) {
 	writeHead(chunk[:ChunkHead], t, offset, chunk[ChunkHead:])
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// deferredPump is the pump of a replica whose PSYNC has not been answered yet. Later it forwards
-// calls to the pump that the answer has chosen.
+// deferredPump is the pump of a replica whose PSYNC has not been answered yet. After settle, it
+// sends the answer and then forwards each call to the pump that settle was given.
 type deferredPump struct {
 	call protocol.PSync
 
@@ -19,9 +19,9 @@ type deferredPump struct {
 	closed bool
 }
 
-// settle answers the call, with the error err, or if that is "" with reply, and wakes the
-// replica's connection. p sends the stream after the answer; it may be nil. If the connection has
-// been closed, settle closes p.
+// settle gives the answer to PSYNC: the error reply err, or reply if err is "". It wakes the
+// replica's connection. p sends the stream after the answer; p is nil if no stream follows. If the
+// connection has been closed, settle closes p.
 func (d *deferredPump) settle(reply []byte, p transport.Pump, err resp.Error) {
 	d.mu.Lock()
 	if err != "" {
@@ -36,7 +36,8 @@ func (d *deferredPump) settle(reply []byte, p transport.Pump, err resp.Error) {
 	d.call.Peer.Wake()
 }
 
-// Fill implements [transport.Pump]: it sends the answer and then what the pump of the answer has.
+// Fill implements [transport.Pump]: it sends the answer, and then the output of the pump from
+// settle.
 func (d *deferredPump) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,5 +21,5 @@
 // These rules hold:
 //   - A replica that has acknowledged an offset has applied everything before the offset.
 //   - Nodes with the same history and the same offset have the same state.
-//   - A replica has an incomplete state only until its full resynchronization ends, and reports that.
+//   - A replica has an incomplete state only during a full resynchronization, and then reports that it is loading.
 package replication

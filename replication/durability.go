@@ -2,10 +2,11 @@ package replication
 
 import "sync"
 
-// durability finds the offset of the stream up to which everything is durable, given the position
-// up to which the log is durable. It remembers one pair of position and offset at a time, and
-// takes the next pair when the log is durable up to that position. So it reports an offset up to
-// two fsyncs late, but never early. Any goroutine may use it.
+// durability finds the offset of the stream before which everything is durable, given the position
+// up to which the log is durable. It remembers one pair of a log position and a stream offset. When
+// the log is durable up to that position, durability reports the offset and takes the next pair. So
+// the reported offset may be up to two fsyncs old, but it is never too large. Any goroutine may use
+// a durability.
 type durability struct {
 	mu       sync.Mutex // guards the fields below
 	last     uint64     // the latest position of the log
@@ -29,9 +30,10 @@ func (d *durability) appended(position uint64) {
 	d.mu.Unlock()
 }
 
-// durable returns the offset before which the stream is known to be durable. known is false if
-// there is none yet. synced is the position up to which the log is durable. offset is the present
-// end of the stream; everything before it must have been appended to the log.
+// durable returns safe, the offset before which the stream is known to be durable. known is false
+// while no such offset is known; then safe is not valid. synced is the position up to which the log
+// is durable. offset is the present end of the stream; everything before offset must have been
+// appended to the log.
 func (d *durability) durable(synced, offset uint64) (safe uint64, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

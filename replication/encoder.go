@@ -11,15 +11,16 @@ import (
 // methods. Their callers may hold locks of the source, so these methods must not call the source.
 type Encoder interface {
 	transport.Pump
-	// Acknowledge records the offset that the replica has acknowledged: the number of bytes that
-	// it was sent.
+	// Acknowledge records that the replica has acknowledged offset, which counts the bytes of
+	// commands that this encoder has produced after the RDB.
 	Acknowledge(offset int64)
 	// Acked returns the offset of this server's stream before which the replica has applied
 	// everything.
 	Acked() uint64
 	// Online reports whether the replica was sent a complete state.
 	Online() bool
-	// Ping sends the replica a PING. Ask asks the replica to acknowledge its offset at once.
+	// Ping makes Fill send a PING. Ask makes Fill send REPLCONF GETACK, so that the replica
+	// acknowledges its offset at once.
 	Ping()
 	Ask()
 }
@@ -30,8 +31,8 @@ type EncoderStart struct {
 	// begins at From. The keyspace contains the effects of everything before From.
 	Tail Tail
 	From uint64
-	// Wake has the pump called soon. Sleep has the pump called when the stream is longer than
-	// offset.
+	// Wake makes the connection call Fill soon. Sleep makes it call Fill as soon as the stream is
+	// longer than offset.
 	Wake  func()
 	Sleep func(offset uint64)
 }
@@ -43,7 +44,8 @@ type Tail struct {
 	position *atomic.Uint64
 }
 
-// Read reads from the backlog as [Backlog.Read] does, and records how far the encoder has read.
+// Read reads from the backlog as [Backlog.Read] does. If ok is true, Read also records offset plus
+// n as the offset up to which the encoder has read.
 func (t Tail) Read(dst []byte, offset uint64) (n int, ok bool) {
 	n, ok = t.backlog.Read(dst, offset)
 	if ok {

@@ -39,8 +39,9 @@ type confirmation struct {
 	until  time.Duration // stopwatch reading at which the wait ends; 0 if there is no wait
 }
 
-// awaitConfirmation postpones changes. It is called before the node takes over from its primary,
-// whose connection has the client ID client.
+// awaitConfirmation postpones commands that write, until the old primary has acknowledged as a
+// replica or confirmFor has passed. It is called before the node takes over from its primary, whose
+// connection has the client ID client.
 func (n *Node) awaitConfirmation(client int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -48,8 +49,8 @@ func (n *Node) awaitConfirmation(client int64) {
 	n.o.Host.PauseWrites()
 }
 
-// endConfirmation ends the wait for the old primary, if there is one, and resumes changes. The
-// caller holds mu.
+// endConfirmation ends the wait for the old primary, if there is one, and resumes commands that
+// write. The caller must hold mu.
 func (n *Node) endConfirmation() {
 	if n.confirm.until != 0 {
 		n.confirm = confirmation{}
@@ -68,9 +69,10 @@ func (n *Node) expireConfirmation() {
 	}
 }
 
-// linkFailed is called when a link with the target has ended, for the reason why, before the
-// target has answered. A refused connection shows that the target has ended: then the handover is
-// aborted. now is the stopwatch reading.
+// linkFailed is called when a link with the target has ended before the target has answered. why is
+// the reason, and now is the stopwatch reading. If the target refuses connections within confirmFor
+// after the request to take over, its process has ended, and linkFailed requests that the handover
+// is aborted.
 func (h *handover) linkFailed(why error, now time.Duration) {
 	if h.state == handoverUnderWay && h.asked && errors.Is(why, syscall.ECONNREFUSED) && now < h.askedAt+confirmFor {
 		h.abort = "Failover target has ended before it accepted changes"
@@ -105,8 +107,8 @@ func (n *Node) Failover(c protocol.Failover) resp.Error {
 	return ""
 }
 
-// failoverRefused returns the error if the failover c is not possible, "" if it is. The checks
-// have the same order as in Redis. The caller holds mu.
+// failoverRefused returns the error reply if the failover c is not possible, "" if it is. The
+// checks have the same order as in Redis. The caller must hold mu.
 func (n *Node) failoverRefused(c protocol.Failover, replicas []ReplicaInfo) resp.Error {
 	if n.handover.state != handoverNone {
 		return errFailoverRuns
@@ -132,8 +134,8 @@ func (n *Node) failoverRefused(c protocol.Failover, replicas []ReplicaInfo) resp
 	return ""
 }
 
-// find returns the replica that listens at the given place. The second result is false if there
-// is none.
+// find returns the replica that listens at the host and port at. The second result is false if
+// there is no such replica.
 func find(replicas []ReplicaInfo, at place) (ReplicaInfo, bool) {
 	for _, r := range replicas {
 		if placeOf(r) == at {
@@ -173,8 +175,10 @@ func (n *Node) giveUpTarget(ctx context.Context, to place) {
 	n.abortHandover("Failover target could not be reached")
 }
 
-// awaitTarget hands over to the target, or aborts the handover, if that is due. It hands over
-// when the target has all of the stream. Before, awaitTarget seals the tap, so that the stream
+// awaitTarget hands over to the target when the target has acknowledged all of the stream, or at
+// the timeout if the failover is forced. At the timeout of a failover without FORCE, if the log
+// cannot be written, or if the stream has grown in spite of the pause, it aborts the handover.
+// Otherwise it returns, and Run calls it again. The first call seals the tap, so that the stream
 // does not grow any more.
 func (n *Node) awaitTarget(ctx context.Context, h *handover) {
 	t := n.tap.Load()
@@ -205,8 +209,9 @@ func (n *Node) awaitTarget(ctx context.Context, h *handover) {
 	}
 }
 
-// target returns a replica that may take over and has acknowledged all of the stream. The second
-// result is false if there is none.
+// target returns the address of a replica that may take over and has acknowledged all of the
+// stream. If the failover names a target, only that replica may. The second result is false if
+// there is no such replica.
 func (n *Node) target(h *handover) (place, bool) {
 	offset := n.o.Source.Offset()
 	for _, r := range n.o.Source.Replicas() {
@@ -218,9 +223,9 @@ func (n *Node) target(h *handover) (place, bool) {
 	return place{}, false
 }
 
-// handOver makes this node a replica of the target at to, and begins a link on which the target
-// is asked to take over. The pause of changes ends when the target has answered: see
-// [Node.conclude].
+// handOver makes this node a replica of the target at to, and begins a link on which the target is
+// asked to take over. It does nothing if the handover is being aborted. The pause of commands that
+// write ends when the target has answered: see [Node.conclude].
 func (n *Node) handOver(ctx context.Context, to place) {
 	n.mu.Lock()
 	if n.handover.state != handoverWaiting || n.handover.abort != "" {
@@ -237,9 +242,9 @@ func (n *Node) handOver(ctx context.Context, to place) {
 	n.startLinks(ctx, to)
 }
 
-// abortHandover stops the links, and makes this node a primary again, for the reason why. Only
-// Run calls it. Before the links are stopped, the link goroutine may end the handover; then
-// abortHandover only continues to follow the target.
+// abortHandover stops the links and makes this node a primary again. why is the reason that it
+// logs. Only Run calls it. If the link goroutine completes the handover before the links are
+// stopped, abortHandover only lets the node follow the target again.
 func (n *Node) abortHandover(why string) {
 	n.stopLinks()
 	n.mu.Lock()

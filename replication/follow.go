@@ -211,8 +211,9 @@ func (f *follower) tail(piece []byte) error {
 	return err
 }
 
-// frames applies the complete frames at the beginning of b, passes them on to the source, and
-// returns their length. On error, done is the length of the frames before the bad one.
+// frames applies the complete frames at the beginning of b and returns their length in bytes, done.
+// It writes them to the source or, during a full resynchronization, advances the offset of f.sync.
+// On error, done is the length of the frames before the bad one.
 func (f *follower) frames(b []byte) (done int, err error) {
 	for {
 		fr, n, bad := persistence.NextFrame(b[done:])
@@ -256,7 +257,9 @@ func (f *follower) frame(fr persistence.Frame) error {
 	return fmt.Errorf("the stream of the primary has a frame of type %d, which this version does not know", fr.Type)
 }
 
-// effects applies a record of effects, and appends it to the log of this node.
+// effects applies record, the body of a frame of effects. It appends record to the log of this
+// node, except during a full resynchronization. The first record of a full resynchronization
+// discards the old state.
 func (f *follower) effects(record []byte) error {
 	if f.sync != nil && !f.sync.started {
 		if err := persistence.CheckEffects(record, f.o.Keyspace.Databases()); err != nil {
@@ -278,8 +281,8 @@ func (f *follower) effects(record []byte) error {
 	return nil
 }
 
-// clock applies body, a clock frame: it makes the clock of this node follow the clock of the
-// primary.
+// clock applies body, the body of a clock frame: the clock of this node follows the clock of the
+// primary. During a full resynchronization, clock only stores the instant for complete.
 func (f *follower) clock(body []byte) error {
 	r, err := persistence.ParseClock(body)
 	if err != nil {
@@ -304,8 +307,9 @@ func (f *follower) clock(body []byte) error {
 	return nil
 }
 
-// watermark removes the keys that have expired at the instant in body. No later effect has an
-// earlier instant, at which such a key had not expired.
+// watermark removes the keys that have expired at the instant in body. It is safe to remove them,
+// because no later effect has an earlier instant, at which such a key had not expired. During a
+// full resynchronization, watermark does nothing but check body.
 func (f *follower) watermark(body []byte) error {
 	at, err := persistence.ParseWatermark(body)
 	if err != nil {
@@ -340,10 +344,10 @@ func (f *follower) start() {
 	f.clear(f.whole.Swap(false), func() limit.Instant { return longAgo })
 }
 
-// clear empties the keyspace, sets the clock to the result of clock, and closes the connections
-// of this node's replicas. first says that the old state is complete; it is false if several full
-// resynchronizations fail one after another. If first is true, the present time is kept in
-// f.left.
+// clear empties the keyspace, sets the clock to the result of clock, and closes the connections of
+// this node's replicas. The server then reports that it is loading, and does not write files. first
+// says that the old state is complete: clear then keeps the present time in f.left. first is false
+// if an earlier full resynchronization has failed before its end.
 func (f *follower) clear(first bool, clock func() limit.Instant) {
 	f.related, f.resumes = false, false
 	f.o.Host.SetLoading(true)
@@ -382,8 +386,8 @@ func (f *follower) block(payload []byte) error {
 	return nil
 }
 
-// end checks, by the chunk c which ends the full resynchronization, that all of the state has
-// arrived.
+// end handles the chunk c, which ends the full resynchronization: it checks that all of the state
+// has arrived, and discards the old state if no chunk has done that yet.
 func (f *follower) end(c Chunk) error {
 	s := f.sync
 	keys, blocks := c.Whole()
@@ -419,7 +423,7 @@ func (f *follower) refusesOther(theirs string) bool {
 	return f.o.Settings().RefuseOther && f.whole.Load() && f.keys() > 0
 }
 
-// takeDataSet makes id, the ID of the data set of the primary, the ID of this node's data set.
+// takeDataSet records that this node now has the data set id of its primary.
 func (f *follower) takeDataSet(id string) {
 	f.refused = ""
 	if id != f.o.Files.DataSet() || f.o.Files.Restored() {

@@ -18,7 +18,7 @@ type frames struct {
 func (f *frames) whole() bool { return f.begin == f.end }
 
 // add takes p, the next piece of the stream. It returns the length in bytes of the longest frame
-// with bytes in p, as far as the headers have arrived.
+// that has bytes in p. A frame counts only if its header is complete.
 func (f *frames) add(p []byte) (longest int) {
 	f.end += uint64(len(p))
 	for len(p) > 0 {

@@ -79,7 +79,7 @@ func (f *fullSync) next(steps *int) (payload []byte, round bool, err error) {
 	return nil, true, nil
 }
 
-// done reports whether all blocks were returned.
+// done reports whether next has returned all blocks.
 func (f *fullSync) done() bool { return f.steps == nil }
 
 // close ends the copying of keys. It may be called more than once.

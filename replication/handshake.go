@@ -100,8 +100,9 @@ func greet(w io.Writer, r *lineReader, g *greeting) (answer, error) {
 	return psync(w, r, g)
 }
 
-// introduce sends what the primary shows of the replica, and its capabilities. A peer that does
-// not know one of the options is still accepted as a primary, as in Redis.
+// introduce sends the port and the address that the primary shows for the replica, and the
+// replica's capabilities. An error reply that begins with -ERR is ignored, as in Redis, because an
+// old primary may not know one of the options.
 func introduce(w io.Writer, r *lineReader, g *greeting) error {
 	said := [][]string{{"REPLCONF", "listening-port", strconv.Itoa(g.port)}}
 	if g.ip != "" {
@@ -197,7 +198,6 @@ func say(w io.Writer, r *lineReader, words ...string) (string, error) {
 	return line, nil
 }
 
-// send sends a command.
 func send(w io.Writer, words ...string) error {
 	if _, err := w.Write(resp.AppendCommand(nil, words...)); err != nil {
 		return fmt.Errorf("sending %s: %w", words[0], err)

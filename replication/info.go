@@ -110,7 +110,8 @@ func (n *Node) primaryInfo(state handoverState) protocol.PrimaryInfo {
 	return p
 }
 
-// replicaInfo returns the fields that a replica shows of its primary. st is its role.
+// replicaInfo returns the fields of INFO that a replica shows about its link to the primary and
+// about itself. st is the role of the node.
 func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 	s, now := n.o.Settings(), n.o.Stopwatch()
 	status, heard, offset, priority := "down", int64(-1), int64(n.o.Source.Offset()), int64(s.Priority)

@@ -17,21 +17,23 @@ import (
 )
 
 const (
-	// ackEvery is the interval at which a replica acknowledges while it receives nothing.
+	// ackEvery is the interval at which a replica acknowledges in addition to the acknowledgement
+	// after each round.
 	ackEvery = time.Second
 	// drainFor is the time for which a connection is still read after a write to it has failed.
 	drainFor = 5 * time.Second
 	// readBuffer is the size of the read buffer in bytes. It is also the minimum number of bytes
 	// by which the buffer of a chunk grows.
 	readBuffer = 64 << 10
-	// maxRound is the number of bytes after which a round ends although more data has arrived.
+	// maxRound is the number of bytes after which a round ends although more data is buffered. A
+	// round is the chunks between two calls of receiver.round.
 	maxRound = 256 << 10
 	// keptChunk is the maximum capacity of a buffer for chunks that is kept for the next chunk.
 	keptChunk = 4 << 20
 )
 
-// progress has the offset up to which a replica has applied the stream, and the offset up to
-// which what it has applied is durable. durable is valid if hasDurable.
+// progress has two offsets of the stream: a replica has applied everything before applied, and has
+// made everything before durable durable. durable is valid only if hasDurable is true.
 type progress struct {
 	applied, durable uint64
 	hasDurable       bool
@@ -43,17 +45,17 @@ type receiver interface {
 	// greeting returns what the link sends in the handshake.
 	greeting() greeting
 	// answered receives a, the answer of the peer to PSYNC, or the error err with which the
-	// handshake has failed. If it returns an error, the link ends.
+	// handshake has failed. If answered returns an error, the link ends.
 	answered(a answer, err error) error
-	// chunk receives the next chunk. The payload of c is valid until chunk returns. If it returns
-	// an error, the link ends.
+	// chunk receives the next chunk. The payload of c is valid until chunk returns. If chunk
+	// returns an error, the link ends.
 	chunk(c Chunk) error
 	// round is called when no more data is buffered, or when maxRound bytes were read since the
 	// last call.
 	round()
 	// incomplete reports whether a full resynchronization or a frame has arrived only in part.
 	incomplete() bool
-	// progress returns what the link acknowledges to the peer. Any goroutine may call it.
+	// progress returns what the link acknowledges to the peer. Any goroutine may call progress.
 	progress() progress
 }
 
@@ -150,7 +152,8 @@ func (l *link) run(ctx context.Context, address string) error {
 	return l.why
 }
 
-// dial opens the connection to address. When the link is cut, cut closes this connection.
+// dial opens the connection to address and stores it, so that cut can close it. If the link was cut
+// meanwhile, dial returns the reason as an error.
 func (l *link) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := l.o.Dial(ctx, "tcp", address)
 	if err != nil {
@@ -167,8 +170,8 @@ func (l *link) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// receive connects to address, runs the handshake and passes chunks to the receiver until the
-// link ends.
+// receive connects to address, runs the handshake and passes chunks to the receiver until the link
+// ends. It returns the reason why the link has ended.
 func (l *link) receive(ctx context.Context, address string) error {
 	conn, err := l.dial(ctx, address)
 	if err != nil {
@@ -198,8 +201,8 @@ func (l *link) receive(ctx context.Context, address string) error {
 	return err
 }
 
-// read passes chunks from r to the receiver until a chunk is invalid or the connection ends. It
-// returns the error.
+// read passes chunks from r to the receiver until a chunk is invalid, the receiver returns an
+// error, or the connection ends. It returns the error.
 func (l *link) read(r *bufio.Reader) error {
 	var buf []byte
 	for read := 0; ; {
@@ -231,8 +234,9 @@ func (l *link) read(r *bufio.Reader) error {
 	}
 }
 
-// readChunk appends the next chunk to buf. It grows buf as bytes arrive, and not at once to the
-// length in the header, which may be wrong. Each byte of the payload counts as progress.
+// readChunk appends the next chunk to buf and returns the result. It grows buf as bytes arrive, and
+// not at once to the length in the header, which may be wrong. Each byte of the payload counts as
+// progress.
 func (l *link) readChunk(r *bufio.Reader, buf []byte) ([]byte, error) {
 	defer func() { l.every = false }()
 	total := ChunkHead
@@ -290,7 +294,7 @@ func (l *link) acknowledge(conn net.Conn, ended <-chan struct{}) {
 	}
 }
 
-// appendAck appends the command that acknowledges p to dst.
+// appendAck appends to dst the command REPLCONF ACK that acknowledges p.
 func appendAck(dst []byte, p progress) []byte {
 	words := []string{"REPLCONF", "ACK", strconv.FormatUint(p.applied, 10)}
 	if p.hasDurable {
@@ -329,8 +333,8 @@ func (m *meter) Read(p []byte) (int, error) {
 // errSelf is the reason why a node does not follow itself.
 var errSelf = errors.New("the primary is this server itself")
 
-// isSelf reports whether conn connects this machine to itself, at one of ports, the ports that
-// this server listens on.
+// isSelf reports whether conn connects this server to itself: both ends of conn have the same IP
+// address, and the remote port is one of ports, the ports that this server listens on.
 func isSelf(conn net.Conn, ports []int) bool {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, is := conn.RemoteAddr().(*net.TCPAddr)

@@ -15,14 +15,16 @@ import (
 
 // Node is the replication role of a server: a primary, or a replica that follows a primary. It
 // implements env.Node. Methods that change the role leave a request for [Node.Run], which must be
-// running. Any goroutine may call the other methods, and they do not block.
+// running. Any goroutine may call the methods, and they do not block, except Run and the methods
+// that Options.Redis calls.
 type Node struct {
 	o    Options
 	f    *follower
 	wake chan struct{} // has capacity one: Run has something to do
 
-	// tap passes what the log writes on this node to the source. It is nil on a replica of a
-	// server of this kind, and on a primary before its first replica.
+	// tap receives what this node's log writes, and passes it to the source. It is nil on a replica
+	// whose primary is a server of this kind, and on a primary that needs no stream: before its
+	// first replica, and after the source has freed its backlog.
 	tap   atomic.Pointer[tap]
 	freed atomic.Bool // the source has freed its backlog: no stream is needed
 
@@ -131,7 +133,8 @@ func New(o Options) *Node {
 func newHistory() History { return History{ID: persistence.NewID(), Offset2: -1} }
 
 // ReplicaOf implements env.Node: it requests that the node follows the primary at host and port.
-// When it returns, commands that write are refused. During a failover it does nothing.
+// When it returns, commands that write are refused. It does nothing during a failover, or if the
+// node already follows that primary.
 func (n *Node) ReplicaOf(host, port string) {
 	to := place{host, port}
 	n.mu.Lock()
@@ -153,18 +156,19 @@ func (n *Node) ReplicaOf(host, port string) {
 	n.nudge()
 }
 
-// Promote implements env.Node: it requests that the node becomes a primary. done, which may be
-// nil, is called when the promotion is done, or replaced by another order, or not necessary.
-// Commands that write are refused until the promotion is done. During a failover the node is not
-// promoted.
+// Promote implements env.Node: it requests that the node becomes a primary. Commands that write are
+// refused until the promotion is done. done, if it is not nil, is called when the promotion is
+// done, or when REPLICAOF has replaced it. If the node is already a primary, or during a failover,
+// Promote calls done at once and changes nothing.
 func (n *Node) Promote(done func()) {
 	if !n.requestPromotion(done) && done != nil {
 		done()
 	}
 }
 
-// requestPromotion leaves the request to promote for Run. It returns false if there
-// is nothing to do. Then the caller has to call done.
+// requestPromotion leaves the request to promote for Run, which then calls done, unless done is
+// nil. It returns false if the node cannot or need not be promoted. Then the caller has to call
+// done.
 func (n *Node) requestPromotion(done func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -184,7 +188,8 @@ func (n *Node) requestPromotion(done func()) bool {
 	return true
 }
 
-// endPromotions calls the functions of the last promotion, which was carried out or replaced.
+// endPromotions calls the functions that were given to Promote, and forgets them, because the
+// promotion was carried out or replaced.
 func (n *Node) endPromotions() {
 	n.mu.Lock()
 	leads := n.promotions
@@ -218,9 +223,10 @@ func (n *Node) Acknowledge(id int64, r protocol.Ack) {
 	}
 }
 
-// Await implements env.Node: it returns the number of replicas that have everything before
-// position, a position of the log, and the outcome: Kept if there are at least replicas of them.
-// While it is Pending, p, unless it is nil, is woken when the outcome may have changed.
+// Await implements env.Node: it returns the number of replicas that have applied everything before
+// position, a position of the log. The outcome is Kept if that number is at least replicas.
+// Otherwise the outcome is Pending, and p, unless it is nil, is woken when the outcome may have
+// changed.
 func (n *Node) Await(replicas int, position uint64, p transport.Peer) (int, transport.Outcome) {
 	return n.o.Source.Await(replicas, n.offset(position), p)
 }
@@ -232,12 +238,12 @@ func (n *Node) Counts() protocol.Counts {
 	return c
 }
 
-// Acked implements env.Node: it returns the number of replicas that have everything before
+// Acked implements env.Node: it returns the number of replicas that have applied everything before
 // position, a position of the log.
 func (n *Node) Acked(position uint64) int { return n.o.Source.Acked(n.offset(position)) }
 
-// offset returns the offset of the stream for a position of the log. Position 0 means that
-// nothing was changed, and every replica has offset 0.
+// offset returns the offset of the stream for a position of the log. It returns 0 for position 0,
+// which means that nothing was changed: every replica has applied everything before offset 0.
 func (n *Node) offset(position uint64) uint64 {
 	t := n.tap.Load()
 	switch {
@@ -253,8 +259,8 @@ func (n *Node) offset(position uint64) uint64 {
 // complete during a full resynchronization with a primary.
 func (n *Node) IsWhole() bool { return n.f.whole.Load() }
 
-// Reached returns the offset of the stream behind everything that the keyspace contains. It is
-// for SourceOptions.Reached.
+// Reached returns the offset of the stream behind everything that the keyspace contains, or 0 while
+// a replica applies nothing. It is for SourceOptions.Reached.
 func (n *Node) Reached() uint64 {
 	if t := n.tap.Load(); t != nil {
 		return t.reached()
@@ -262,10 +268,10 @@ func (n *Node) Reached() uint64 {
 	return n.f.reached.Load()
 }
 
-// DataSet returns the ID of the data set that this node sends to a replica whose own data set has
-// the ID claimed. It is for SourceOptions.DataSet. A primary that does not know its own ID takes
-// that of the replica, or, if the replica does not know its ID either, a random one. From then on
-// both know the ID.
+// DataSet returns the ID of the data set that this node sends to a replica. claimed is the ID that
+// the replica has sent: "" if it has sent none, and "?" if it does not know its ID. If a primary
+// does not know its own ID and claimed is not "", the primary takes the ID of the replica or, for
+// "?", a random ID. DataSet is for SourceOptions.DataSet.
 func (n *Node) DataSet(claimed string) string {
 	id := n.o.Files.DataSet()
 	if id == "" && claimed != "" && n.tap.Load() != nil {
@@ -281,7 +287,7 @@ func (n *Node) DataSet(claimed string) string {
 // min-replicas-to-write requires.
 func (n *Node) EnoughReplicas() bool { return n.o.Source.Enough() }
 
-// PutInForce applies the present settings of the number of good replicas that a primary needs.
+// PutInForce applies the present values of min-replicas-to-write and min-replicas-max-lag.
 func (n *Node) PutInForce() { n.needReplicas() }
 
 // Refuses reports whether this node is a replica that has refused the state of its primary.
@@ -298,9 +304,9 @@ func (n *Node) Freed() {
 	n.nudge()
 }
 
-// redisPosition returns the history and the offset of a followed Redis that the state has
-// reached. replid is "" if the state does not come from a Redis. settled says that everything
-// before offset is stored.
+// redisPosition returns the replication ID of the Redis that this node follows, and the offset in
+// the stream of that Redis that the state has reached. replid is "" if the state does not come from
+// a Redis. settled says that everything before offset is stored.
 func (n *Node) redisPosition() (replid string, offset int64, settled bool) {
 	if n.o.Redis == nil {
 		return "", 0, false
@@ -308,7 +314,7 @@ func (n *Node) redisPosition() (replid string, offset int64, settled bool) {
 	return n.o.Redis.Current()
 }
 
-// up records that the link is up and the state complete. The caller holds mu.
+// up records that the link is up and the state is complete. The caller must hold mu.
 func (n *Node) up() {
 	n.phase, n.wasUp, n.fault, n.refuses = phaseConnected, true, "", false
 	n.o.Host.SetMasterDown(false)

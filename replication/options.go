@@ -109,11 +109,11 @@ type Clock interface {
 // Log is the log that records the effects of a node. See persistence.Log.
 type Log interface {
 	keyspace.Journal
-	// SetTap makes the log pass everything that it writes after the position from to t. If t is
-	// nil, it passes nothing on.
+	// SetTap makes the log pass to t everything that it writes from now on. If t is nil, the log
+	// passes nothing on. from is the position of the log after which t gets everything.
 	SetTap(t persistence.Tap) (from uint64)
 	// Await writes everything up to position, unless that is written or another goroutine is
-	// writing it. If the outcome is pending, w, unless it is nil, is woken later.
+	// writing it. If the outcome is Pending, w, unless it is nil, is woken later.
 	Await(position uint64, w persistence.Waker) persistence.Outcome
 	// NoteClock writes a clock record, and everything that was appended before.
 	NoteClock() error

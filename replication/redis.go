@@ -17,7 +17,8 @@ func (n *Node) redisAnswers(full bool, address string) {
 	}
 }
 
-// beginRedis begins the stream of this node, which follows a Redis, unless it has begun before.
+// beginRedis begins the stream of this node, which follows a Redis, unless the stream has already
+// begun.
 func (n *Node) beginRedis() {
 	if n.tap.Load() == nil {
 		n.o.Keyspace.Exclusively(func() {

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Acknowledge records r, what the replica with the client ID id has applied. It ignores offsets
-// that the replica cannot have received.
+// Acknowledge records the acknowledgement r of the replica with the client ID id. If r has an
+// offset beyond the end of the stream, Acknowledge ignores it.
 func (s *Source) Acknowledge(id int64, r protocol.Ack) {
 	g, end := s.encoderOf(id)
 	if g != nil {
@@ -23,10 +23,10 @@ func (s *Source) Acknowledge(id int64, r protocol.Ack) {
 	s.common.ackTable.acknowledge(id, r.Applied, s.o.Stopwatch())
 }
 
-// Await returns the number of replicas that have applied everything before offset of the stream,
-// and the outcome: Kept if there are at least n of them. While the outcome is Pending, p is woken
-// when it may have changed, and must then call Await again. If p is nil, Await only counts. If
-// the stream has bytes that linger to be sent together with later ones, Await has them sent at
+// Await returns acked, the number of replicas that have applied everything before offset. The
+// outcome o is Kept if acked is at least n. Otherwise o is Pending, and p is woken when the outcome
+// may have changed. p must then call Await again. If p is nil, Await only counts. If the source
+// delays bytes of the stream to send them together with later ones, Await makes it send them at
 // once.
 func (s *Source) Await(n int, offset uint64, p transport.Peer) (acked int, o transport.Outcome) {
 	acked, o = s.common.ackTable.await(n, offset, p, s.o.Stopwatch())
@@ -59,11 +59,11 @@ func (s *Source) Good(maxLag time.Duration) int {
 	return s.common.ackTable.good(s.o.Stopwatch() - maxLag)
 }
 
-// Require sets the number of replicas, n, that Enough requires to have acknowledged something
-// within maxLag. An n of 0 requires none.
+// Require sets the condition of Enough: at least n replicas have acknowledged something within
+// maxLag. An n of 0 requires none.
 func (s *Source) Require(n int, maxLag time.Duration) { s.common.ackTable.require(n, maxLag) }
 
-// Enough reports whether there are as many good replicas as Require has set. It takes no lock.
+// Enough reports whether the condition that Require has set is met. It takes no lock.
 func (s *Source) Enough() bool {
 	return int64(s.o.Stopwatch()) <= s.common.ackTable.goodUntil.Load()
 }

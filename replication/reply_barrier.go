@@ -46,8 +46,8 @@ const sampleEvery = 50 * time.Millisecond
 // positions are further apart.
 const maxSamples = 1000
 
-// SetReplicas sets the number of replicas that have to acknowledge a change before the reply to
-// it is sent. 0 delays nothing.
+// SetReplicas sets n, the number of replicas that have to acknowledge a change before the reply to
+// the change is sent. If n is 0, no reply is delayed.
 func (b *ReplyBarrier) SetReplicas(n int) {
 	if b.replicas.Swap(int32(n)) != int32(n) {
 		b.Source.WakeWaiting()
@@ -107,7 +107,7 @@ func (b *ReplyBarrier) Run(ctx context.Context) {
 }
 
 // sample records the position of the log at the stopwatch reading now, and updates overdue. If
-// fewer than n replicas have acknowledged everything before it, sample wakes the waits.
+// fewer than n replicas have acknowledged everything before overdue, sample wakes the waits.
 func (b *ReplyBarrier) sample(n int, now time.Duration) {
 	l, err := b.Log()
 	if err != nil {

@@ -26,8 +26,8 @@ func (n *Node) needLog() error {
 	return nil
 }
 
-// tapIn begins the stream of a primary that has none. The stream has a new history, unless no
-// other node has a part of the present history.
+// tapIn begins the stream of a primary, unless it has begun before. The stream has a new history,
+// unless no other node has a part of the present history. The error means that there is no log.
 func (n *Node) tapIn() error {
 	if n.tap.Load() != nil {
 		return nil
@@ -47,8 +47,8 @@ func (n *Node) tapIn() error {
 	return nil
 }
 
-// tapOut ends the stream of a primary, at its present end. related says that the state is that of
-// the history at this offset.
+// tapOut ends the stream of a primary at its present end. related says that the state is that of
+// the history at this offset; it is false if there was no stream.
 func (n *Node) tapOut() (related bool) {
 	t := n.tap.Load()
 	n.o.Keyspace.Exclusively(func() {
@@ -61,8 +61,8 @@ func (n *Node) tapOut() (related bool) {
 	return t != nil && !t.changed()
 }
 
-// demote makes a primary a node that follows and changes nothing by itself. It does nothing if
-// the node is following already.
+// demote makes a primary a replica. It does nothing if the node is a replica already. The error means
+// that there is no log.
 func (n *Node) demote() error {
 	if n.following {
 		return nil
@@ -79,8 +79,8 @@ func (n *Node) demote() error {
 }
 
 // resume prepares a node that was a replica when its server last stopped, so that it asks its
-// primary for the changes that it has missed. It returns false if the node was not a replica
-// then.
+// primary for the changes that it has missed. It returns false if the files do not record the
+// primary and offset of their state.
 func (n *Node) resume() bool {
 	n.o.Keyspace.Exclusively(func() {}) // wait for commands that had begun before writes were refused
 	o := n.o.Files.Origin()
@@ -91,8 +91,8 @@ func (n *Node) resume() bool {
 	return o != nil
 }
 
-// noteOrigin records in the files, when a replica stops, which primary's state they contain, and
-// at which offset.
+// noteOrigin is called when the server stops. On a replica with a complete state, it records in the
+// files which primary and history the state belongs to, and at which offset.
 func (n *Node) noteOrigin() {
 	n.mu.Lock()
 	replica := n.following && n.handover.state == handoverNone
@@ -230,7 +230,8 @@ type linkReceiver struct {
 	to place
 }
 
-// greeting implements receiver. It asks for a partial resynchronization if the state allows that.
+// greeting implements receiver. It asks for a partial resynchronization if the state allows that,
+// and during a handover it also asks the target to take over.
 func (r *linkReceiver) greeting() greeting {
 	n, s := r.n, r.n.o.Settings()
 	g := greeting{user: s.User, password: s.Password, port: s.Port, ip: s.AnnounceIP, dataSet: n.o.Files.DataSet()}
@@ -311,10 +312,10 @@ func (h *handover) noteFailure(asked bool, err error) {
 	}
 }
 
-// conclude ends a handover, if one is in progress, with a, the answer of the target, or the error
-// err of the handshake. After an error reply of the target, this node becomes a primary again.
-// After any other error it does not, because the target may have taken over. If conclude returns
-// an error, the link has to end.
+// conclude ends a handover, if one is in progress, when the target has answered with a. If the
+// handshake has failed with the error err, the handover continues, because the target may have
+// taken over, unless noteFailure aborts it. conclude returns err, or an error if the state has
+// changed during the handover. After an error, the link has to end.
 func (n *Node) conclude(a *answer, err error) error {
 	n.mu.Lock()
 	underWay := n.handover.state == handoverUnderWay
@@ -353,8 +354,8 @@ func (n *Node) endStream() {
 	}
 }
 
-// needReplicas makes a primary refuse changes while it has too few good replicas, according to
-// the present settings. Any goroutine may call it.
+// needReplicas makes a primary refuse changes while it has too few good replicas, according to the
+// present settings. Any goroutine may call it. It locks mu.
 func (n *Node) needReplicas() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 const (
 	// turnEvery is the interval at which a primary sends its clock.
 	turnEvery = 100 * time.Millisecond
-	// lookEvery is the number of turns between two checks of a replica's link. They take one
-	// second.
+	// lookEvery is the number of turns between two checks of a replica's link. That many turns take
+	// one second.
 	lookEvery = 10
 )
 
@@ -59,7 +59,7 @@ func (n *Node) endRewrite() {
 	n.f.rewrite.done.Wait()
 }
 
-// serve carries out the last requested change of the role.
+// serve carries out the last request to change the role, if there is one.
 func (n *Node) serve(ctx context.Context) {
 	n.mu.Lock()
 	order, to := n.order, n.primary
@@ -82,7 +82,8 @@ func (n *Node) serve(ctx context.Context) {
 	}
 }
 
-// postpone leaves an order to follow for the next turn, for the reason why.
+// postpone repeats the request to follow for the next turn, because there is no log: why is the
+// error.
 func (n *Node) postpone(why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +97,8 @@ func (n *Node) postpone(why error) {
 	}
 }
 
-// turn does the work of each tenth of a second and, if second is true, the work of each second.
+// turn makes a primary send its clock to its replicas. If second is true, turn also cuts the link
+// of a replica whose primary has exceeded repl-timeout. turn is called each tenth of a second.
 func (n *Node) turn(second bool) {
 	n.mu.Lock()
 	l, sealed := n.link, n.handover.state != handoverNone

@@ -50,8 +50,8 @@ type sender struct {
 	onClose  func() // records in the source that the connection is closed
 }
 
-// minRoom is the number of bytes of room from which on a piece of the stream is copied directly
-// to the output: 1 KiB.
+// minRoom is the room in the output, in bytes, that a piece of the stream needs to be copied
+// directly to the output: 1 KiB. If there is less room, the piece is copied to scratch first.
 const minRoom = 1 << 10
 
 // Fill implements [transport.Pump]: it appends the next part of the full resynchronization or of
@@ -70,7 +70,8 @@ func (s *sender) Fill(out []byte, limit int) (filled []byte, more bool, err erro
 	return out, more, err
 }
 
-// fillRedis does the work of Fill for a Redis or Valkey.
+// fillRedis does the work of Fill for a Redis or Valkey. It also lets the replica count as soon as
+// the encoder is online.
 func (s *sender) fillRedis(out []byte, limit int) (filled []byte, more bool, err error) {
 	if why := s.ended.Load(); why != nil {
 		return out, false, *why
@@ -123,7 +124,7 @@ func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err erro
 	}
 }
 
-// appendRest appends the rest of a chunk, as far as there is room up to the length bound.
+// appendRest appends the rest of the present chunk to out, up to a length of bound bytes.
 func (s *sender) appendRest(out []byte, bound int) []byte {
 	for i := range s.rest {
 		n := min(len(s.rest[i]), bound-len(out))
@@ -133,8 +134,8 @@ func (s *sender) appendRest(out []byte, bound int) []byte {
 	return out
 }
 
-// tail appends the stream up to the offset upto, or a part of it if there is less room up to the
-// length bound.
+// tail appends the next part of the stream to out, up to the offset upto and a length of bound
+// bytes. If there is little room, it puts a chunk into rest instead.
 func (s *sender) tail(out []byte, bound int, upto uint64) (filled []byte, err error) {
 	if bound-len(out) >= minRoom {
 		return s.appendTail(out, min(uint64(bound-len(out)-ChunkHead), maxTail, upto-s.at))
@@ -144,8 +145,9 @@ func (s *sender) tail(out []byte, bound int, upto uint64) (filled []byte, err er
 	return out, err
 }
 
-// appendTail appends a chunk with the next n bytes of the stream, and advances the sender. The
-// stream must have n more bytes. It returns errOvertaken if the backlog no longer has them.
+// appendTail appends to out a chunk with the next n bytes of the stream, and advances the sender.
+// The stream must have at least n more bytes. The error is errOvertaken if the backlog no longer
+// has them.
 func (s *sender) appendTail(out []byte, n uint64) ([]byte, error) {
 	from := len(out)
 	out = slices.Grow(openChunk(out), int(n))[:from+ChunkHead+int(n)]
@@ -166,8 +168,8 @@ func (s *sender) move(n uint64) {
 }
 
 // block prepares the next block of a full resynchronization to be sent. At the end of a round it
-// lets the stream be sent up to its present end instead. steps is the number of steps of the
-// keyspace that it may take, and is decremented.
+// lets the stream be sent up to its present end instead. *steps is the number of steps of the
+// keyspace that block may take; block decrements it for each step.
 func (s *sender) block(steps *int) error {
 	payload, round, err := s.sync.next(steps)
 	if err != nil {
@@ -207,10 +209,10 @@ func (s *sender) keepAlive() bool {
 	return true
 }
 
-// sleepAtEnd has the sender woken when the stream continues.
+// sleepAtEnd registers the sender to be woken when the stream continues.
 func (s *sender) sleepAtEnd() { s.sleepAt(s.at) }
 
-// sleepAt has the sender woken when the stream is longer than at.
+// sleepAt registers the sender to be woken when the stream is longer than at.
 func (s *sender) sleepAt(at uint64) {
 	s.common.waker.sleep(&s.sleeper, at)
 	// If the stream was written to just before the sender was registered, that write has not
@@ -220,7 +222,7 @@ func (s *sender) sleepAt(at uint64) {
 	}
 }
 
-// end closes the connection for the reason why.
+// end makes Fill return the error why, and closes the connection.
 func (s *sender) end(why error) {
 	s.ended.Store(&why)
 	s.peer.Abort()

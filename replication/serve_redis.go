@@ -54,8 +54,8 @@ func (s *Source) addRedis(c protocol.PSync) (*sender, EncoderStart, error) {
 	return r, EncoderStart{Tail: Tail{s.backlog, &r.position}, From: from, Wake: c.Peer.Wake, Sleep: r.sleepAt}, nil
 }
 
-// encoderOf returns the encoder of the replica with that client ID, nil if it has none, and the
-// end of the stream.
+// encoderOf returns g, the encoder of the replica with the client ID id, and the end of the stream.
+// g is nil if there is no such replica or it has no encoder.
 func (s *Source) encoderOf(id int64) (g Encoder, end uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,14 +65,15 @@ func (s *Source) encoderOf(id int64) (g Encoder, end uint64) {
 	return g, s.frames.end
 }
 
-// acknowledgeRedis records r, the acknowledgement of a Redis with the encoder g.
+// acknowledgeRedis records r, the acknowledgement of the Redis that has the client ID id and the
+// encoder g.
 func (s *Source) acknowledgeRedis(id int64, g Encoder, r protocol.Ack) {
 	g.Acknowledge(int64(min(r.Applied, math.MaxInt64)))
 	s.common.ackTable.acknowledge(id, g.Acked(), s.o.Stopwatch())
 }
 
-// askRedis asks each Redis to acknowledge at once. Otherwise they acknowledge once a second. The
-// caller holds mu.
+// askRedis asks each Redis to acknowledge at once. Otherwise a Redis acknowledges once a second.
+// The caller must hold mu.
 func (s *Source) askRedis() {
 	for _, r := range s.senders {
 		if r.encoder != nil {

@@ -197,9 +197,10 @@ func (s *Source) answer(c protocol.PSync) (reply []byte, r *sender) {
 	return fmt.Appendf(nil, "+FULLRESYNC %s %d%s %s\r\n", s.history.ID, from, s.dataSet(c), ourCapa), r
 }
 
-// dataSet returns the word for the answer that has the ID of the data set, with a space before
-// it. It returns "" for a replica that did not send its own ID, because that replica does not
-// know the word. The caller must hold mu.
+// dataSet returns the part of the answer to the PSYNC c that has the ID of the data set: a space
+// and the ID. It returns "" if the replica did not send the ID of its own data set, because then it
+// does not know this part of the answer, or if this node does not know its ID. The caller must hold
+// mu.
 func (s *Source) dataSet(c protocol.PSync) string {
 	if c.DataSet == "" || s.o.DataSet == nil {
 		return ""
@@ -210,8 +211,8 @@ func (s *Source) dataSet(c protocol.PSync) string {
 	return ""
 }
 
-// addSender adds the replica that has sent c. It is sent the stream from the offset from on.
-// whole says that the replica has a complete state up to there. addSender returns nil if the
+// addSender adds the replica that has sent c. The replica is sent the stream from the offset from
+// on. whole says that the replica has a complete state at from. addSender returns nil if the
 // replica cannot be served now, because a frame is being written whose beginning is not in the
 // backlog. The caller must hold mu.
 func (s *Source) addSender(c protocol.PSync, from uint64, whole bool) *sender {
@@ -232,8 +233,8 @@ func (s *Source) addSender(c protocol.PSync, from uint64, whole bool) *sender {
 	return r
 }
 
-// resumes reports whether the replica that has sent c can get a partial resynchronization, and
-// from which offset. The caller must hold mu.
+// resumes reports in ok whether the replica that has sent c can get a partial resynchronization. If
+// ok is true, the replica continues at the offset from. The caller must hold mu.
 func (s *Source) resumes(c protocol.PSync) (from uint64, ok bool) {
 	if c.ReplID == "?" {
 		return 0, false
@@ -346,8 +347,8 @@ func (s *Source) tick() {
 	}
 }
 
-// ping has keepalives sent to the replicas that were sent nothing for PingPeriod. now is the
-// stopwatch reading. The caller must hold mu.
+// ping makes the source send keepalives to the replicas that were sent nothing for PingPeriod. now
+// is the stopwatch reading. The caller must hold mu.
 func (s *Source) ping(now time.Duration) {
 	period := s.o.PingPeriod()
 	for _, r := range s.senders {

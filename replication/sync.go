@@ -109,10 +109,10 @@ func (n *Node) syncDeferred(c *protocol.PSync) ([]byte, transport.Pump, resp.Err
 	return n.answer(c)
 }
 
-// answer begins to serve the replica that has sent c. The stream must be running. While the log
-// of a primary cannot be written, answer refuses the replica: each attempt to repair the log
-// begins another history, so a full resynchronization would not end, and the replica would have
-// discarded the only other complete state for it.
+// answer begins to serve the replica that has sent c. The stream must be running. While the log of
+// a primary cannot be written, answer refuses the replica. Each attempt to repair the log begins
+// another history, so a full resynchronization would not end. But the replica would have discarded
+// its own state for it, which may be the only other complete copy.
 func (n *Node) answer(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	if t := n.tap.Load(); t != nil && !c.Failover && t.log.Refuses() {
 		return nil, nil, errSyncFault

@@ -88,8 +88,8 @@ func (t *tap) Gap() {
 	t.gap()
 }
 
-// seal makes the tap hold back what the log writes from now on, or, if a write is in progress,
-// from its end on.
+// seal makes the tap hold back what the log writes from now on. If a write is in progress, the tap
+// begins to hold back at the end of that write.
 func (t *tap) seal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,8 +103,8 @@ func (t *tap) isSealed() bool {
 	return t.sealed
 }
 
-// open undoes seal: it passes on the bytes that were held back. If bytes were lost, it begins a
-// new history instead.
+// open undoes seal: it passes the bytes that were held back to the stream. If bytes were lost, it
+// begins a new history instead.
 func (t *tap) open() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +140,8 @@ func (t *tap) changed() bool {
 // reached returns the offset of the stream behind everything that was appended to the log.
 func (t *tap) reached() uint64 { return t.offset(t.log.Position()) }
 
-// offset returns the offset of the stream that corresponds to a position of the log.
+// offset returns the offset of the stream that corresponds to position, a position of the log. It
+// returns 0 if position is before the stream began.
 func (t *tap) offset(position uint64) uint64 {
 	return uint64(max(0, int64(position)+t.ahead.Load()))
 }

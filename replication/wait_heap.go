@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// waiter is a peer that waits until enough replicas have everything before offset.
+// waiter is a peer that waits until enough replicas have applied everything before offset.
 type waiter struct {
 	offset uint64
 	since  time.Duration // the stopwatch reading when it was registered

@@ -90,9 +90,9 @@ func (w *waker) wakeNow() {
 	w.wake()
 }
 
-// lingerOver wakes the sleepers after linger. If there was something to send, more is likely to
-// follow, so it starts the next timer. A timer that is started here wakes no thread. A timer that
-// an event loop starts while the other loops sleep would wake one.
+// lingerOver wakes the sleepers after linger. If it has woken a sleeper, more bytes are likely to
+// follow, so it starts the next timer. To start a timer here wakes no operating system thread. If
+// an event loop started it while the other loops sleep, the Go runtime would wake one.
 func (w *waker) lingerOver() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -101,7 +101,8 @@ const (
 	live
 )
 
-// backMark is a mark: see Encoder.marks.
+// backMark records that a replica which has executed written bytes of commands has reached offset
+// in Tail.
 type backMark struct {
 	written int64
 	offset  uint64
@@ -150,10 +151,10 @@ func (e *Encoder) Acked() uint64 {
 // Online reports whether the whole RDB was sent.
 func (e *Encoder) Online() bool { return e.online.Load() }
 
-// Ping has a PING sent to the replica, as a keepalive.
+// Ping makes Fill send a PING as a keepalive, unless Fill sends changes at the same time.
 func (e *Encoder) Ping() { e.ping.Store(true); e.o.Wake() }
 
-// Ask has REPLCONF GETACK sent, so that the replica acknowledges at once.
+// Ask makes Fill send REPLCONF GETACK, so that the replica acknowledges at once.
 func (e *Encoder) Ask() { e.ask.Store(true); e.o.Wake() }
 
 // Closed implements transport.Pump: it frees what the encoder has.
@@ -200,8 +201,8 @@ func (e *Encoder) pour(out []byte, bound int) []byte {
 	return out
 }
 
-// work produces more bytes to send. It returns false if there is nothing to do. In that case it
-// has made sure that Wake or Sleep leads to another call.
+// work produces more bytes to send. worked is false if there is nothing to do. In that case work
+// has made sure that Wake or Sleep leads to another call of Fill.
 func (e *Encoder) work() (worked bool, err error) {
 	if !e.handle.Enter() {
 		e.o.Keyspace.World().NotifyStart(e.o.Wake)

@@ -39,7 +39,7 @@ type taken struct {
 	entry entry.Entry
 }
 
-// begin begins the RDB of ks.
+// begin prepares to copy the keys of ks, and writes the header of the RDB. It is called once.
 func (c *wholeCopy) begin(ks *keyspace.Keyspace) error {
 	keys := 0
 	for _, db := range ks.Stats().Databases {

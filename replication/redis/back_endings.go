@@ -26,9 +26,9 @@ func newEndings(now limit.Instant) endings {
 // second64 returns i in seconds, rounded down.
 func second64(i limit.Instant) int64 { return int64(i) / 1e9 }
 
-// file schedules a check of the key n at its expiry at. If the key has an earlier check already,
-// file does nothing: after that check the key is filed again. So a limiter whose expiry moves
-// with each charge costs nothing here.
+// file schedules a check of the key n at its expiry at. If an earlier check of the key is scheduled
+// already, file does nothing: after that check the key is filed again. So a limiter whose expiry
+// moves with each charge costs nothing here.
 func (e *endings) file(n name, at limit.Instant) {
 	d := e.databases[n.db]
 	if d == nil {

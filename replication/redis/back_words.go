@@ -57,8 +57,8 @@ func millis(e *entry.Entry, c clock.Clock) int64 {
 	return max(ms, 1)
 }
 
-// text returns the value that Redis has for e, which is a string or a key of redis-cell. For a
-// key of redis-cell, this is the TAT in civil time.
+// text returns the string value that Redis has for e, which is a string or a key of redis-cell. For
+// a key of redis-cell, this is the theoretical arrival time (TAT) in civil time.
 func text(e *entry.Entry, c clock.Clock) []byte {
 	if e.Kind != entry.Cell {
 		return e.Value

@@ -13,10 +13,10 @@ import (
 // maxReply is the maximum length of the reply to AUTH, in bytes.
 const maxReply = 1 << 10
 
-// Authenticate sends AUTH over conn and waits for the reply, unless password is "". It returns a
-// connection over conn that is closed when a read or write takes longer than timeout; 0 means no
-// limit. If user is "", AUTH has the password only. If ctx ends, or AUTH is refused, conn is
-// closed and Authenticate returns an error.
+// Authenticate sends AUTH over conn and waits for the reply. If user is "", AUTH has the password
+// only. If password is "", Authenticate sends nothing. It returns a connection over conn that is
+// closed when a read or write takes longer than timeout; a timeout of 0 means no limit. If ctx ends
+// before the reply, or AUTH is refused, conn is closed and Authenticate returns an error.
 func Authenticate(ctx context.Context, conn net.Conn, user, password string, timeout time.Duration) (net.Conn, error) {
 	conn = &deadlineConn{conn, timeout}
 	if password == "" {

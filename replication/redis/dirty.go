@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// This file keeps track of dirty keys. A command at the offsets (start, end] of the stream that is
-// not executed makes its keys dirty. A dirty key is read from the primary, together with the offset
-// R of the primary's stream at that moment. The stored value then includes every command on the key
-// with end <= R, and none after R. So these rules hold for a key that is tracked here:
+// This file keeps track of dirty keys. A command occupies the offsets (start, end] of the stream.
+// If the command is not executed, its keys become dirty. A dirty key is read from the primary,
+// together with the offset R of the primary's stream at that moment. The stored value then includes
+// every command on the key with end <= R, and none after R. So these rules hold for a key that is
+// tracked here:
 //
 //   - A command with end <= R is skipped, because the value includes it.
 //   - A command after R makes the key dirty again and is not executed, because the order of the
@@ -16,8 +17,8 @@ import (
 //   - Once the stream has reached R, a key that is not dirty is removed from the table, and commands
 //     on it are executed again.
 //
-// The offset that is acknowledged is the one before the first command that no stored value
-// includes.
+// The acknowledged offset is the largest offset before which each command was executed or is
+// included in a stored value.
 
 // maxDirty is the number of dirty keys above which the stream has to wait until some of them were
 // read.
@@ -80,8 +81,9 @@ const (
 	dirtied                  // do not execute the command, but make its keys dirty
 )
 
-// judge returns what to do with a command on the keys names that ends at the offset end. It
-// removes keys whose reading the stream has reached.
+// judge returns what to do with a command on the keys names that ends at the offset end. It removes
+// from the table those of the keys that are not dirty and were read at an offset which the stream
+// has reached.
 func (t *keyTable) judge(names []name, end int64) standing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -206,7 +208,8 @@ func (t *keyTable) stored(n name, at int64) {
 	t.changed.Broadcast()
 }
 
-// forget removes keys whose reading the stream has reached.
+// forget removes from the table the keys that are not dirty and were read at an offset which the
+// stream has reached.
 func (t *keyTable) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -222,8 +225,8 @@ func (t *keyTable) forget() {
 	}
 }
 
-// at returns position, the offset up to which the stream was applied, and stored, the offset up
-// to which the stored values include all of it.
+// at returns position, the offset up to which the stream was applied, and stored, the offset up to
+// which each command was executed or is included in a stored value.
 func (t *keyTable) at() (position, stored int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,10 +25,10 @@ type Options struct {
 	// user needs DUMP, PEXPIRETIME, PTTL, ROLE, TIME, SELECT, MULTI and EXEC. Reads and writes of
 	// the connection must have a timeout, as those of the link have.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Begin is called before the first key of a full copy, or at its end if the copy has no key.
-	// When Begin returns, the keyspace must be empty, and hidden from clients until Whole is
-	// called, which is called when all keys are loaded. The goroutine of Follow calls both. Keys
-	// that are loaded between the two calls are not logged.
+	// Begin is called before the first key of a full copy, or at the end of a copy without a key.
+	// When Begin returns, the keyspace must be empty and hidden from clients. Whole is called when
+	// all keys are loaded, and must end the hiding. The goroutine of Follow calls both. Keys that
+	// are loaded between the two calls are not logged.
 	Begin, Whole func() error
 	// Empty is called before Begin for a copy without a key. related says that the copy has the
 	// history that was followed. If Empty returns an error, the keyspace is not changed, and the
@@ -57,7 +57,7 @@ type Follower struct {
 	keyTable *keyTable
 	skipped  Tally
 	storing  sync.Mutex // see view.storing
-	// kick makes the pulse begin a round at once. It has capacity one.
+	// kick makes the pulse read dirty keys and acknowledge at once. It has capacity one.
 	kick                   chan struct{}
 	commands, loaded, read atomic.Int64
 
@@ -77,10 +77,10 @@ func New(o Options) *Follower {
 	return &Follower{o: o, keyTable: newKeyTable(), kick: make(chan struct{}, 1)}
 }
 
-// Current returns what the next PSYNC has to send: replid, the history that is followed, or ""
-// for none, and offset, up to which its stream was applied. settled says that everything before
-// offset is stored and offset is not inside a transaction, so that the node may be promoted. Any
-// goroutine may call Current.
+// Current returns what the next PSYNC has to send: the replication ID replid of the history that is
+// followed, and the offset up to which its stream was applied. replid is "" if no history is
+// followed. settled says that everything before offset is stored and offset is not inside a
+// transaction, so that the node may be promoted. Any goroutine may call Current.
 func (f *Follower) Current() (replid string, offset int64, settled bool) {
 	position, stored := f.keyTable.at()
 	f.mu.Lock()
@@ -106,9 +106,9 @@ func (f *Follower) name(replid string) {
 	f.replid = replid
 }
 
-// Follow follows a primary over conn until that fails or ctx ends, and closes conn. in reads from
-// conn. reply is the answer to PSYNC, FULLRESYNC or CONTINUE, without its line end. The error
-// says why Follow has ended, and is never nil. After [ErrResync], the replid of Current is "".
+// Follow follows a primary over conn until conn fails or ctx ends, and closes conn. in reads from
+// conn. reply is the answer to PSYNC, FULLRESYNC or CONTINUE, without its line end. The error says
+// why Follow has ended, and is never nil. After [ErrResync], the replid of Current is "".
 func (f *Follower) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, reply string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -191,7 +191,7 @@ type load struct {
 	selected int
 }
 
-// begin empties the keyspace before the first key. Later calls do nothing.
+// begin calls Options.Begin before the first key. Later calls do nothing.
 func (l *load) begin() error {
 	if l.begun {
 		return nil

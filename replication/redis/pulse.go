@@ -21,8 +21,8 @@ const Period = 50 * time.Millisecond
 // sent after its child process has ended.
 const ackPeriods = 20
 
-// pulse is the second goroutine of a link. It reads dirty keys and acknowledges, while the first
-// one applies the stream.
+// pulse is the second goroutine of a link. It reads dirty keys and acknowledges offsets, while the
+// goroutine of Follow applies the stream.
 type pulse struct {
 	link     net.Conn
 	keyTable *keyTable
@@ -43,8 +43,8 @@ type pulse struct {
 	stored bool
 }
 
-// run reads dirty keys and acknowledges until ctx ends or a connection fails, and returns the
-// reason.
+// run reads dirty keys and acknowledges until ctx ends or a connection fails. It returns the
+// reason, which is never nil.
 func (p *pulse) run(ctx context.Context) error {
 	handle := p.ks.NewHandle()
 	defer handle.Close()
@@ -75,7 +75,7 @@ func (p *pulse) run(ctx context.Context) error {
 	}
 }
 
-// readDue reads the keys that are dirty now, unless pace requires a pause.
+// readDue reads the keys that are dirty now, unless the pace requires a pause.
 func (p *pulse) readDue(ctx context.Context) error {
 	if !p.pace.due(p.ks.Clock().Now()) {
 		return nil
@@ -88,7 +88,7 @@ func (p *pulse) readDue(ctx context.Context) error {
 	return err
 }
 
-// appendAck appends the command REPLCONF ACK for offset.
+// appendAck appends the command REPLCONF ACK for offset to out.
 func appendAck(out []byte, offset int64) []byte {
 	return appendCommand(out, "REPLCONF", "ACK", fmt.Sprint(offset))
 }
@@ -145,15 +145,15 @@ func (p *pulse) connect(ctx context.Context) error {
 	return nil
 }
 
-// take stores e as the value of the key that is being read.
+// take stores e as the value of the key p.at, which is being read.
 func (p *pulse) take(_ int, _ []byte, e entry.Entry) error {
 	p.stored = true
 	return p.view.put(p.at, e)
 }
 
-// store stores the value of the key n, which read returns, and records that it was read at the
-// offset at. If this server cannot store the value, or the key does not exist, it removes the
-// key.
+// store stores the value of the key n, and records that it was read at the offset at. read decodes
+// the value and passes it to take. If the key does not exist on the primary, or this server cannot
+// store the value, store removes the key.
 func (p *pulse) store(n name, at int64, read func() (found bool, err error)) error {
 	p.view.storing.Lock()
 	defer p.view.storing.Unlock()

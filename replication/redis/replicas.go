@@ -22,10 +22,10 @@ type Replicas struct {
 	unsent Tally // counts values and commands for which Redis has no equivalent
 }
 
-// Serve answers c, the PSYNC of a Redis or Valkey. p sends the RDB and the commands after reply.
-// If err is not "", the replica is refused and tries again later. Each connection gets a full
-// resynchronization with a new history, because its offsets count the bytes that are sent to this
-// replica.
+// Serve answers c, the PSYNC of a Redis or Valkey. p sends the RDB and the commands after reply. If
+// err is not "", the replica is refused and tries again later. Each connection gets a full
+// resynchronization with a new history, because an offset counts the bytes that were sent over that
+// connection.
 func (r *Replicas) Serve(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error) {
 	var history [20]byte
 	_, _ = rand.Read(history[:]) // it never fails

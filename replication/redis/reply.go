@@ -36,7 +36,7 @@ func (t *talk) command(words ...string) {
 	t.out = appendCommand(t.out, words...)
 }
 
-// send sends the commands in the output.
+// send sends the commands in the output, and empties the output.
 func (t *talk) send() error {
 	_, err := t.conn.Write(t.out)
 	t.out = t.out[:0]
@@ -100,8 +100,8 @@ func (t *talk) bulk() (found bool, err error) {
 	return t.rest(line)
 }
 
-// rest reads the part of a bulk string after length, the text of its length, into t.dump. found
-// is false if the reply is null.
+// rest reads the rest of a bulk string into t.dump. length is the text of its length, which was
+// read before. found is false if the reply is null, with the length -1.
 func (t *talk) rest(length []byte) (found bool, err error) {
 	if t.dump = t.dump[:0]; string(length) == "-1" {
 		return false, nil
@@ -123,8 +123,9 @@ func (t *talk) rest(length []byte) (found bool, err error) {
 	return true, nil
 }
 
-// skip reads a reply of any type and discards it. If the reply is an integer, skip returns its
-// value and true. depth is the number of arrays around the reply.
+// skip reads a reply of any type and discards it. If the reply is an integer, n is its value and is
+// is true. If the reply is an error, err is an [errReply]. depth is the number of arrays around the
+// reply.
 func (t *talk) skip(depth int) (n int64, is bool, err error) {
 	line, err := readLine(t.in)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // primary while it runs.
 const batchKeys = 128
 
-// unreadable is the name under which keys are counted for which the primary has replied to DUMP
-// with an error.
+// unreadable is the name in the Tally that counts keys whose DUMP the primary has answered with an
+// error.
 const unreadable = "a key that cannot be read"
 
 // second is the second connection to the primary. It reads keys.
@@ -39,8 +39,8 @@ type second struct {
 	source *bufio.Reader
 }
 
-// newSecond returns a second over conn, which must be authenticated, after it has found out
-// whether the primary has PEXPIRETIME.
+// newSecond returns a second over conn, which must be authenticated. It waits for a reply that
+// shows whether the primary has PEXPIRETIME. v gets the values that are read.
 func newSecond(conn net.Conn, v *values) (*second, error) {
 	s := &second{talk: talk{conn: conn, in: bufio.NewReaderSize(conn, 16<<10)}, source: bufio.NewReaderSize(nil, 512), values: v}
 	s.command("PEXPIRETIME", "")
@@ -59,10 +59,10 @@ func newSecond(conn net.Conn, v *values) (*second, error) {
 	return s, nil
 }
 
-// read reads the keys names in one transaction or, if the primary is clustered, in one
-// transaction each. It calls store for each key n, with the offset at of the primary's stream at
-// which n was read. The function read that store gets passes the value to the store of s.values;
-// found is false if the key does not exist.
+// read reads the keys names in one transaction. If the primary is clustered, each key has its own
+// transaction. read calls store for each key n, with the offset at of the primary's stream at which
+// n was read. The function read that store gets passes the value to the store of s.values; found is
+// false if the key does not exist.
 func (s *second) read(names []name, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	if !s.clustered {
 		err := s.transactions(names, len(names), store)
@@ -97,7 +97,7 @@ func (s *second) transactions(names []name, size int, store func(n name, at int6
 	return nil
 }
 
-// answers reads the replies to one transaction, of queued commands, and calls store for each of
+// answers reads the replies to one transaction, of queued commands, and calls store for each key in
 // names.
 func (s *second) answers(names []name, queued int, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	if err := s.status("OK"); err != nil {
@@ -232,7 +232,8 @@ func (s *second) decode(n name, found bool, ms int64) error {
 // of DUMP is not verified, because TCP has its own.
 var end = [9]byte{0xff}
 
-// role reads the reply to ROLE and returns the replication offset in it.
+// role reads the reply to ROLE and returns the replication offset in it, or an error if it has
+// none.
 func (s *second) role() (offset int64, err error) {
 	n, err := s.array()
 	if err != nil {

@@ -53,7 +53,8 @@ type transaction struct {
 	flushed []int
 }
 
-// allDatabases stands for all databases, because of FLUSHALL, in transaction.flushed.
+// allDatabases is used in place of the number of a database, after FLUSHALL, and means all
+// databases.
 const allDatabases = -1
 
 // apply applies the command args, which is at (start, end] of the stream. An error ends the link.
@@ -84,7 +85,7 @@ func (t *translator) apply(args [][]byte, start, end int64) error {
 	return nil
 }
 
-// selectDB applies SELECT.
+// selectDB applies SELECT: it sets t.db, even to a database that this server does not have.
 func (t *translator) selectDB(args [][]byte) error {
 	if len(args) != 2 {
 		return fmt.Errorf("%w: SELECT with %d words", errStream, len(args))
@@ -144,8 +145,8 @@ func (t *translator) mark(names []name, start, end int64) {
 	}
 }
 
-// run passes a command on the keys t.names to the Runner. If the Runner returns an error, the
-// keys become dirty, so that no change is lost.
+// run passes a command on the keys t.names to the Runner. If the Runner returns an error, the keys
+// become dirty, so that no change is lost. The result is always nil.
 func (t *translator) run(args [][]byte, start, end int64) error {
 	if err := t.hand(t.db, args); err != nil {
 		t.mark(t.names, start, end)
@@ -195,12 +196,14 @@ func (t *translator) flush(args [][]byte, start, end int64) error {
 	return nil
 }
 
-// flushed makes the tracked keys of the database db dirty, or all if db is allDatabases.
+// flushed makes the tracked keys of the database db dirty. If db is allDatabases, it makes all
+// tracked keys dirty.
 func (t *translator) flushed(db int, start, end int64) {
 	t.keyTable.touchAll(func(n name, _ *tracked) bool { return db == allDatabases || db == n.db }, start, end)
 }
 
-// commit ends a transaction: it passes EXEC to the Runner, and then makes keys dirty.
+// commit applies EXEC, which ends at the offset end: it passes EXEC to the Runner, and then makes
+// the keys of commands that were not executed dirty.
 func (t *translator) commit(end int64) error {
 	tx := t.tx
 	if tx == nil {
@@ -230,7 +233,8 @@ func (t *translator) commit(end int64) error {
 	return nil
 }
 
-// leave discards a transaction that has not ended. The next link receives it again.
+// leave discards a transaction that has not ended, when a link ends. The next link receives the
+// transaction again.
 func (t *translator) leave() {
 	if t.tx != nil && t.tx.queued {
 		_ = t.runner.Run(0, [][]byte{[]byte("DISCARD")}) // without a transaction the Runner may return an error
@@ -238,7 +242,7 @@ func (t *translator) leave() {
 	t.tx = nil
 }
 
-// soon is the time before its expiry for which a key counts as missing, because it could expire
+// soon is the remaining time to live below which a key counts as missing, because it could expire
 // before the command runs.
 const soon = time.Second
 

@@ -127,7 +127,7 @@ func (v *values) add(kind rdb.Kind, elements []rdb.Element) (lost string) {
 }
 
 // ends converts ms, a Unix time in milliseconds, into an instant. If ms is 0, it returns
-// entry.NoExpiry.
+// entry.NoExpiry. An instant that is too late is replaced by the last one before entry.NoExpiry.
 func (v *values) ends(ms int64) limit.Instant {
 	if ms == 0 {
 		return entry.NoExpiry

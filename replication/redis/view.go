@@ -18,8 +18,8 @@ type view struct {
 	storing *sync.Mutex
 }
 
-// within enters the keyspace and calls f. It blocks while the world is stopped. If ctx ends
-// before it has entered, it does nothing.
+// within enters the keyspace and calls f. It waits while another goroutine has exclusive use of the
+// keyspace. If ctx ends meanwhile, within returns without calling f.
 func (v *view) within(f func(h *keyspace.Handle)) {
 	for !v.handle.Enter() {
 		open := make(chan struct{}, 1)

@@ -83,7 +83,7 @@ func makeWords() map[string]word {
 }
 
 // lookUp returns the word for the command called name, in upper or lower case. known is false if
-// there is none.
+// words does not have the command.
 func lookUp(name []byte) (w word, known bool) {
 	var lower [longestName]byte
 	if len(name) > len(lower) {
@@ -108,7 +108,8 @@ type name struct {
 	key string
 }
 
-// appendNames appends the keys of the command args, which runs in the database db, to names.
+// appendNames appends the keys of the command args, which runs in the database db, to names. A key
+// may belong to another database.
 func (w word) appendNames(names []name, db int, args [][]byte) []name {
 	last := w.last
 	if last < 0 {
@@ -149,8 +150,8 @@ func appendMore(names []name, db int, args [][]byte) []name {
 	return names
 }
 
-// appendNumbered appends keys of the command args. args[at] is the number of keys. They are each
-// step-th argument after it.
+// appendNumbered appends keys of the command args to names. args[at] is the number of keys. The
+// keys are args[at+1], args[at+1+step] and so on.
 func appendNumbered(names []name, db int, args [][]byte, at, step int) []name {
 	if at >= len(args) {
 		return names
@@ -165,8 +166,8 @@ func appendNumbered(names []name, db int, args [][]byte, at, step int) []name {
 	return names
 }
 
-// databaseAfter returns the number after the argument option, which is at index from or later. ok
-// is false if there is none.
+// databaseAfter returns the number that follows the argument option, if option is at index from or
+// later. ok is false if there is no such argument, or no number follows it.
 func databaseAfter(args [][]byte, from int, option string) (db int, ok bool) {
 	for i := from; i+1 < len(args); i++ {
 		if is(args[i], option) {
