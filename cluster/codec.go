@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// The format of a value in the engine. Numbers are big-endian, except in the family's bytes. Each
+// The format of a value in the engine. Numbers are big-endian, except in the limiter's state. Each
 // line has the offset, the length and the meaning:
 //
 //	0   1  format, 1
@@ -26,7 +26,7 @@ import (
 //	12  8  stamp: the instant of the decision that wrote this, ns since 1970
 //	20  8  expiry, ns since 1970
 //	28  8n the tags of the latest write of each other writer, the newest first
-//	..     the family's bytes, as in a snapshot
+//	..     the limiter's state, as in a snapshot
 //
 // The first 12 bytes differ in every write: a swap compares them.
 const (
@@ -39,8 +39,8 @@ const (
 // longestKeep is the maximum time to live that is set for a value in the engine.
 const longestKeep = 10 * 365 * 24 * time.Hour
 
-// tag identifies one write of one process: the process in the upper 32 bits, the number of the
-// write in the lower ones. Tags have no order.
+// tag identifies one write of one process. The upper 32 bits are the process, and the lower 32 bits
+// the number of the write. Tags have no order.
 type tag uint64
 
 // newTag returns the tag of write number sequence of the process writer.
@@ -112,8 +112,8 @@ func checkEntry(e *entry.Entry) error {
 	return limit.ErrWrongType
 }
 
-// at returns the entry of the key at the instant now. If the entry has expired, the result has
-// the kind [entry.None].
+// at returns the entry of the key at the instant now. If the key is absent or the entry has
+// expired, the result has the kind [entry.None].
 func (v *value) at(now limit.Instant) entry.Entry {
 	if v.entry.Expiry <= now {
 		return entry.Entry{}
@@ -138,7 +138,8 @@ func (v *value) writers(f func(tag) bool) {
 	}
 }
 
-// has reports whether t is the latest write of its writer that is recorded in the value.
+// has reports whether the value contains the tag t, so that t is its writer's latest recorded
+// write.
 func (v *value) has(t tag) (found bool) {
 	v.writers(func(one tag) bool {
 		found = one == t
@@ -184,14 +185,15 @@ func (v *value) successor(t tag, stamp limit.Instant, e *entry.Entry) value {
 	return next
 }
 
-// compared returns the bytes of raw that a swap compares. They are empty for an absent key.
+// compared returns the first bytes of raw, which a swap compares. The result is empty for an absent
+// key.
 func compared(raw []byte) []byte { return raw[:min(store.TagLen, len(raw))] }
 
 // sameWrite reports whether the values with the bytes a and b come from the same write.
 func sameWrite(a, b []byte) bool { return slices.Equal(compared(a), compared(b)) }
 
-// keepFor returns the time after which the engine expires the value: about a second later than
-// the entry expires, and at most longestKeep. Servers decide only by the expiry inside the value
+// keepFor returns the time to live of a value in the engine: about a second longer than the time
+// from stamp to expiry, but at most longestKeep. Servers decide only by the expiry inside the value
 // whether the entry has expired.
 func keepFor(expiry, stamp limit.Instant) time.Duration {
 	d := max(0, expiry.Sub(stamp))

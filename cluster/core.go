@@ -50,7 +50,8 @@ func notDone(err error) bool {
 	return errors.As(err, &e) && e.NotDone
 }
 
-// reasonOf returns the reason that an error of the engine gives, "error" for any other error.
+// reasonOf returns the reason in err if err is a [store.Error]. For any other error it returns
+// "error".
 func reasonOf(err error) reason {
 	var e *store.Error
 	if errors.As(err, &e) {

@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// decider decides asks about one key one after another, at one instant. It keeps its buffers in
-// the scratch of the key's shard.
+// decider decides several asks about one key at one instant, one after another. It keeps its
+// buffers in the scratch of the key's shard.
 type decider struct {
 	*scratch
 	entry   entry.Entry // the entry after the last ask

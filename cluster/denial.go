@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// takes reports whether an ask only takes units, at once, if there are enough. Deciding such an
-// ask never frees units.
+// takes reports whether a can only take units: its whole quantity or a part, without waiting,
+// blocking or penalizing. Deciding such an ask never frees units.
 func takes(a *decide.Ask) bool {
 	switch a.Family {
 	case decide.Cell:
@@ -30,9 +30,9 @@ func takes(a *decide.Ask) bool {
 	return false
 }
 
-// denial is a refusal that can be repeated: the same call is refused again as long as no other
-// call frees units. The times in the repeated answer decrease as time passes. decision is the
-// refusal, which was decided at the instant at. It may be repeated before the instant until.
+// denial is a refusal that can be repeated: the same call is refused again as long as no other call
+// frees units. decision is the refusal, which was decided at the instant at. It may be repeated
+// before the instant until. A repeated answer has shorter times, because time has passed.
 type denial struct {
 	call     any // a comparable copy of the call
 	decision limit.Decision
@@ -40,13 +40,13 @@ type denial struct {
 	until    limit.Instant
 }
 
-// cellCall is what distinguishes calls of the family Cell.
+// cellCall has the fields in which calls of the family Cell differ.
 type cellCall struct {
 	quota    gcra.Quota
 	quantity int64
 }
 
-// leaseCall is what distinguishes calls of the family Lease.
+// leaseCall has the fields in which calls of the family Lease differ.
 type leaseCall struct {
 	member     string
 	most       int64
@@ -54,9 +54,9 @@ type leaseCall struct {
 	maxMembers int64
 }
 
-// denialOf returns the refusal of a, or nil if a was not refused or its refusal cannot be
-// repeated. now is the clock's instant, which may be earlier than a.Now. The refusal is repeated
-// for at most the duration most.
+// denialOf returns the refusal of a. It returns nil if a was not refused completely, if the refusal
+// cannot be repeated, or if most is not positive. now is the clock's instant, which may be earlier
+// than a.Now. The refusal is repeated for at most the duration most.
 func denialOf(a *decide.Ask, now limit.Instant, most time.Duration) *denial {
 	d := a.Decision
 	if most <= 0 || a.Err != nil || !takes(a) || d.Refused <= 0 || d.Refused < asked(a) {
@@ -111,8 +111,8 @@ func (d *denial) same(a *decide.Ask) bool {
 	return false
 }
 
-// repeat gives a the answer of the refusal, as of the instant now, and returns true. It returns
-// false and changes nothing if a is another call or the refusal may no longer be repeated.
+// repeat stores the refusal in a as of the instant now, and returns true. If a is another call, or
+// the refusal may no longer be repeated, repeat changes nothing and returns false.
 func (d *denial) repeat(a *decide.Ask, now limit.Instant) bool {
 	if now >= d.until || !d.same(a) {
 		return false

@@ -1,6 +1,6 @@
-// Package cluster decides asks whose state is in a Valkey or Redis server, the engine. So any
-// number of servers share one limit. The engine only compares and sets values; package decide
-// makes the decisions.
+// Package cluster decides calls of limiters whose state is in a Valkey or Redis server, the engine.
+// So any number of servers share one limit. A call is an ask (decide.Ask). The engine only compares
+// and sets values; package decide makes the decisions.
 //
 // # How one key is decided
 //
@@ -37,8 +37,9 @@
 // outcome remains unknown only if more processes have written since than a value has tags. Such
 // asks are counted.
 //
-// At its deadline an ask is answered by the policy, at whatever step it is. If the policy answers
-// with an error and a write turns out to have charged the ask, the key's next exchange gives the
+// If an ask has no answer at its deadline, the policy answers it: the operator has chosen whether
+// it gets an error, is admitted, or is decided on this server's share of the limit. If the answer
+// is an error and a write turns out to have charged the ask, the key's next exchange gives the
 // charge back. It restores the state before the write, or, if another server has written since,
 // makes the limiter take the units back. See memory.go and refund.go.
 //

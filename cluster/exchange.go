@@ -69,7 +69,7 @@ type exchange struct {
 	doubt     bool // the outcome of the write is unknown
 	failures  int  // failures of the present request to the engine
 	conflicts int
-	fruitless bool // the engine has not decided the latest batch
+	fruitless bool // the latest batch has ended without a decision of the engine
 	reason    reason
 
 	// These fields have the callbacks for the engine and for timers, which are allocated once.
@@ -147,7 +147,7 @@ func (e *exchange) release() {
 }
 
 // after returns s if d is not positive. Otherwise it starts a timer that runs s after d, and
-// returns nothing.
+// returns the step nothing.
 func (e *exchange) after(d time.Duration, s step) step {
 	if d <= 0 {
 		return s
@@ -199,9 +199,9 @@ func (e *exchange) begin() step {
 	return e.decide()
 }
 
-// grantLease answers waiting asks from the key's lease until an ask cannot be answered. If it has
-// answered none and the lease has to be prolonged first, it puts the turn for that at the front
-// of the queue. It returns nothing if the asks have to be decided by the engine.
+// grantLease answers waiting asks from the key's lease until the lease cannot answer an ask. If it
+// has answered none and the lease has to be prolonged first, it puts the turn for that at the front
+// of the queue. It returns the step nothing if the engine has to decide the asks.
 func (e *exchange) grantLease() step {
 	l, q := e.key.lease, &e.key.queue
 	now, elapsed := e.timing.Now(), e.timing.Elapsed()
@@ -473,7 +473,7 @@ func (e *exchange) refused() step {
 }
 
 // giveUp ends an exchange for which no client waits any more. If the outcome of its last write is
-// in doubt, giveUp remembers the write as unsettled; otherwise refunds in the batch remain due.
+// in doubt, giveUp remembers the write as unsettled. Otherwise the refunds in the batch remain due.
 func (e *exchange) giveUp() step {
 	m := &e.key.memory
 	if e.back != nil {
@@ -506,9 +506,9 @@ func (e *exchange) unsettledWrite() *unsettledWrite {
 	return d
 }
 
-// settled ends the batch after the engine has stored the decided value (written), or if nothing
-// had to be written. It returns answer. Charges of asks that the policy has answered meanwhile
-// are remembered, to be given back.
+// settled ends the batch and returns the step answer. If written is true, the engine has stored the
+// decided value; otherwise nothing had to be written. Charges of asks that the policy has answered
+// meanwhile are remembered, to be given back.
 func (e *exchange) settled(written bool) step {
 	m := &e.key.memory
 	d := e.unsettledWrite()

@@ -87,8 +87,8 @@ func (g *group) over() bool {
 }
 
 // gather makes a group of items, in which each distinct key is a part. It waits for the group's
-// turn at its keys, and reads them. Then it calls then with the group's lock. If no client waits
-// any more, the group ends instead.
+// turn at its keys, and reads them. Afterwards it calls the function then with the group's lock. If
+// no client waits any more at that time, the group ends instead. gather itself does not block.
 func (x *exchanger) gather(items []*item, then func(g *group)) {
 	g := &group{exchanger: x, asks: make([]member, len(items))}
 	numbers := map[string]int{}
@@ -154,8 +154,9 @@ func (g *group) drop(n int) *decide.Ask {
 	return it.ask
 }
 
-// look reads the keys of the parts for which f returns true. Afterwards it calls then with the
-// lock, or ends the group if no client waits for an answer any more. The lock must be held.
+// look reads the keys of the parts for which f returns true. Afterwards it calls the function then
+// with the lock. If no client waits for an answer any more, it ends the group instead. The lock
+// must be held.
 func (g *group) look(f func(*part) bool, then func()) {
 	left := 1
 	found := func() {
@@ -177,9 +178,9 @@ func (g *group) look(f func(*part) bool, then func()) {
 	found()
 }
 
-// read reads the key of p, and calls then with the lock when the value is known. tries is the
-// number of failed reads so far. After a failure it reads again, unless the engine can certainly
-// not answer; then the policy answers all asks.
+// read reads the key of p and stores the value in p. Afterwards it calls the function then with the
+// lock. tries is the number of failed reads so far. After a failure it reads again, unless the
+// engine has certainly done nothing; then the policy answers all asks.
 func (g *group) read(p *part, tries int, then func()) {
 	g.count.gets.Add(1)
 	g.later(func() {
@@ -205,17 +206,17 @@ func (g *group) read(p *part, tries int, then func()) {
 	})
 }
 
-// again calls f with the lock after a random pause of up to 1 ms, which doubles with each of the
-// first six tries.
+// again calls f with the lock after a random pause. The maximum of the pause is 1 ms, and doubles
+// with each of the first six tries.
 func (g *group) again(tries int, f func()) {
 	g.later(func() {
 		g.timing.AfterFunc(g.timing.UpTo(time.Millisecond<<min(tries, 6)), func() { g.locked(f) })
 	})
 }
 
-// pause calls f for the next try after a lost race. It calls f at once, since the conflict has
-// returned the present value. If races continue, it calls f after a pause; look is true then, and
-// f has to read the value again. The lock is held during f.
+// pause calls f, with the lock, to try again after a lost race. After the first lost races it calls
+// f at once with look false, because the conflict has returned the present value. Later it calls f
+// after a random pause with look true, and f has to read the value again.
 func (g *group) pause(f func(look bool)) {
 	if g.tries++; g.tries < patience {
 		f(false)
@@ -227,8 +228,8 @@ func (g *group) pause(f func(look bool)) {
 	})
 }
 
-// pauseFor calls f for the next try after a lost race at the key of p, as pause does. If p has to
-// be read again, pauseFor reads it before.
+// pauseFor calls f, as pause does, to try again after a lost race at the key of p. If the value of
+// p has to be read again, pauseFor reads it first.
 func (g *group) pauseFor(p *part, f func()) {
 	g.pause(func(look bool) {
 		if look {

@@ -42,7 +42,8 @@ type row[T any] struct {
 	value      func(T) float64
 }
 
-// figures returns the figures that rows define, computed from of.
+// figures computes the figures that rows define from the data of, and returns them in the order of
+// rows.
 func figures[T any](rows []row[T], of T) []Figure {
 	all := make([]Figure, len(rows))
 	for i, r := range rows {
@@ -108,8 +109,8 @@ var nodeRows = []row[store.NodeInfo]{
 	{"trips", "Times the node was found not to answer.", true, func(n store.NodeInfo) float64 { return float64(n.Trips) }},
 }
 
-// infoOf returns the description of a store: c has its counters, e describes its engine, and
-// policy has the counts of the policies.
+// infoOf returns the description of a store. c has the counters of the store, e describes its
+// engine, and policy has the counts of the policies.
 func infoOf(c *counters, e store.Info, policy []PolicyCount) Info {
 	i := Info{Kind: e.Kind, Fault: e.Fault, Figures: figures(storeRows, whole{c, e}), Policy: policy}
 	for _, n := range e.Nodes {

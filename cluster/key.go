@@ -16,7 +16,7 @@ const (
 	mostIdleBytes = 64 << 20
 )
 
-// key is a key with waiting asks, or about which something is remembered. The lock of its shard
+// key is a key that has waiting asks, or about which something is remembered. The lock of its shard
 // guards it.
 type key struct {
 	name  string // as callers name the key

@@ -17,10 +17,10 @@ type leasing struct {
 	may bool
 	// raced says that an exchange has had more than mostRaces conflicts.
 	raced bool
-	// calls is the number of leasable calls since from.
+	// calls is the number of leasable calls since the stopwatch reading from.
 	calls int64
 	from  time.Duration
-	// exact is the time until which the key is decided by the engine, even if it is hot.
+	// exact is the stopwatch reading until which the engine decides the key, even if it is hot.
 	exact time.Duration
 	lease *lease
 }
@@ -33,7 +33,8 @@ const (
 	shortest = 5 * time.Millisecond
 )
 
-// count counts a call about the key at the time elapsed, and reports whether the key is hot.
+// count counts a call about the key at the stopwatch reading elapsed, and reports whether the key
+// is hot. A key is not hot before exact.
 func (l *leasing) count(elapsed time.Duration) bool {
 	if elapsed-l.from > hotSpan {
 		l.from, l.calls = elapsed, 0
@@ -69,8 +70,8 @@ type lease struct {
 // renewer has what all successive leases of a key share.
 type renewer struct {
 	plan decide.Plan
-	// renewing says that the next lease is being taken. turn creates the item for the queue of
-	// the key that takes it.
+	// renewing says that the next lease is being taken. turn creates the item of the key's queue
+	// whose turn takes the next lease.
 	renewing bool
 	turn     func() *item
 }
@@ -133,9 +134,10 @@ func (l *lease) fits(a *decide.Ask) bool {
 	return a.Quota == l.call.Quota
 }
 
-// decide decides a without the engine, at the time elapsed and the instant now, and hands out its
-// units. It returns false if it cannot: a is another call, the lease has ended, or the lease has
-// to be prolonged first because its units are used up.
+// decide decides a without the engine, at the stopwatch reading elapsed and the instant now. If the
+// units suffice, it grants a. If they do not and the lease has got all units that it wanted, it
+// returns false, because a larger lease may be had. If the engine had no more units, it refuses a.
+// It also returns false if a is another call or the lease has ended.
 func (l *lease) decide(a *decide.Ask, elapsed time.Duration, now limit.Instant) bool {
 	if elapsed >= l.until || !l.fits(a) {
 		return false
@@ -164,8 +166,8 @@ func (l *lease) decide(a *decide.Ask, elapsed time.Duration, now limit.Instant) 
 	return true
 }
 
-// due reports whether a has to wait until the lease is prolonged: the lease has ended or its
-// units do not suffice, and more may be had.
+// due reports whether a has to wait until the lease is prolonged: the lease has ended, or its units
+// do not suffice and the engine may have more.
 func (l *lease) due(a *decide.Ask, elapsed time.Duration) bool {
 	return !l.renewing && elapsed >= l.resume && l.fits(a) &&
 		(elapsed >= l.until || l.all && *quantityOf(a) > l.left)
@@ -194,9 +196,9 @@ func (l *lease) refuse(a *decide.Ask, e *entry.Entry, elapsed time.Duration, now
 	d.Remaining = min(l.remaining(a), quantity-1)
 }
 
-// demand returns the number of units for a next lease of the duration lasts, estimated from the
-// calls during this lease, with half as many again in reserve. It returns 0 if a lease does not
-// save work.
+// demand returns the number of units for a next lease of the duration lasts. It is one and a half
+// times the estimate from the calls during this lease, which began at from and is now at elapsed.
+// demand returns 0 if a lease does not save work.
 func (l *lease) demand(elapsed, lasts time.Duration) int64 {
 	took := max(elapsed-l.from, time.Microsecond)
 	asked := limit.SatAdd(l.spent, l.lacked)
@@ -207,8 +209,8 @@ func (l *lease) demand(elapsed, lasts time.Duration) int64 {
 	return max(limit.SatAdd(want, want/2), l.most, 1)
 }
 
-// pause ends the lease, and prevents its renewal until the time elapsed+left, when a window ends.
-// Its units were given back or are lost.
+// pause ends the lease, and prevents its renewal until the stopwatch reading elapsed+left, when a
+// window ends. The units of the lease were given back or are lost.
 func (l *lease) pause(elapsed, left time.Duration) {
 	l.left, l.until, l.resume = 0, 0, elapsed+left
 }
@@ -228,7 +230,7 @@ func term(a *decide.Ask, most time.Duration) time.Duration {
 	return 0
 }
 
-// untilEdge returns the time from the instant now to the end of its window of c.
+// untilEdge returns the time from the instant now to the end of the window of c that contains now.
 func untilEdge(c *slidingwindow.Call, now limit.Instant) time.Duration {
 	return c.Window - slidingwindow.PhaseAt(now.Add(-c.Phase), c.Window)
 }

@@ -10,12 +10,12 @@ type memory struct {
 	// key was absent.
 	known bool
 	value value
-	// others is the number of other servers that had written since the previous read, as of the
-	// last read that found any. sharedAt is the time of that read.
+	// others is the number of other servers whose writes the last such read has found: the last
+	// read that found any write of another server. sharedAt is the stopwatch reading of that read.
 	others   int
 	sharedAt time.Duration
-	// notBefore is the earliest time for the start of the next exchange, so that other servers
-	// get their turns.
+	// notBefore is the earliest stopwatch reading for the start of the next exchange, so that other
+	// servers get their turns.
 	notBefore time.Duration
 
 	denial    *denial
@@ -59,7 +59,7 @@ const (
 	longestGap = 5 * time.Millisecond
 )
 
-// shared reports whether other servers also write the key, as of the time elapsed.
+// shared reports whether other servers also write the key, as of the stopwatch reading elapsed.
 func (m *memory) shared(elapsed time.Duration) bool {
 	return m.others > 0 && elapsed-m.sharedAt < quiet
 }
@@ -87,8 +87,8 @@ func (m *memory) observe(c *core, v *value) (lost bool) {
 	return false
 }
 
-// countOthers counts the other servers that have written since the last read, as far as v shows
-// it.
+// countOthers sets others to the number of other servers that have written since the last read, if
+// v shows any. v has at most the latest write of each of eight servers.
 func (m *memory) countOthers(c *core, v *value) {
 	if sameWrite(v.raw, m.value.raw) || v.raw == nil {
 		return
@@ -130,8 +130,8 @@ func (m *memory) wrote(c *core, v *value, rtt time.Duration) {
 	}
 }
 
-// noteUnsettled remembers the unsettled write d, unless no charge depends on it. If there are too
-// many, the oldest one is forgotten, and its asks are counted as unknown.
+// noteUnsettled remembers the unsettled write d, unless no charge depends on d. If mostUnsettled
+// writes are remembered already, the oldest one is forgotten, and its asks are counted as unknown.
 func (m *memory) noteUnsettled(c *core, d *unsettledWrite) {
 	if len(d.items) == 0 && len(d.again) == 0 {
 		return
@@ -215,8 +215,8 @@ func outcomeOf(t tag, old, v *value) outcome {
 	return notWritten
 }
 
-// giveBack adds refunds for the charges of the asks of d, as far as v shows that the charges
-// still exist. The others are counted as kept.
+// giveBack adds a refund to m.refunds for each ask in d.items whose charge still exists according
+// to v. The other asks are counted as kept.
 func (m *memory) giveBack(c *core, d *unsettledWrite, v *value) {
 	for _, it := range d.items {
 		if a := refund(it.ask, v, c.timing.Now(), v.tag == d.tag); a != nil {

@@ -19,7 +19,7 @@ type allKeys struct {
 	timing timing
 }
 
-// Overall implements overall. For an operation that it does not know, the ask gets an error.
+// Overall implements overall. If it does not know the operation of a, a gets an error.
 func (k allKeys) Overall(a *decide.Ask, done func()) {
 	a.Now, a.Err, a.Result = k.timing.Now(), nil, decide.AdminResult{}
 	end := func(err error) {

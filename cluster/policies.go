@@ -50,7 +50,7 @@ func (p *policies) set(byPrefix map[string]string) {
 	p.rules.Store(&all)
 }
 
-// of returns the policy for key.
+// of returns the policy for key: Closed, Opened or Local.
 func (p *policies) of(key []byte) string { return p.rules.Load().of(key) }
 
 // closed implements policy: it reports whether asks about key are answered with an error.
@@ -226,7 +226,8 @@ func (p *policies) decideLocally(a *decide.Ask) {
 	}
 }
 
-// keyOf returns the local key for decisions about key during the present outage of the engine.
+// keyOf returns the local key for decisions about key during the present outage of the engine. It
+// differs from outage to outage, so that earlier local decisions no longer count.
 func (p *policies) keyOf(key []byte) []byte {
 	outage := uint32(p.outages(key))
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(key)), outage), key...)

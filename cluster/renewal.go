@@ -117,8 +117,8 @@ func (x *exchanger) ripe(k *key, l *lease, from time.Duration) bool {
 	return true
 }
 
-// renew returns the item for the queue of k that prolongs the lease l. first is the number of
-// units for a first lease.
+// renew returns the item for the queue of k that prolongs the lease l. If l is a first lease, which
+// has no units yet, first is the number of units to charge.
 func (x *exchanger) renew(k *key, l *lease, first int64) *item {
 	r := &renewal{group: &group{exchanger: x, own: true}, lease: l, want: first}
 	g := r.group
@@ -156,7 +156,7 @@ func (r *renewal) remembers() bool {
 }
 
 // decide decides which units are given back and taken, and sends the write. If another server has
-// written first, it decides again.
+// written first, it decides again. The lock of the group must be held.
 func (r *renewal) decide() {
 	g, p := r.group, &r.parts[0]
 	if p.err != nil {

@@ -11,13 +11,13 @@ type sending struct {
 	then  func(outcome)
 }
 
-// mostTries is the maximum number of times that a write of a group is sent without an answer,
-// which takes about two seconds. The keys of the group are not available meanwhile.
+// mostTries is the maximum number of times that a write of a group is sent if no reply arrives.
+// That many tries take about two seconds. The keys of the group are not available meanwhile.
 const mostTries = 64
 
-// send writes the prepared values of parts, all or none, and calls then, with the lock, when the
-// outcome is known: done, notWritten or lost. The outcome undecided means that the write was
-// given up and was not done. The lock must be held.
+// send writes the prepared values of parts, all or none. It calls the function then, with the lock,
+// when the outcome is known: done, notWritten or lost. The outcome undecided means that the write
+// was given up and was not done. The lock must be held.
 func (g *group) send(parts []int, then func(outcome)) {
 	g.try(&sending{parts: parts, sent: g.timing.Elapsed(), then: then})
 }
@@ -72,7 +72,7 @@ func (g *group) tried(s *sending, applied bool, now [][]byte, err error) {
 }
 
 // failed continues after a try of s has failed with err. It tries again after a pause, or gives up
-// and calls s.then.
+// and calls s.then with undecided or lost.
 func (g *group) failed(s *sending, err error) {
 	if !notDone(err) {
 		s.doubt = true

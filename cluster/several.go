@@ -97,8 +97,9 @@ func (x *across) decide() {
 	x.settled()
 }
 
-// write writes part i to the engine. If another server has written the key first, the clause of
-// the part is decided again.
+// write writes part i to the engine. If another server has written the key first, the clause of the
+// part is decided again. If the write is given up, the policy answers the ask. Each of these cases
+// ends with a call of settled.
 func (x *across) write(i int) {
 	x.send([]int{i}, func(became outcome) {
 		switch {
@@ -113,7 +114,8 @@ func (x *across) write(i int) {
 	})
 }
 
-// again decides clause i once more, because another server has written its key first.
+// again decides clause i once more, because another server has written the key of part i first. If
+// the clause is granted, again sends the new write. Otherwise it calls settled.
 func (x *across) again(i int) {
 	g, p, a := x.group, &x.parts[i], &x.member.own
 	if x.refused || x.err != nil || g.over() {
@@ -164,7 +166,7 @@ func (x *across) settled() {
 	g.undo()
 }
 
-// describe makes the answer that of a refusal, because no charge remains.
+// describe replaces the answer of the ask by that of a refusal in which no clause is charged.
 func (x *across) describe() {
 	g, a := x.group, &x.member.own
 	refused := slices.Clone(a.Details)

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// State is the state of a key as a value of the engine has it. It is for tools that move states
-// between the engine and servers without an engine.
+// State is the decoded content of a value in the engine. It is for tools that move the states of
+// keys between the engine and servers without an engine.
 type State struct {
 	// Entry is the entry of the key, even if it has expired. Its kind is [entry.None] for an
 	// absent key.

@@ -33,10 +33,10 @@ func newStore(e engine, t timing, p policy, l limits) *Store {
 func (s *Store) Now() limit.Instant { return s.timing.Now() }
 
 // Submit starts to decide asks. It never blocks. When all asks have been answered, done is called
-// once, on any goroutine, and perhaps before Submit returns. That is within the time limit of the
-// store, or shortly after it; only asks about all keys may take longer. Asks about one key are
-// decided in the order in which they were submitted. If together is true, and one slot has all
-// keys, the asks are all decided at one instant.
+// once, on any goroutine, and perhaps before Submit returns. All asks are answered within the time
+// limit of the store, or shortly after it; only asks about all keys may take longer. Asks about one
+// key are decided in the order in which they were submitted. If together is true and all keys are
+// in one slot, all asks are decided at one instant.
 //
 // Until done is called, the asks and the bytes to which they refer belong to the store and must
 // not change. Afterwards the store keeps no reference to them.

@@ -1,6 +1,7 @@
-// Package clock provides a clock that many servers share: that of the engine, as each server has
-// measured it. The clocks of servers that measure the same engine differ by about half of the
-// time that a message takes, and no server needs a correct clock of its own.
+// Package clock provides a clock that many servers share: the clock of their engine, as each
+// measures it. The engine is the Valkey or Redis in which the servers store their limits. The
+// clocks of servers that measure the same engine differ by about half of the time that a message
+// takes, and no server needs a correct clock of its own.
 //
 // The package reads no clock and sends no request: its callers pass samples and the elapsed time
 // of a stopwatch.
@@ -87,8 +88,9 @@ func (c *course) at(elapsed time.Duration) int64 {
 // Ready reports whether there was a sample, so that the clock has a time.
 func (c *Clock) Ready() bool { return c.course.Load() != nil }
 
-// Now returns the instant when the stopwatch shows elapsed, and false before the first sample.
-// The time of the clock never goes back. The first call that returns a time fixes it: see Add.
+// Now returns the instant when the stopwatch shows elapsed. The second result is false before the
+// first sample. The time of the clock never goes back. After the first call that returns a time,
+// Add only moves the clock slowly.
 func (c *Clock) Now(elapsed time.Duration) (limit.Instant, bool) {
 	if !c.read.Load() && c.Ready() {
 		c.mu.Lock() // wait until Add has returned
@@ -171,14 +173,15 @@ type State struct {
 	// Offset is how far the clock is ahead of the stopwatch. Slewing is how far it still has to
 	// move.
 	Offset, Slewing time.Duration
-	// Spread is the difference between the fastest and the slowest clock of the nodes.
+	// Spread is the difference between the fastest and the slowest clock of the nodes, by the
+	// newest sample of each node.
 	Spread time.Duration
 	Nodes  int
 	Jumps  int64
 }
 
-// State returns the state of the clock when the stopwatch shows elapsed. It does not fix the time
-// as Now does.
+// State returns the state of the clock when the stopwatch shows elapsed. Unlike Now, it has no
+// effect on later samples.
 func (c *Clock) State(elapsed time.Duration) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()

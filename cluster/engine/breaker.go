@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// After failuresInRow failures in a row, or if at least half of failuresWindow or more
-	// pipelines within window have failed, a node gets only probes, one in each period of
-	// probeEvery.
+	// A node gets only probes, one in each period of probeEvery, after failuresInRow failures in a
+	// row. The same happens if at least failuresWindow pipelines were sent within window and at
+	// least half of them have failed.
 	failuresInRow  = 5
 	failuresWindow = 20
 	window         = 5 * time.Second
 	probeEvery     = time.Second
 )
 
-// breaker keeps requests from a node that does not answer. To submit a request, only closedTo is
-// checked. A goroutine that sends to the node calls allow and reports the result.
+// breaker keeps requests from a node that does not answer. A goroutine that submits a request only
+// checks closedTo. A worker that sends to the node calls allow and reports the result.
 type breaker struct {
 	b    *gobreaker.TwoStepCircuitBreaker[struct{}]
 	last atomic.Pointer[Error] // the latest failure of the node
@@ -28,8 +28,8 @@ type breaker struct {
 	trips, closings atomic.Int64
 }
 
-// newBreaker returns a closed breaker. It calls changed when it opens, with the reason why, or
-// closes. changed must not block.
+// newBreaker returns a closed breaker. When the breaker opens, it calls changed with open true and
+// the reason why. When it closes, it calls changed with false and "". changed must not block.
 func newBreaker(changed func(open bool, why string)) *breaker {
 	br := &breaker{}
 	br.b = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
@@ -63,8 +63,8 @@ func newBreaker(changed func(open bool, why string)) *breaker {
 // closedTo returns the reason why no requests are sent to the node; nil if requests are sent.
 func (br *breaker) closedTo() *Error { return br.open.Load() }
 
-// allow reports whether a pipeline or a probe may be sent to the node. The caller then calls done
-// once, with nil, or with the reason why the node is unusable.
+// allow reports in ok whether a pipeline or a probe may be sent to the node. If ok is true, the
+// caller must call done once, with nil, or with the reason why the node is unusable.
 func (br *breaker) allow() (done func(*Error), ok bool) {
 	report, err := br.b.Allow()
 	if err != nil {

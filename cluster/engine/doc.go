@@ -1,6 +1,6 @@
-// Package engine is the client of the Valkey or Redis that stores the values of a cluster. That
-// server is a single node, a master behind Sentinels, or a cluster. The client reads values, and
-// swaps a value if no other client has written it since the read. Any number of goroutines may
+// Package engine is the client of the Valkey or Redis that stores the values of package cluster.
+// That server is a single node, a master behind Sentinels, or a cluster. The client reads values,
+// and swaps a value if no other client has written it since the read. Any number of goroutines may
 // use an [Engine], and no method except Close blocks.
 //
 // The client treats values as bytes. Package cluster encodes and decodes them.

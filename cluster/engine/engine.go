@@ -88,9 +88,9 @@ func (e *Engine) Now() limit.Instant {
 	return now
 }
 
-// timed reports whether the time is known: every master has reported its clock, or one second has
-// passed since the first master did. Without that second, a single master with a wrong clock
-// could set the time by answering first.
+// timed reports whether the time is known: every master has reported its clock, or sampleEvery, one
+// second, has passed since the first master did. Without that second, a single master with a wrong
+// clock could set the time by answering first.
 func (e *Engine) timed() bool {
 	if e.settled.Load() {
 		return true
@@ -213,7 +213,7 @@ func (e *Engine) after(d time.Duration, f func()) {
 	})
 }
 
-// trouble has the topology read soon, because it may have changed. It does not block.
+// trouble makes follow read the topology soon, because it may have changed. It does not block.
 func (e *Engine) trouble() {
 	select {
 	case e.stale <- struct{}{}:
@@ -247,8 +247,8 @@ func (e *Engine) node(addr string, listed bool) *node {
 	return n
 }
 
-// changed logs that requests to the node at addr are no longer sent (open), for the reason why,
-// or are sent again. It does not block.
+// changed logs that requests are no longer sent to the node at addr (open is true, and why is the
+// reason), or that they are sent again (open is false). It does not block.
 func (e *Engine) changed(addr string, open bool, why string) {
 	if open {
 		e.o.Log.Warn("a node of the store is not asked until it answers a probe", "node", addr, "reason", why)
@@ -258,8 +258,8 @@ func (e *Engine) changed(addr string, open bool, why string) {
 	e.o.Log.Info("a node of the store answers again", "node", addr)
 }
 
-// moved records that the slot is at addr, which is valid until the whole topology is read, and has
-// the topology read soon.
+// moved records that the slot is at the node addr, until the whole topology is read again, and
+// makes follow read the topology soon.
 func (e *Engine) moved(slot int, addr string) {
 	n := e.node(addr, true)
 	if n == nil {

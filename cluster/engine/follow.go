@@ -20,7 +20,8 @@ const (
 	unusedFor = time.Minute
 )
 
-// follow keeps the routes up to date until the engine is closed.
+// follow reads the topology at intervals and keeps the routes up to date, until the engine is
+// closed.
 func (e *Engine) follow() {
 	for {
 		next := refreshEvery
@@ -40,7 +41,8 @@ func (e *Engine) follow() {
 	}
 }
 
-// pause waits for d or until goOn receives. It returns false when the engine is being closed.
+// pause waits for d, or until it receives from goOn, which may be nil. It returns false when the
+// engine is being closed.
 func (e *Engine) pause(d time.Duration, goOn <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -65,7 +67,8 @@ func (e *Engine) lost(err error) {
 }
 
 // look asks the known nodes, or the Sentinels, one by one until one of them reports the topology.
-// It blocks for 5 seconds at most. The error is that of the last one.
+// It blocks for 5 seconds at most. The error is that of the last node or Sentinel that it has
+// asked.
 func (e *Engine) look() (*topology, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -93,8 +96,8 @@ func (e *Engine) look() (*topology, error) {
 	return nil, last
 }
 
-// whom returns the addresses of the nodes that are asked for the topology: first up to three
-// masters that answer, then the hosts of the URL.
+// whom returns the addresses of the nodes to ask for the topology: first up to three masters of a
+// cluster that answer, then the hosts of the URL.
 func (e *Engine) whom() []string {
 	var all []string
 	if r := e.routes.Load(); r != nil && r.slots != nil {

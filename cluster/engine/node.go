@@ -24,10 +24,10 @@ type hooks struct {
 	// moved records that a slot is at addr now. trouble records that slots may have moved.
 	moved   func(slot int, addr string)
 	trouble func()
-	// after calls f after d.
+	// after calls f after d, on another goroutine.
 	after func(d time.Duration, f func())
-	// changed is called when requests to the node are no longer sent (open), for the reason why,
-	// or are sent again.
+	// changed is called with open true and the reason why when requests are no longer sent to the
+	// node at addr, and with open false when they are sent again.
 	changed func(addr string, open bool, why string)
 }
 
@@ -43,7 +43,7 @@ type node struct {
 	stats   nodeStats
 	listed  atomic.Bool // the node has slots, as far as is known
 	used    atomic.Int64
-	sampled atomic.Int64 // the time at which it first reported its clock; 0 before
+	sampled atomic.Int64 // the time at which the node first reported its clock; 0 before
 	stop    chan struct{}
 	done    sync.WaitGroup
 }
@@ -182,8 +182,8 @@ func (n *node) execute(cmds []redis.Cmder) {
 	_, _ = pipe.Exec(context.Background())
 }
 
-// handOut answers the requests of a pipeline, or sends them again where that can help. If the
-// node was of no use for any of them, it returns the reason; otherwise nil.
+// handOut answers the requests of a pipeline, or sends them again if that can help. If the node was
+// unusable for all of them, why is the reason; otherwise why is nil.
 func (n *node) handOut(batch []*request) (why *Error) {
 	useful := false
 	var scripts [2]bool // by kind of script: this pipeline sends its text already

@@ -52,8 +52,8 @@ func (q *queue) put(r *request) (room, open bool) {
 	return true, true
 }
 
-// take waits for requests and appends to into as many of them as fit into one pipeline. It
-// appends none if the queue is closed and empty.
+// take waits for requests, appends as many of them to into as fit into one pipeline, and returns
+// the result. It appends none if the queue is closed and empty.
 func (q *queue) take(into []*request) []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()

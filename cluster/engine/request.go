@@ -26,8 +26,8 @@ var (
 	swapSeveral = newScript(swapAllScript)
 )
 
-// word is an argument of a command. It records whether the client library has encoded it:
-// otherwise the command was certainly not sent.
+// word is an argument of a command. sent records that the client library has encoded the argument.
+// If it has not, the command was certainly not sent.
 type word struct {
 	b    []byte
 	sent bool

@@ -15,8 +15,8 @@ import (
 // slots is the number of hash slots of a cluster.
 const slots = 16384
 
-// topology maps slots to masters: slots has for each slot the index of a master in masters, -1 if
-// no master has the slot. A standalone node has all slots.
+// topology maps slots to masters. For each slot, the field slots has the index of the master in
+// masters, or -1 if no master has the slot. A standalone node has all slots.
 type topology struct {
 	cluster bool
 	masters []string
@@ -104,7 +104,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// askSentinel asks the Sentinel at asked for the master called name.
+// askSentinel asks the Sentinel at asked for the address of the master called name. It returns a
+// topology with that master as a standalone node.
 func askSentinel(ctx context.Context, c *redis.SentinelClient, name, asked string) (*topology, error) {
 	at, err := c.GetMasterAddrByName(ctx, name).Result()
 	if errors.Is(err, redis.Nil) {
@@ -142,8 +143,8 @@ func slotOf(prefix string, key []byte) int {
 	return int(crc16(crc16(0, prefix), key)) % slots
 }
 
-// crc16 returns the CRC-16/XMODEM, which clusters use, of bytes with the checksum crc followed by
-// b.
+// crc16 continues the checksum crc with the bytes of b and returns the result. The checksum is
+// CRC-16/XMODEM, which clusters use. It begins with 0.
 func crc16[T string | []byte](crc uint16, b T) uint16 {
 	for i := range len(b) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^b[i]]

@@ -84,8 +84,8 @@ func (n *node) probe(prefix string, c *clock.Clock) bool {
 	return e == nil
 }
 
-// useless returns the reason if err, the error of a command that reads, means that the node is
-// unusable; nil if it does not.
+// useless returns the engine's error for err, the error of a command that reads, if err means that
+// the node is unusable. Otherwise it returns nil.
 func useless(err error) *Error {
 	if err == nil || err == redis.Nil { //nolint:errorlint // it is never wrapped
 		return nil
