@@ -185,8 +185,8 @@ func decodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error
 	return nil
 }
 
-// cutCounted returns the bytes at the beginning of b, which are preceded by their length, and the
-// rest of b. ok is false if b is too short.
+// cutCounted splits b, which begins with a length and that many bytes. out has these bytes, and
+// rest has the bytes after them. ok is false if b is too short.
 func cutCounted(b []byte) (out, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {

@@ -32,7 +32,7 @@ func (d *Dir) DataSet() DataSet {
 	return d.manifest.dataSet
 }
 
-// dataSet returns the data set in memory, or zero if there is no Options.DataSet.
+// dataSet returns the data set in memory, or the zero DataSet if Options.DataSet is nil.
 func (d *Dir) dataSet() DataSet {
 	if d.o.DataSet == nil {
 		return DataSet{}

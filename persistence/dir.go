@@ -22,8 +22,8 @@ type Source interface {
 	Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error
 }
 
-// Options configure a [Dir]. All fields but DataSet must be set; for [Restore] and reading alone FS
-// and Path suffice.
+// Options configure a [Dir]. All fields but DataSet must be set. [Restore] and code that only reads
+// a directory need only FS and Path.
 type Options struct {
 	FS   FS
 	Path string // the directory
@@ -160,7 +160,7 @@ func (d *Dir) Origin() (last *Origin) {
 	return last
 }
 
-// kept returns the increments up to and including the torn one, or all if none is torn.
+// kept returns the increments up to and including the torn one, or all increments if none is torn.
 func (d *Dir) kept() []*increment {
 	if d.torn != nil {
 		for i, in := range d.found {

@@ -52,9 +52,11 @@ func NewVolatile(o LogOptions) *Log {
 	return l
 }
 
-// Append implements keyspace.Journal. It adds record to the buffer, preceded by a clock record if
-// at is later than the horizon of the last one. While the files are given up it drops the record.
-// It does not wait for the disk.
+// Append implements keyspace.Journal. It adds record, with the long values refs in their places, to
+// the buffer, and takes over refs. at is the latest instant of the effects; if it is later than the
+// horizon of the last clock record, Append adds a clock record first. position is the position
+// behind the record. While the files are given up, Append drops the record. If a record is too
+// large, Append gives up the files. It does not wait for the disk.
 func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64) {
 	size := len(record)
 	for i := range refs {
@@ -95,9 +97,10 @@ func (l *Log) frame(record []byte, refs []shared.Ref) {
 }
 
 // Await returns the [Outcome] for everything up to the position pos. If the policy only requires
-// writing to the kernel and the disk is not slow, Await itself writes. Otherwise it returns
-// Pending: the writer goroutine writes and wakes w when the outcome may have changed, and the
-// caller then calls Await again. w may be nil; then no caller is woken.
+// writing to the kernel and the disk is not slow, Await itself writes. If the log refuses effects,
+// the outcome is Lost. Otherwise it is Pending: the writer goroutine writes and wakes w when the
+// outcome may have changed, and the caller then calls Await again. w may be nil; then no caller is
+// woken.
 func (l *Log) Await(pos uint64, w Waker) Outcome {
 	if l.kept() >= pos {
 		return Kept

@@ -19,8 +19,8 @@ func (l *Log) SetTap(t Tap) (from uint64) {
 }
 
 // rotate continues the log in next, which the manifest names after the present segment. It writes
-// the buffer and an end record to the present segment. The error says that the files were given up;
-// if the write failed, rotate has done that.
+// the buffer and an end record to the present segment. The error says that the files were given up,
+// before the call or because this write has failed.
 func (l *Log) rotate(next *segment) error {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -151,7 +151,7 @@ func (l *Log) giveUp(why error) {
 }
 
 // resume makes the log accept effects again, because the manifest now names the base and the
-// segment. It wakes all waiting callers.
+// segment. It wakes all waiting callers. It does nothing if the files were given up again.
 func (l *Log) resume() {
 	l.ioMu.Lock()
 	l.mu.Lock()

@@ -85,7 +85,7 @@ func (l *Log) noteDurable() {
 
 // sync makes everything durable that was written before the call, and advances the synced position.
 // It closes retired segments. Only one fsync runs at a time. If an fsync fails, it is not repeated:
-// the files are given up, and sync returns the error.
+// the files are given up, and sync returns the error. It also returns the error of [Log.Fault].
 func (l *Log) sync() error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()

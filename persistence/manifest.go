@@ -37,7 +37,8 @@ type manifest struct {
 	nextSeq uint64
 }
 
-// parts returns all files that the manifest lists: the base, if there is one, and the increments.
+// parts returns all files that the manifest lists: the base, if there is one, and then the
+// increments.
 func (m *manifest) parts() []part {
 	var all []part
 	if m.base != nil {
@@ -198,7 +199,8 @@ func (m *manifest) addLine(line string) error {
 // restoredYes is the only value of the key "restored".
 const restoredYes = "yes"
 
-// add adds p. It returns an error if p is not unique or out of order.
+// add adds p. It returns an error if m already has a file with the name or id of p, or if p is out
+// of order.
 func (m *manifest) add(p part) error {
 	for _, q := range m.parts() {
 		if q.name == p.name || q.id == p.id {

@@ -11,8 +11,8 @@ import (
 // the directory from, which has the files of a server. That server must not be running. The end of
 // its log may be torn. The copy has the state of the backup but a new [DataSet], which is marked as
 // restored. The directory to may exist, but must not have files of a server. Restore checks the
-// backup as [Check] does and writes the results to w. After an error to has no manifest, so no
-// server starts with a part of the state.
+// backup as [Check] does and writes the results to w. After an error, the directory to has no
+// manifest, so no server starts with a part of the state.
 func Restore(fsys FS, from, to string, w io.Writer) error {
 	if filepath.Clean(from) == filepath.Clean(to) {
 		return fmt.Errorf("%s is the backup itself", to)

@@ -121,7 +121,7 @@ func (d *Dir) interrupted(ctx context.Context, w *blockWriter) error {
 }
 
 // switchTo makes m, whose base done describes, the manifest, and removes the files that m does not
-// name. If that fails, it removes the base.
+// name. If that fails, it removes the base, unless it is unknown which manifest is in force.
 func (d *Dir) switchTo(m *manifest, done Rewritten) error {
 	m.dataSet = d.dataSet()
 	if err := writeManifest(d.o.FS, d.o.Path, m); err != nil {
