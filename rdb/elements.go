@@ -47,7 +47,7 @@ func (v *values) next() ([]byte, error) {
 }
 
 // another returns an error if the value already has the maximum number of elements. It is called
-// before an element whose number was not announced.
+// before an element of a packed encoding or of a node, whose number is not known in advance.
 func (v *values) another() error {
 	if v.n >= v.most {
 		return fmt.Errorf("%w: more than %d elements", ErrLimit, v.most)

@@ -90,7 +90,8 @@ func (p *parts) end() error {
 	return p.visitor.skipped("empty "+p.key.Kind.String(), p.key)
 }
 
-// skipped calls v.Skipped, if there is such a function, for skipped data of that kind.
+// skipped calls v.Skipped, if it is not nil. what describes the skipped data; key is its key, or
+// nil if it belongs to no key.
 func (v *Visitor) skipped(what string, key *Key) error {
 	if v.Skipped == nil {
 		return nil

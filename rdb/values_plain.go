@@ -20,7 +20,7 @@ func (v *values) plainHash() error {
 func (v *values) sortedSet() error     { return v.scored(v.double) }
 func (v *values) sortedSetText() error { return v.scored(v.doubleText) }
 
-// scored reads a sorted set: members, and scores by score.
+// scored reads a sorted set: each member, and then its score by the function score.
 func (v *values) scored(score func() (float64, error)) error {
 	return v.each(func() error {
 		name, err := v.next()
