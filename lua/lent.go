@@ -39,8 +39,8 @@ func (l *lent) take(refs []shared.Ref) []shared.Ref {
 	return l.refs[n:]
 }
 
-// part returns another reference to the part s of a lent value. It returns false if s is not in a
-// lent value. part sorts l.refs, so the result of take becomes invalid.
+// part returns another reference to the part s of a lent value. The second result is false if s is
+// not in a lent value. part sorts l.refs, so the result of take becomes invalid.
 func (l *lent) part(s string) (shared.Ref, bool) {
 	if len(l.refs) == 0 {
 		return shared.Ref{}, false

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
-// Pool keeps idle runs for later executions, because making one takes 30 µs and 60 KB. Any number
+// Pool keeps idle runs for later executions, because making a run takes 30 µs and 60 KB. Any number
 // of goroutines may use a Pool.
 type Pool struct {
 	memory *sandbox.Memory

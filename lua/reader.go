@@ -121,8 +121,8 @@ func (in *reader) value(depth int) (glua.LValue, bool) {
 	return nil, false
 }
 
-// sized reads the rest of a reply of the given kind whose head has the count n. A negative count is
-// a null, which becomes false.
+// sized reads the rest of a reply of the given kind. n is the count in its head: of bytes, elements
+// or pairs. A negative n is a null, which becomes false.
 func (in *reader) sized(kind byte, n int64, depth int) (glua.LValue, bool) {
 	if n < 0 {
 		return glua.LFalse, true

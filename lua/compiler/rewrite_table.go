@@ -16,8 +16,8 @@ const maxPlainFields = 511 * fieldsPerFlush
 // a function has 250.
 const maxJoined = 40
 
-// constructor returns an expression for the table constructor e that the interpreter compiles
-// correctly. It compiles e wrongly in these cases:
+// constructor returns an expression that makes the same table as the table constructor e, and that
+// the interpreter compiles correctly. The interpreter compiles e itself wrongly in these cases:
 //
 //   - The last field has a key, and its value is a call. The value becomes an element of the
 //     list, too.

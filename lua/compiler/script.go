@@ -21,18 +21,19 @@ func (s *Script) Source() []byte { return s.source }
 // Flags returns the flags in the first line of the script.
 func (s *Script) Flags() Flags { return s.flags }
 
-// Bounded reports whether the script certainly ends quickly when its keys and arguments together
-// are as many as given by arguments. Such a script defines no functions, calls only redis.* and
-// cheap library functions, and has only loops that run a few times, by a constant or by the number
-// of keys or arguments. The duration of the commands that it calls is not considered.
+// Bounded reports whether the script certainly ends quickly if it is called with few keys and
+// arguments; arguments is their number together. A bounded script defines no functions, calls only
+// redis.* and cheap library functions, and has only loops that run a few times, by a constant or by
+// the number of keys or arguments. The duration of the commands that it calls is not considered.
 func (s *Script) Bounded(arguments int) bool {
 	return s.facts.bounded && (!s.facts.byArguments || arguments <= maxBoundedArguments)
 }
 
-// Calls returns the calls of the script in the order of its source. known is false, and calls is
-// nil, unless all commands that the script may call are known. A script whose calls are known is
-// bounded, at least for few arguments; see Bounded. If in every call each argument that the command
-// uses as a key is an element of KEYS, the script uses no other keys.
+// Calls returns the calls of redis.call and redis.pcall in the script, in the order of its source.
+// known is true if all commands that the script may call are known; otherwise calls is nil. A
+// script whose calls are known is bounded, at least for few arguments; see Bounded. If in every
+// call each argument that the command uses as a key is an element of KEYS, the script uses no other
+// keys.
 func (s *Script) Calls() (calls []Call, known bool) { return s.facts.calls, s.facts.known }
 
 // Proto returns the compiled main function. The caller must not change it.

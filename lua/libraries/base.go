@@ -243,7 +243,8 @@ func (r *Runtime) luaToString(l *glua.LState) int {
 	return 1
 }
 
-// text implements tostring. It may call the metamethod __tostring of v.
+// text implements tostring: it returns v as a string. It may call the metamethod __tostring of v,
+// whose result need not be a string.
 func (r *Runtime) text(l *glua.LState, v glua.LValue) glua.LValue {
 	switch v := v.(type) {
 	case glua.LString:
@@ -328,8 +329,8 @@ func (r *Runtime) loadFunction(l *glua.LState) int {
 	return r.loadText(l, string(source.Value()), name)
 }
 
-// compileBytes is the temporary memory of the compiler in bytes for each byte of source,
-// functionBytes that for each function.
+// compileBytes is the temporary memory of the compiler in bytes for each byte of source.
+// functionBytes is the temporary memory for each function in source.
 const (
 	compileBytes  = 64
 	functionBytes = 17 << 10
@@ -343,8 +344,8 @@ func (r *Runtime) loadText(l *glua.LState, source, name string) int {
 		l.Push(glua.LString(compiler.ErrTooLong(displayName(name)).Error()))
 		return 2
 	}
-	// Count an instruction for each byte of source, although compiling it takes about as long as
-	// 20.
+	// Count an instruction for each byte of source, although compiling a byte takes about as long
+	// as 20 instructions.
 	r.Guard.Step(l, len(source))
 	r.Guard.Reserve(l, compileBytes*len(source)+functionBytes*strings.Count(source, "function"))
 	proto, err := compiler.Load([]byte(source), displayName(name))

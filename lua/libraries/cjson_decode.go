@@ -187,7 +187,8 @@ func (d *jsonDecoder) word() {
 	d.token = "invalid token"
 }
 
-// number reads the longest text at d.at that is a number, as C's strtod does.
+// number reads the longest text at d.at that is a number, as C's strtod does. If there is none,
+// d.token is the name of an invalid token.
 func (d *jsonDecoder) number() {
 	end := d.at
 	for end < len(d.text) && strings.IndexByte("+-.", d.text[end]) >= 0 || end < len(d.text) && (value.IsDigit(d.text[end]) || value.IsLetter(d.text[end])) {
@@ -215,7 +216,8 @@ func (d *jsonDecoder) number() {
 	}
 }
 
-// plainNumber returns false for numbers that JSON does not allow: 0x1, 01, inf, nan.
+// plainNumber reports whether text is a number that JSON allows. It returns false for 0x1, 01, inf
+// and nan.
 func plainNumber(text string) bool {
 	text = strings.TrimPrefix(text, "-")
 	if strings.ContainsAny(text, "xXiInN") {

@@ -141,8 +141,9 @@ func (r *Runtime) unpackLimit(l *glua.LState) int {
 }
 
 // unpacked decodes up to most values of text from index from, which counts from 0, and pushes them.
-// Before them it pushes the index behind them, or -1 if they end with text. If most and from are 0,
-// it decodes all values and pushes no index. It returns the number of pushed values.
+// Before them it pushes the index of the first byte behind them, or -1 if text ends with them. If
+// most and from are 0, it decodes all values and pushes no index. It returns the number of pushed
+// values.
 func (r *Runtime) unpacked(l *glua.LState, text string, most, from int32) int {
 	if from < 0 || most < 0 {
 		sandbox.Raisef(l, "Invalid request to unpack with offset of %d and limit of %d.", from, len(text))
@@ -189,8 +190,8 @@ type unpacker struct {
 
 var errPackedType = errors.New("no such type")
 
-// value decodes one value. top is the number of values that Lua in C would have on its stack, which
-// bounds the nesting.
+// value decodes one value, at a nesting that top bounds: top is the number of values that Lua in C
+// would have on its stack.
 func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	u.run.Guard.Step(u.l, 1)
 	if len(u.rest) == 0 {

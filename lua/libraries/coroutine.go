@@ -48,8 +48,8 @@ func (r *Runtime) create(l *glua.LState) int {
 }
 
 // proceed resumes thread with the arguments of l from index first on. It pushes the values that
-// thread yields or returns, and returns their number. If thread raises an error or cannot be
-// resumed, proceed returns the error value.
+// thread yields or returns, and returns their number and nil. If thread raises an error or cannot
+// be resumed, proceed returns 0 and the error value.
 func (r *Runtime) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
 	if thread.Dead {
 		return 0, glua.LString("cannot resume dead coroutine")

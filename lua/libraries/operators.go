@@ -97,8 +97,9 @@ func forBound(l *glua.LState) int {
 	return 1
 }
 
-// concat implements compiler.NameConcat: it joins the operands of a chain of "..". If some may have
-// metamethods, it joins them from right to left as Lua does.
+// concat implements compiler.NameConcat: it joins the operands of a chain of "..". If an operand is
+// neither a string nor a number, it may have the metamethod __concat. Then concat joins the
+// operands pair by pair, from right to left, as Lua does.
 func (r *Runtime) concat(l *glua.LState) int {
 	n := l.GetTop()
 	total := 0

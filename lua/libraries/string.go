@@ -71,8 +71,9 @@ func stringLen(l *glua.LState) int {
 	return 1
 }
 
-// span converts the indices first and last of string.sub and string.byte, which count from 1 or
-// from the end, to the range of s that begins at the first result and ends before the second.
+// span returns the range of s that string.sub and string.byte mean by the indices first and last,
+// which count from 1, or from the end if they are negative. The range begins at the first result
+// and ends before the second. It is empty if first is behind last.
 func span(l *glua.LState, s string, first, last int64) (int, int) {
 	from := relative(first, len(s))
 	to := relative(last, len(s))

@@ -60,8 +60,8 @@ func (f *layout) digits(otherwise int) int {
 	return n
 }
 
-// next returns the next item. It executes letters that only change the settings, such as ">". It
-// returns false at the end of the format.
+// next returns the next item. It executes letters that only change the settings, such as ">". The
+// second result is false at the end of the format.
 func (f *layout) next() (item, bool) {
 	for f.at < len(f.format) {
 		letter := f.format[f.at]
@@ -232,9 +232,9 @@ func (r *Runtime) structUnpack(l *glua.LState) int {
 	return len(results) + 1
 }
 
-// text reads the string that the item it describes from data, beginning at the index at. It returns
-// the string, the index behind it, and results. For the format c0 it takes the length of the string
-// from the last of results, and removes that.
+// text reads a string from data at the index at. it is the item of the format for the string. text
+// returns the string, the index behind it, and results. For the format c0 it takes the length of
+// the string from the last of results, and removes that.
 func (f *layout) text(data string, at int, it item, results []glua.LValue) (string, int, []glua.LValue) {
 	if it.letter == 's' {
 		i := strings.IndexByte(data[at:], 0)

@@ -68,8 +68,8 @@ func CheckThread(l *glua.LState, i int) *glua.LState {
 	return thread
 }
 
-// CheckNumber returns argument i, which is a number or a string that is one. It raises an error for
-// any other value. It corresponds to luaL_checknumber of Lua.
+// CheckNumber returns argument i, which must be a number or a string that Lua converts to a number.
+// It raises an error for any other value. It corresponds to luaL_checknumber of Lua.
 func CheckNumber(l *glua.LState, i int) float64 {
 	if n, ok := l.Get(i).(glua.LNumber); ok {
 		return float64(n)

@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// Builder builds a string for a script. It announces memory to the guard before it allocates it,
-// and raises an error if the string is too long or if there is not enough memory. Buf has the bytes
-// so far; code that appends to Buf itself must call Grow first.
+// Builder builds a string for a script. It announces all memory to the guard before it allocates
+// the memory, and raises an error if the string is too long or if there is not enough memory. Buf
+// has the bytes so far; code that appends to Buf itself must call Grow first.
 type Builder struct {
 	guard *Guard
 	l     *glua.LState

@@ -25,8 +25,10 @@ const (
 // before every instruction, since it takes the guard for the context of the state; the guard is not
 // used as a context otherwise.
 //
-// Any goroutine may set killed by calling Kill. killed remains set, since a script could catch one
-// error and continue. All other fields belong to the goroutine that executes the script.
+// Limits has the limits of a script. Patterns is the number of steps of pattern matching that the
+// script has left. Any goroutine may set killed by calling Kill. killed remains set, since a script
+// could catch one error and continue. All fields but killed and reason belong to the goroutine that
+// executes the script.
 type Guard struct {
 	killed atomic.Bool
 	reason atomic.Pointer[string]

@@ -126,8 +126,8 @@ func (u *usage) begin() {
 	u.own, u.announced = 0, 0
 }
 
-// end counts the memory of the script, which becomes garbage. It calls FreeGarbage if there is much
-// of it.
+// end counts the memory of the script, which becomes garbage. It calls FreeGarbage if the script
+// has allocated garbageSize bytes or more.
 func (u *usage) end() {
 	if !u.looked {
 		return

@@ -7,8 +7,8 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// boxed has the numbers from -1 to 127 as values. Making one would cost an allocation, and replies
-// of limiters have many of them.
+// boxed has the numbers from -1 to 127 as values of the interpreter. To make such a value at run
+// time would cost an allocation, and replies of limiters have many of these numbers.
 var boxed = func() (b [129]glua.LValue) {
 	for i := range b {
 		b[i] = glua.LNumber(i - 1)

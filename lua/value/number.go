@@ -136,8 +136,8 @@ func ParseBase(s string, base int) (float64, bool) {
 	return float64(u), true
 }
 
-// ToNumber returns v as a number, as lua_tonumber does. It returns false unless v is a number or a
-// string that is one.
+// ToNumber returns v as a number, as lua_tonumber does. The second result is false unless v is a
+// number or a string that Parse accepts.
 func ToNumber(v glua.LValue) (float64, bool) {
 	switch v := v.(type) {
 	case glua.LNumber:
@@ -149,8 +149,8 @@ func ToNumber(v glua.LValue) (float64, bool) {
 	}
 }
 
-// Text returns v as a string, as lua_tostring does. It returns false unless v is a string or a
-// number.
+// Text returns v as a string, as lua_tostring does. The second result is false unless v is a string
+// or a number.
 func Text(v glua.LValue) (string, bool) {
 	switch v := v.(type) {
 	case glua.LString:

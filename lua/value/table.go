@@ -9,8 +9,9 @@ const ElementSize = 16
 // this index in an empty table fills the whole array, 1 MiB (#501 of gopher-lua).
 const ArrayMax = 1 << 16
 
-// Length returns a border of t, as Lua's operator "#": an index whose element is not nil while the
-// next one is, or 0. The interpreter's own length ends at the last index of the array part.
+// Length returns a border of t, as Lua's operator "#" does: 0, or an index whose element is not
+// nil, while the element after it is nil. The interpreter's own length ends at the last index of
+// the array part.
 func Length(t *glua.LTable) int {
 	n := t.Len()
 	if n < ArrayMax-1 {
