@@ -341,8 +341,8 @@ func (g *group) answerAll() {
 	}
 }
 
-// giveUp lets the policy answer all asks that were not answered before, for the reason why. The
-// store itself no longer waits for the group either.
+// giveUp lets the policy answer all asks that were not answered before. why is the reason that the
+// policy counts. The store itself no longer waits for the group either.
 func (g *group) giveUp(why reason) {
 	g.own = false
 	for n := range g.asks {

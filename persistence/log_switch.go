@@ -59,7 +59,7 @@ func (l *Log) begin(next *segment) {
 
 // Suspend gives up the files of the log, as a failed write does, because the state in memory is
 // about to be replaced as a whole. First it writes and syncs everything that was appended before,
-// and the files keep that. From then on effects are refused for the reason why, until
+// and the files keep that. From then on effects are refused, with why as the reason, until
 // [Dir.AcceptState], or until [Dir.Rewrite] has written a base of the new state. OnFault is not
 // called. A log without a file goes on. In both cases the tap is notified of a gap.
 func (l *Log) Suspend(why error) {
@@ -132,7 +132,7 @@ func (l *Log) settle() error {
 }
 
 // giveUp gives up the segment of replace, because the base could not be written. If effects are
-// accepted, they are refused again from now on, for the reason why, and all waiting callers are
+// accepted, they are refused again from now on, with why as the reason, and all waiting callers are
 // woken.
 func (l *Log) giveUp(why error) {
 	l.mu.Lock()

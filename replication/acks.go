@@ -258,8 +258,8 @@ func (t *ackTable) good(since time.Duration) (n int) {
 	return n
 }
 
-// require sets the number of replicas, need, that must have acknowledged something within the
-// time lag. A need of 0 requires none.
+// require sets need, the number of replicas that must have acknowledged something within the time
+// lag, and recomputes goodUntil. A need of 0 requires none.
 func (t *ackTable) require(need int, lag time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -267,8 +267,9 @@ func (t *ackTable) require(need int, lag time.Duration) {
 	t.goodUntil.Store(int64(t.goodDeadline()))
 }
 
-// goodDeadline returns the new value of goodUntil: [never] if no replica is needed, and -1 if fewer
-// than need replicas have acknowledged anything. The caller must hold mu.
+// goodDeadline returns the new value of goodUntil: lag after the instant since which need replicas
+// have acknowledged something. It returns [never] if no replica is needed, and -1 if fewer than
+// need replicas have acknowledged anything. The caller must hold mu.
 func (t *ackTable) goodDeadline() time.Duration {
 	if t.need <= 0 {
 		return never

@@ -176,10 +176,10 @@ func (n *Node) giveUpTarget(ctx context.Context, to place) {
 }
 
 // awaitTarget hands over to the target when the target has acknowledged all of the stream, or at
-// the timeout if the failover is forced. At the timeout of a failover without FORCE, if the log
-// cannot be written, or if the stream has grown in spite of the pause, it aborts the handover.
-// Otherwise it returns, and Run calls it again. The first call seals the tap, so that the stream
-// does not grow any more.
+// the timeout if the failover is forced. It aborts the handover if there is no stream, if the log
+// cannot be written, if effects were recorded in spite of the pause, and at the timeout of a
+// failover without FORCE. Otherwise it returns, and Run calls it again. The first call seals the
+// tap, so that the stream does not grow any more.
 func (n *Node) awaitTarget(ctx context.Context, h *handover) {
 	t := n.tap.Load()
 	if t == nil {

@@ -13,8 +13,9 @@ type fileRewrite struct {
 	done   sync.WaitGroup          // counts the goroutine that finishes the rewrite
 }
 
-// begin lets the log continue after the new state, and starts a goroutine that writes the new
-// state to the files f, which takes as long as a snapshot. begin itself does not wait for that.
+// begin makes the log accept effects again, which follow the new state, and starts a goroutine that
+// writes the new state to the files f. That takes as long as a snapshot, and its failure is logged.
+// begin itself does not wait for it.
 func (r *fileRewrite) begin(f Files, log *slog.Logger) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.cancel = cancel
@@ -32,8 +33,8 @@ func (r *fileRewrite) begin(f Files, log *slog.Logger) {
 	})
 }
 
-// interrupt cancels a rewrite that is in progress, for the reason why, and waits until it has
-// ended. The files then keep their old state.
+// interrupt cancels a rewrite that is in progress, and waits until it has ended. why is the reason
+// that is logged. The files then keep their old state.
 func (r *fileRewrite) interrupt(why error) {
 	if r.cancel != nil {
 		r.cancel(why)

@@ -423,7 +423,8 @@ func (f *follower) refusesOther(theirs string) bool {
 	return f.o.Settings().RefuseOther && f.whole.Load() && f.keys() > 0
 }
 
-// takeDataSet records that this node now has the data set id of its primary.
+// takeDataSet records that this node now has the data set id of its primary; "" if the ID is
+// unknown.
 func (f *follower) takeDataSet(id string) {
 	f.refused = ""
 	if id != f.o.Files.DataSet() || f.o.Files.Restored() {
@@ -496,8 +497,9 @@ func (f *follower) abandon() {
 	f.whole.Store(true)
 }
 
-// progress returns what this node acknowledges to its primary. During a full resynchronization
-// that is offset 0: then the acknowledgement only shows that the replica is alive.
+// progress returns what this node acknowledges to its primary. While no complete state follows the
+// stream, as during a full resynchronization, that is offset 0: then the acknowledgement only shows
+// that the replica is alive.
 func (f *follower) progress() progress {
 	if !f.streaming.Load() {
 		return progress{}

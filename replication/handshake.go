@@ -211,7 +211,8 @@ type lineReader struct {
 	onLine func()
 }
 
-// next reads a line of at most maxLine bytes and returns the line without its line end.
+// next reads a line and returns it without its line end. A line of more than maxLine bytes is an
+// error.
 func (l *lineReader) next() (string, error) {
 	var line []byte
 	for len(line) <= maxLine {

@@ -82,8 +82,8 @@ func newLink(o *Options, to receiver) *link {
 	return l
 }
 
-// cut ends the link for the reason why, and closes its connection, unless the link was cut
-// before. run then returns why.
+// cut ends the link and closes its connection, unless the link was cut before. why is the reason,
+// which run then returns.
 func (l *link) cut(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +109,8 @@ func (l *link) sinceProgress() time.Duration {
 	return l.o.Stopwatch() - time.Duration(l.lastProgress.Load())
 }
 
-// overdue returns the reason for which the link has to be cut if repl-timeout is timeout, nil if
-// there is none. A timeout of 0 never cuts.
+// overdue returns the reason to cut the link if the primary has exceeded timeout, the value of
+// repl-timeout: errQuiet or errStuck. Otherwise, and if timeout is 0, it returns nil.
 func (l *link) overdue(timeout time.Duration) error {
 	switch {
 	case timeout <= 0:
@@ -317,7 +317,8 @@ type meter struct {
 	l    *link
 }
 
-// Read reads from the connection, and records that bytes have arrived.
+// Read reads from the connection, and records that bytes have arrived. If l.every is true, it also
+// records them as progress.
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.conn.Read(p)
 	if n > 0 {

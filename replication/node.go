@@ -243,7 +243,8 @@ func (n *Node) Counts() protocol.Counts {
 func (n *Node) Acked(position uint64) int { return n.o.Source.Acked(n.offset(position)) }
 
 // offset returns the offset of the stream for a position of the log. It returns 0 for position 0,
-// which means that nothing was changed: every replica has applied everything before offset 0.
+// which means that nothing was changed: every replica has applied everything before offset 0. If
+// this node has no stream of its own, it returns the maximum offset, which no replica has applied.
 func (n *Node) offset(position uint64) uint64 {
 	t := n.tap.Load()
 	switch {

@@ -81,7 +81,8 @@ type Keyspace interface {
 	Empty()
 	// Exclusively runs f while no other goroutine uses the keyspace.
 	Exclusively(f func())
-	// ResetInstants makes at the latest instant of all keys. It is called inside Exclusively.
+	// ResetInstants sets the latest instant that the keyspace has seen to at, which may be earlier
+	// than before. It is called inside Exclusively.
 	ResetInstants(at limit.Instant)
 	// SweepTo sets the instant up to which expired keys are removed. Keys that expire after at
 	// are not removed.

@@ -106,7 +106,9 @@ func (n *Node) noteOrigin() {
 	}
 }
 
-// stepDown completes the change from primary to replica, by REPLICAOF or by a handover.
+// stepDown completes the change from primary to replica, by REPLICAOF or by a handover: the backlog
+// is kept without replicas, min-replicas-to-write no longer counts, and clients that only a primary
+// serves are unblocked.
 func (n *Node) stepDown() {
 	n.o.Source.Retain(true)
 	n.needReplicas()
@@ -199,7 +201,8 @@ func (n *Node) keepLinked(ctx context.Context, to place) {
 	}
 }
 
-// down records that the link to the primary at to has ended, for the reason why.
+// down records that the link to the primary at to has ended. why is the reason. If ctx has ended,
+// down only forgets the link.
 func (n *Node) down(ctx context.Context, to place, why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -55,7 +55,8 @@ type sender struct {
 const minRoom = 1 << 10
 
 // Fill implements [transport.Pump]: it appends the next part of the full resynchronization or of
-// the stream.
+// the stream to out, limit bytes at most. more says that more can be sent now. After an error the
+// connection has to be closed.
 func (s *sender) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
 	from, bound := len(out), len(out)+limit
 	if s.encoder != nil {

@@ -255,8 +255,8 @@ func (s *Source) Resumes(c protocol.PSync) bool {
 	return ok
 }
 
-// drop closes the connections of all replicas for the reason why, and removes them. The caller
-// must hold mu.
+// drop closes the connections of all replicas and removes the replicas. why is the error that Fill
+// returns. The caller must hold mu.
 func (s *Source) drop(why error) {
 	for _, r := range s.senders {
 		s.remove(r)
@@ -264,7 +264,7 @@ func (s *Source) drop(why error) {
 	}
 }
 
-// DropReplicas closes the connections of all replicas for the reason why.
+// DropReplicas closes the connections of all replicas. why is the error that their pumps return.
 func (s *Source) DropReplicas(why error) {
 	s.mu.Lock()
 	s.drop(why)

@@ -124,7 +124,7 @@ func (n *Node) answer(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	return reply, p, ""
 }
 
-// refuseDeferred answers the PSYNC calls that were left for Run with an error, when Run ends.
+// refuseDeferred refuses the PSYNC calls that were left for Run, because Run ends.
 func (n *Node) refuseDeferred() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

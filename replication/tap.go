@@ -44,7 +44,8 @@ func newTap(log Log, to stream, gap func()) *tap {
 	return &tap{log: log, to: to, gap: gap, ended: true}
 }
 
-// begin sets the position from, after which the log passes on what it writes.
+// begin is called when the log begins to pass on what it writes after the position from. That
+// position corresponds to the present end of the stream.
 func (t *tap) begin(from uint64) {
 	t.ahead.Store(int64(t.to.Offset()) - int64(from))
 }

@@ -25,8 +25,8 @@ type PSync struct {
 	Client int64          // the client ID of the replica
 	Peer   transport.Peer // the replica's connection, which is woken when there is something to send
 	ReplID string         // the ID of the history that the replica has; "?" if it has none
-	// Offset is the number of the first byte that the replica lacks, counted from 1; -1 if it has
-	// none.
+	// Offset is the number of the first byte that the replica lacks, counted from 1; -1 if the
+	// replica has no history.
 	Offset   int64
 	Failover bool // the replica asks this node to take over
 	Port     int  // the port at which the replica listens; 0 if it has not sent it

@@ -318,8 +318,8 @@ func (e *Encoder) flush(db int) {
 	}
 }
 
-// changes produces commands for the changes so far, about as many as fit into a turn. When no key
-// is pending, it sets a mark.
+// changes produces commands for the changes so far, until they have about 64 KiB. When no key is
+// pending any more, it sets a mark.
 func (e *Encoder) changes() {
 	from := len(e.out)
 	for db := range e.flushed {

@@ -248,8 +248,8 @@ func (t *keyTable) waiting() int {
 	return t.dirty
 }
 
-// open and close set whether the table is open. While it is closed, advance does not block and
-// returns false.
+// open and close set whether the table is open. While the table is closed, advance does not block
+// and returns false.
 func (t *keyTable) open()  { t.setClosed(false) }
 func (t *keyTable) close() { t.setClosed(true) }
 

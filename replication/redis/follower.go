@@ -325,7 +325,7 @@ func (f *Follower) inTransaction(inside bool) {
 	f.inside = inside
 }
 
-// wake makes the pulse begin a round at once. It does not block.
+// wake makes the pulse read dirty keys and acknowledge at once. It does not block.
 func (f *Follower) wake() {
 	select {
 	case f.kick <- struct{}{}:

@@ -39,7 +39,7 @@ func (r *Replicas) Info() []protocol.Field {
 	return nil
 }
 
-// field returns a field with the prefix that the fields of this package have.
+// field returns a field whose name is "cell_attach_" followed by name.
 func field(name, value string) protocol.Field {
 	return protocol.Field{Name: "cell_attach_" + name, Value: value}
 }

@@ -29,7 +29,8 @@ type pulse struct {
 	ks       *keyspace.Keyspace
 	dial     func(ctx context.Context) (net.Conn, error)
 	values   *values // its store is pulse.take
-	// kick requests a round at once. count is the number of keys that were read.
+	// kick makes run read dirty keys and acknowledge at once. count is the number of keys that were
+	// read.
 	kick    <-chan struct{}
 	count   *atomic.Int64
 	storing *sync.Mutex // see view.storing
@@ -126,7 +127,7 @@ func (p *pulse) readBatch(ctx context.Context, batch []name) (done int, err erro
 	return done, err
 }
 
-// connect opens the second connection, unless it is open.
+// connect opens the second connection, unless it is open. When ctx ends, the connection is closed.
 func (p *pulse) connect(ctx context.Context) error {
 	if p.second != nil {
 		return nil

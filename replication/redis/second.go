@@ -197,9 +197,10 @@ func (s *second) each(names []name, now int64, store func(n name, read func() (b
 	return nil
 }
 
-// decode passes the reply to DUMP for the key n to s.values. ms is the expiry in milliseconds of
-// Unix time. The last ten bytes of the reply are an RDB version and a checksum. The bytes before
-// have the form that a value has in an RDB of this version.
+// decode passes the value in the last reply to DUMP, for the key n, to s.values. If found is false,
+// there is no value, and decode does nothing. ms is the expiry in milliseconds of Unix time,
+// negative if there is none. The last ten bytes of the reply are an RDB version and a checksum. The
+// bytes before have the form that a value has in an RDB of this version.
 func (s *second) decode(n name, found bool, ms int64) error {
 	if !found {
 		return nil

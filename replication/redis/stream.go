@@ -93,7 +93,7 @@ func (c *commands) reuse() {
 	c.buf, c.ends, c.args = c.buf[:0], c.ends[:0], c.args[:0]
 }
 
-// bulk reads a bulk string into buf.
+// bulk reads a bulk string, the next argument of the command, into buf, and adds its end to ends.
 func (c *commands) bulk() error {
 	line, err := c.line()
 	if err != nil {

@@ -38,7 +38,7 @@ type values struct {
 	lost string
 }
 
-// visitor returns a visitor for the values of an RDB.
+// visitor returns the visitor that makes an RDB reader pass all values to v.
 func (v *values) visitor() *rdb.Visitor {
 	return &rdb.Visitor{Value: v.value, Skipped: v.skip}
 }
