@@ -121,7 +121,7 @@ func infoOf(c *counters, e store.Info, policy []PolicyCount) Info {
 	return i
 }
 
-// opened has the parts of a store that only a store opened with a URL has.
+// opened has the parts that only a store from [Open] has.
 type opened struct {
 	engine   *store.Engine
 	policies *policies

@@ -179,9 +179,8 @@ func (l *lease) remaining(a *decide.Ask) int64 {
 	return max(0, min(limit.SatAdd(l.left, l.rest), a.Decision.Limit))
 }
 
-// refuse refuses a because the lease lacks units. e is the entry in the engine after the charge.
-// If the engine has units by now, a may be repeated when the lease is prolonged, and RetryAfter
-// says so.
+// refuse refuses a because the lease lacks units. e is the entry in the engine after the charge. If
+// the engine has enough units again by now, RetryAfter is the time until the lease is prolonged.
 func (l *lease) refuse(a *decide.Ask, e *entry.Entry, elapsed time.Duration, now limit.Instant) {
 	quantity := *quantityOf(a)
 	l.lacked = limit.SatAdd(l.lacked, quantity)

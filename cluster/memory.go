@@ -10,8 +10,8 @@ type memory struct {
 	// key was absent.
 	known bool
 	value value
-	// others is the number of other servers whose writes the last such read has found: the last
-	// read that found any write of another server. sharedAt is the stopwatch reading of that read.
+	// others is the number of other servers whose writes were found by the last read that found
+	// any. sharedAt is the stopwatch reading of that read.
 	others   int
 	sharedAt time.Duration
 	// notBefore is the earliest stopwatch reading for the start of the next exchange, so that other

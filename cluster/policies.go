@@ -56,8 +56,8 @@ func (p *policies) of(key []byte) string { return p.rules.Load().of(key) }
 // closed implements policy: it reports whether asks about key are answered with an error.
 func (p *policies) closed(key []byte) bool { return p.of(key) == Closed }
 
-// answer implements policy: it answers a by the policy for its keys, and counts that for the
-// reason why.
+// answer implements policy: it answers a by the policy for its keys. The answer is counted under
+// the policy and the reason why.
 func (p *policies) answer(a *decide.Ask, why reason) {
 	policy := p.forAsk(a)
 	p.count(policy, why)
@@ -165,8 +165,8 @@ func admitClause(d *limit.Decision, now limit.Instant, c *decide.Clause) {
 	}
 }
 
-// admission returns the answer of an unused limiter with the limit most, which admits quantity
-// whatever it is. If most is 0, a positive quantity is refused.
+// admission returns the answer of an unused limiter with the limit most, which admits any quantity.
+// If most is 0, it refuses a positive quantity.
 func admission(most, quantity int64) limit.Decision {
 	d := unused(most)
 	if most == 0 && quantity > 0 {

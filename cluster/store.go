@@ -13,8 +13,8 @@ type Store struct {
 	opened  opened
 }
 
-// overall carries out Scan, Count and Flush in the engine. They may take longer than the store's
-// time limit. done is called once, in bounded time.
+// overall carries out the operations Scan, Count and Flush in the engine, which may take longer
+// than the store's time limit. done is called once, in bounded time.
 type overall interface {
 	Overall(a *decide.Ask, done func())
 }

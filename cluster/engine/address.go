@@ -109,7 +109,8 @@ func ParseAddress(s string) (*Address, error) {
 	return a, nil
 }
 
-// parse parses s, the part of a URL before the @: a user and a password.
+// parse stores in l the user and the password from s, the part of a URL before the @. In both, %XX
+// stands for a character.
 func (l *Login) parse(s string) error {
 	user, password, ok := strings.Cut(s, ":")
 	if !ok {
@@ -127,8 +128,8 @@ func (l *Login) parse(s string) error {
 	return nil
 }
 
-// parseHosts parses the hosts of a URL, separated by commas. port is the port of a host without
-// one.
+// parseHosts adds the hosts of a URL, separated by commas in s, to a.Hosts. port is the port of a
+// host without one.
 func (a *Address) parseHosts(s, port string) error {
 	for host := range strings.SplitSeq(s, ",") {
 		at, err := parseHost(host, port)

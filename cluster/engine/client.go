@@ -168,5 +168,5 @@ func newSentinel(addr string, who Login, d *dialer) *redis.SentinelClient {
 	})
 }
 
-// errClosed counts as the reason Closing.
+// errClosed is an error whose reason is Closing.
 var errClosed = errors.New("the store is being closed")

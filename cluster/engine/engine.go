@@ -62,7 +62,7 @@ type Engine struct {
 	versions  map[string]inspection
 }
 
-// routes maps slots to nodes. It is never changed.
+// routes maps slots to nodes. A routes is never changed: a new one replaces it.
 type routes struct {
 	slots []*node // the nodes by slot; nil for a standalone node
 	all   *node

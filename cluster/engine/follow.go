@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// refreshEvery is the interval at which the topology is read if nothing happens, and
-	// sentinelLook that for Sentinels. refreshGap is the shortest time between two reads, and
-	// retryEvery the time after a failed read.
+	// refreshEvery is the interval at which the topology is read from the nodes if nothing happens.
+	// sentinelLook is the interval with Sentinels. refreshGap is the shortest time between two
+	// reads, and retryEvery the time after a failed read.
 	refreshEvery = 15 * time.Second
 	sentinelLook = time.Second
 	refreshGap   = 100 * time.Millisecond
@@ -118,7 +118,8 @@ func (e *Engine) whom() []string {
 	return all
 }
 
-// contact returns a client of the node at addr for requests with controlTimeout.
+// contact returns a client of the node at addr for requests with controlTimeout, and creates it if
+// necessary.
 func (e *Engine) contact(addr string) *redis.Client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -136,7 +137,7 @@ func (e *Engine) contact(addr string) *redis.Client {
 	return c
 }
 
-// sentinel returns a client of the Sentinel at addr.
+// sentinel returns a client of the Sentinel at addr, and creates it if necessary.
 func (e *Engine) sentinel(addr string) *redis.SentinelClient {
 	e.mu.Lock()
 	defer e.mu.Unlock()

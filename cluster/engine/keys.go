@@ -24,9 +24,9 @@ func pattern(prefix string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(prefix) + "*"
 }
 
-// Scan reads about count keys with the prefix, beginning at cursor, which is 0 at first. done is
-// called once, on another goroutine. next is the cursor of the next step, 0 at the end. found has
-// the keys without the prefix. A key may be found more than once, as with SCAN.
+// Scan reads about count keys with the prefix, 10,000 at most, beginning at cursor, which is 0 at
+// first. done is called once, on another goroutine. next is the cursor of the next step, 0 at the
+// end. found has the keys without the prefix. A key may be found more than once, as with SCAN.
 func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []Found, err error)) {
 	e.task(func() {
 		next, found, err := e.scan(cursor, min(max(count, 1), 10*keysAtOnce))
@@ -85,8 +85,8 @@ func (e *Engine) Flush(done func(err error)) {
 	}, func(why *Error) { done(why) })
 }
 
-// task calls f on a goroutine that may block. If there are too many tasks, or the engine is being
-// closed, it calls refuse with the reason instead, on another goroutine.
+// task calls f, which may block, on another goroutine. If too many tasks wait, or the engine is
+// being closed, it calls refuse with the reason instead, also on another goroutine.
 func (e *Engine) task(f func(), refuse func(*Error)) {
 	switch {
 	case e.closing.Load():
@@ -96,7 +96,8 @@ func (e *Engine) task(f func(), refuse func(*Error)) {
 	}
 }
 
-// scan does one step of Scan, and returns its results. It blocks.
+// scan does one step of Scan. It returns the cursor of the next step, the keys that it has found,
+// and the error. It blocks.
 func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	way := e.routes.Load()
 	if way == nil || !e.timed() {

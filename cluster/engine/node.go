@@ -141,7 +141,8 @@ func (n *node) fresh(batch []*request, now time.Duration) []*request {
 	return kept
 }
 
-// refuse answers requests that were queued before the breaker opened.
+// refuse answers requests, which were queued before the breaker opened, with the error of the
+// breaker.
 func (n *node) refuse(batch []*request) {
 	why := n.breaker.closedTo()
 	if why == nil {

@@ -18,7 +18,7 @@ type tasks struct {
 	done    sync.WaitGroup
 }
 
-// newTasks starts the goroutines.
+// newTasks returns an empty queue, and starts the goroutines.
 func newTasks() *tasks {
 	t := &tasks{}
 	t.wake.L = &t.mu

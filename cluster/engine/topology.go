@@ -48,8 +48,8 @@ func askNode(ctx context.Context, c *redis.Client, addr string, several bool) (*
 	return nil, errors.Join(err, err2)
 }
 
-// clusterOf returns the topology that ranges describe, the reply of the node at asked to CLUSTER
-// SLOTS.
+// clusterOf returns the topology that ranges describe. ranges is the reply to CLUSTER SLOTS of the
+// node at asked.
 func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
 	t := &topology{cluster: true, slots: make([]int16, slots)}
 	for i := range t.slots {
@@ -80,9 +80,9 @@ func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
 // mostNodes is the approximate maximum number of nodes that an engine knows.
 const mostNodes = 1 << 11
 
-// reachable returns the address of the node that the node at asked knows as addr. The host of
-// asked replaces the host of addr if that is empty, or if it is a loopback address and the host
-// of asked is not.
+// reachable returns the address at which this server reaches the node that the node at asked calls
+// addr. If addr has no host, or a loopback address although asked has none, its host is replaced by
+// the host of asked.
 func reachable(addr, asked string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
