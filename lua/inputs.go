@@ -83,7 +83,7 @@ func (in *inputs) borrowed(s string) bool {
 }
 
 // slotSpan returns the address range from the first byte of all elements of KEYS and ARGV to the
-// end of the last.
+// end of the last. The range is empty if all elements are.
 func (in *inputs) slotSpan() (from, to uintptr) {
 	from, to = math.MaxUint, 1
 	for _, slots := range in.slots {

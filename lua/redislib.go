@@ -107,8 +107,8 @@ func (c *callBuffers) forget() {
 	}
 }
 
-// commandArguments returns the arguments of l as bytes, which are valid until the next call. It
-// returns false if an argument is neither a string nor a number.
+// commandArguments returns the arguments of l as bytes, which are valid until the next call. The
+// second result is false if an argument is neither a string nor a number.
 func (r *redisLibrary) commandArguments(l *glua.LState) ([][]byte, bool) {
 	c := &r.call
 	c.args, c.numbers = c.args[:0], c.numbers[:0]
@@ -148,8 +148,10 @@ const (
 	asNothing
 )
 
-// command implements redis.call and redis.pcall. If raise is true, an error is raised, else
-// returned as a table. as is how the script uses the reply.
+// command implements redis.call and redis.pcall. If the command fails and raise is true, command
+// raises the error; otherwise it returns the error to the script as a table. as is how the script
+// uses the reply. Like all functions for scripts, command returns the number of values that it has
+// pushed.
 func (r *redisLibrary) command(l *glua.LState, raise bool, as use) int {
 	if l.GetTop() == 0 {
 		return r.refuse(l, errNoCommand, raise)

@@ -29,7 +29,7 @@ type replier struct {
 	proto   int
 	root    glua.LValue
 	sized   bool
-	began   int // began is the length of all that w had before the reply, beyond its buffer, too
+	began   int // the value of w.Length before the reply, which also counts the bytes beyond w.Buf
 	// referred is the sum of the lengths of the strings to which the reply refers instead of
 	// copying them. size counts it.
 	referred int
@@ -246,7 +246,7 @@ func (out *replier) table(t *glua.LTable, depth int) {
 }
 
 // array writes the elements of t before the first nil as an array. If w writes in pieces, array
-// spills each of them when it is full.
+// spills each piece when the piece is full.
 func (out *replier) array(t *glua.LTable, depth int) {
 	n := 0
 	for t.RawGet(glua.LNumber(n+1)) != glua.LNil {
@@ -308,8 +308,8 @@ func plainReply(b []byte) bool {
 	return ok && len(rest) == 0 && len(b) < maxReply
 }
 
-// skipPlain returns the bytes of b after its first reply. It returns false if that reply is not
-// plain; see plainReply.
+// skipPlain returns the bytes of b after its first reply. The second result is false if that reply
+// is not plain; see plainReply.
 func skipPlain(b []byte, depth int) ([]byte, bool) {
 	if len(b) < 4 || depth > 4 {
 		return nil, false

@@ -50,8 +50,8 @@ func walked(s *ast.GenericForStmt) (over ast.Expr, ok bool) {
 
 func isArguments(e ast.Expr) bool { return isName(e, "KEYS") || isName(e, "ARGV") }
 
-// constant returns the value of e if e is an integer constant of at most 2^30, which may be
-// negative.
+// constant returns the value of e if e is an integer constant from -2^30 to 2^30. Otherwise the
+// second result is false.
 func constant(e ast.Expr) (float64, bool) {
 	if minus, ok := e.(*ast.UnaryMinusOpExpr); ok {
 		f, ok := constant(minus.Expr)

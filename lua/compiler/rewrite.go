@@ -111,9 +111,9 @@ func (r *rewriter) parallel(s *ast.AssignStmt) bool {
 	return slices.ContainsFunc(s.Lhs, isLocal) || slices.ContainsFunc(s.Rhs[:len(s.Rhs)-1], isLocal)
 }
 
-// apart returns a block that does the same as the parallel assignment s. The block evaluates the
-// tables and keys on the left, then the values, into hidden locals. Then it assigns them one by
-// one, from right to left as in Lua.
+// apart returns a block that does the same as the parallel assignment s. The block first evaluates
+// the tables and keys on the left, then the values on the right, into hidden locals. Then it
+// assigns the values one by one, from right to left as in Lua.
 func (r *rewriter) apart(s *ast.AssignStmt) ast.Stmt {
 	block := &ast.DoBlockStmt{}
 	line := func(stmt ast.Stmt) ast.Stmt {
@@ -322,7 +322,7 @@ func (r *rewriter) expression(e ast.Expr) ast.Expr {
 	return e
 }
 
-// table rewrites a table constructor.
+// table rewrites the fields of the table constructor e, and returns the expression that replaces e.
 func (r *rewriter) table(e *ast.TableExpr) ast.Expr {
 	for _, field := range e.Fields {
 		if field.Key != nil {
@@ -349,7 +349,8 @@ func (r *rewriter) numeral(e *ast.NumberExpr) {
 	}
 }
 
-// concat makes one call of a chain of "..", which the parser nests to the right.
+// concat returns one call that replaces the chain of ".." in e, which the parser nests to the
+// right. If the chain has more than maxParts operands, the last operand is another such call.
 func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	var parts []ast.Expr
 	var rest ast.Expr = e

@@ -3,9 +3,9 @@ package compiler
 import "github.com/yuin/gopher-lua/ast"
 
 // padded returns body, the body of loop, with an empty declaration in front if the body may begin
-// with a jump. The end of such a body jumps back to its begin. The interpreter's compiler replaces
-// a jump to another jump by a jump to the target of the second one, but misreads a second jump that
-// it has resolved already, as it has here (#540 of gopher-lua).
+// with a jump. The end of such a body jumps back to its beginning. The interpreter's compiler
+// replaces a jump to another jump by a jump to the target of the second jump. But it misreads the
+// second jump if it has resolved that jump already, as here (#540 of gopher-lua).
 func padded(body []ast.Stmt, loop ast.Stmt) []ast.Stmt {
 	if !beginsWithJump(body) {
 		return body

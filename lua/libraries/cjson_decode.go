@@ -292,7 +292,8 @@ func (d *jsonDecoder) unicode(b *sandbox.Builder) bool {
 	return true
 }
 
-// hex reads the escape sequence \uXXXX at the index at. It returns false if there is none.
+// hex reads the escape sequence \uXXXX at the index at. The second result is false if there is
+// none.
 func (d *jsonDecoder) hex(at int) (rune, bool) {
 	if at+6 > len(d.text) || d.text[at] != '\\' || d.text[at+1] != 'u' {
 		return 0, false

@@ -153,8 +153,8 @@ func (r *Runtime) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) boo
 	return false
 }
 
-// sort implements table.sort. It sorts a copy of the elements and stores that back, so that an
-// inconsistent order function, or one that changes the table, does no harm.
+// sort implements table.sort. It sorts a copy of the elements and stores the sorted copy back, so
+// that an inconsistent order function, or one that changes the table, does no harm.
 func (r *Runtime) sort(l *glua.LState) int {
 	t := r.Writable(l, sandbox.CheckTable(l, 1))
 	var order *glua.LFunction

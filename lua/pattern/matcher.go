@@ -80,8 +80,8 @@ func (m *Matcher) fail(err error) int {
 }
 
 // Match matches the pattern from index p with the subject from index s. It returns the index in the
-// subject at which the match ends, or -1 if there is none. After an error, such as one in the
-// pattern, the matcher must not be used again.
+// subject at which the match ends, or -1 if the pattern does not match. After an error, such as one
+// in the pattern, the matcher must not be used again.
 func (m *Matcher) Match(s, p int) (end int, err error) {
 	m.level, m.depth = 0, 0
 	end = m.at(s, p)

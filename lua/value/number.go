@@ -50,9 +50,9 @@ func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 func IsLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // Parse parses a number as Lua 5.1 does. It accepts what C's strtod accepts, including hexadecimal
-// numbers, with white space around it; a number too large is infinite. It returns false if s is not
-// a number. The interpreter differs: it reads octal numbers (#478 of gopher-lua), and accepts no
-// exponents in tonumber (#472).
+// numbers, with white space around it; a number too large is infinite. The second result is false
+// if s is not a number. The interpreter itself differs: it reads octal numbers (#478 of
+// gopher-lua), and accepts no exponents in tonumber (#472).
 func Parse(s string) (float64, bool) {
 	for len(s) > 0 && IsSpace(s[0]) {
 		s = s[1:]
@@ -111,8 +111,8 @@ func parseHex(s string, negative bool) (float64, bool) {
 }
 
 // ParseBase parses an integer in the given base, which is not 10, as C's strtoul does. A number too
-// large becomes 2^64-1 instead of wrapping around, and a minus sign negates modulo 2^64. It returns
-// false if s is not such an integer.
+// large becomes 2^64-1 instead of wrapping around, and a minus sign negates modulo 2^64. The second
+// result is false if s is not such an integer.
 func ParseBase(s string, base int) (float64, bool) {
 	s = strings.TrimFunc(s, func(r rune) bool { return r < 128 && IsSpace(byte(r)) })
 	negative := false
