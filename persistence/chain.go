@@ -138,9 +138,10 @@ func (t *Torn) String() string {
 }
 
 // judge decides whether the increments ins, which are in order, are intact, torn or corrupt. For
-// intact increments it returns nil. Increments are torn if a record is invalid or missing and no
-// record says that data at or after that place was durable: a crash may have left them. Otherwise
-// the error is a *[CorruptError], or says that a read failed.
+// intact increments it returns nil and no error. For torn increments it returns the end that has to
+// be cut off. Increments are torn if a record is invalid or missing and no record says that data at
+// or after that place was durable: a crash may have left them. Otherwise the error is a
+// *[CorruptError], or says that a read failed.
 func judge(fsys FS, ins []*increment) (*Torn, error) {
 	for i, in := range ins {
 		if in.ended || in.damage == nil && !anyRecords(ins[i+1:]) {

@@ -204,7 +204,7 @@ func (d *Dir) Load(sink Sink, progress *Progress) error {
 
 // Start repairs torn files, begins a new increment, writes a manifest that lists it, and returns
 // the log that appends to the increment. It removes the files of this package that the manifest
-// does not list. Of o, the fields Stopwatch, Clock and Log are taken from [Options].
+// does not list. It replaces the fields Stopwatch, Clock and Log of o by those of [Options].
 func (d *Dir) Start(o LogOptions) (*Log, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -236,7 +236,7 @@ func (d *Dir) Start(o LogOptions) (*Log, error) {
 	return d.log, nil
 }
 
-// without returns the parts of ps but p.
+// without returns the parts of ps except p.
 func without(ps []part, p part) []part {
 	var rest []part
 	for _, q := range ps {

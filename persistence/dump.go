@@ -164,7 +164,7 @@ func (d *dumper) write(op string, db int, key []byte, e entry.Entry) error {
 	return d.enc.Encode(l)
 }
 
-// textOr64 returns b as text if it is UTF-8, otherwise in base64.
+// textOr64 returns b in text if b is UTF-8. Otherwise text is nil, and b64 has b in base64.
 func textOr64(b []byte) (text *string, b64 string) {
 	if utf8.Valid(b) {
 		s := string(b)

@@ -87,8 +87,8 @@ func (f *framer) start(n int) uint32 {
 	return crc32.Update(f.seed, castagnoli, f.head[:])
 }
 
-// begin appends the frame head and the type of a record to dst, and returns the result and the
-// offset at of the record in it. The caller appends the body and then calls end with both.
+// begin appends the frame head and the type of a record to dst. It returns the result, out, and the
+// offset at of the record in out. The caller appends the body and then calls end with both.
 func (f *framer) begin(dst []byte, t recordType) (out []byte, at int) {
 	at = len(dst)
 	return append(dst, 0, 0, 0, 0, 0, 0, 0, 0, byte(t)), at

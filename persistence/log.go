@@ -248,8 +248,8 @@ func (l *Log) nudge() {
 	}
 }
 
-// wake wakes the callers that wait for a position which is kept now, or all callers with everybody.
-// If callers remain, it nudges the writer goroutine.
+// wake wakes the callers that wait for a position which is kept now or, if everybody is true, all
+// callers. If callers remain, it nudges the writer goroutine.
 func (l *Log) wake(everybody bool) {
 	l.mu.Lock()
 	kept := l.kept()

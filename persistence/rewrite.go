@@ -13,7 +13,7 @@ type Rewritten struct {
 }
 
 // Rewrite writes a new base from src. The base and the increment that is begun at the same time
-// replace all earlier files. Without a log the base replaces them alone. If the files of the log
+// replace all earlier files. Without a log, the base alone replaces them. If the files of the log
 // were given up, Rewrite makes the log accept effects again. It also completes what
 // [Dir.AcceptState] has begun. After an error the earlier files remain in use.
 func (d *Dir) Rewrite(src Source) (Rewritten, error) {

@@ -55,8 +55,8 @@ func (v *values) another() error {
 	return nil
 }
 
-// each reads the number of elements and calls one for each of them. The error says that there are
-// too many elements, or is that of one.
+// each reads the number of elements and calls the function one for each of them. The error says
+// that there are too many elements, or is the error of the function.
 func (v *values) each(one func() error) error {
 	n, err := v.count()
 	if err != nil {

@@ -10,8 +10,8 @@ type encoding struct {
 	read func(v *values) error
 }
 
-// encodingOf returns the encoding of type t in an RDB of Redis or, with valkey, of Valkey. It
-// returns false for a type that is not a collection or is unknown.
+// encodingOf returns the encoding of type t in an RDB of Redis or, if valkey is true, of Valkey.
+// The second result is false if t is not the type of a collection.
 func encodingOf(t byte, valkey bool) (encoding, bool) {
 	if t == typeHashTTLValkey && valkey {
 		return encoding{kind: Hash, read: (*values).valkeyHash}, true

@@ -7,10 +7,10 @@ type item struct {
 	isText bool
 }
 
-// packed decodes a value, or a node of a value, that is packed in one string. next returns the
-// entries in order, and after the last one more is false. The error says that the encoding is
-// invalid, also at the end if a count or size is wrong. The text of an item is a part of the
-// string.
+// packed decodes a value, or a node of a value, that is packed in one string. next returns one
+// entry after another. After the last entry more is false. The error says that the encoding is
+// invalid; at the end it may also say that a count or size was wrong. The text of an item is a part
+// of the string.
 type packed interface {
 	next() (e item, more bool, err error)
 }

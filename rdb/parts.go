@@ -2,7 +2,7 @@ package rdb
 
 import "strconv"
 
-// partElements is the maximum number of elements of a part. So many take 36 KiB.
+// partElements is the maximum number of elements of a part. That many elements take 36 KiB.
 const partElements = 512
 
 // parts collects the elements of a value and passes them to the visitor in parts. The strings of
