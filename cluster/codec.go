@@ -60,9 +60,9 @@ type value struct {
 	entry entry.Entry
 }
 
-// decode decodes raw. Empty raw is an absent key, because a bounded read cannot tell an empty
-// string from an absent key. The error is [limit.ErrWrongType] if raw was not written by a server
-// of this package. The result keeps raw.
+// decode returns the value v whose bytes are raw. v refers to raw. Empty raw stands for an absent
+// key, because a bounded read cannot tell an empty string from an absent key. The error is
+// [limit.ErrWrongType] if raw was not written by a server of this package.
 func decode(raw []byte) (v value, err error) {
 	if len(raw) == 0 {
 		return value{}, nil

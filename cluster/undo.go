@@ -30,8 +30,9 @@ func (g *group) undone() {
 	}
 }
 
-// refundsOf returns the asks, or their clauses, whose charges have to be given back in part i.
-// whole says that the write of the part certainly had no other changes.
+// refundsOf returns in refunds the asks whose charges have to be given back in part i. A clause of
+// an RL.MULTI is returned as an ask. whole says that the write of the part certainly had no other
+// changes.
 func (g *group) refundsOf(i int) (refunds []*decide.Ask, whole bool) {
 	whole = true
 	for n := range g.asks {

@@ -97,7 +97,7 @@ func (in *inputs) slotSpan() (from, to uintptr) {
 	return from, to
 }
 
-// placeOf returns the address range of the bytes of s.
+// placeOf returns the address range of the bytes of s: they begin at from and end before to.
 func placeOf(s string) (from, to uintptr) {
 	from = uintptr(unsafe.Pointer(unsafe.StringData(s)))
 	return from, from + uintptr(len(s))

@@ -61,9 +61,9 @@ func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	return c.conclude(fix)
 }
 
-// claim reads the manifest of the directory dir and locks the directory, so that no server uses it
-// until unlock is called. It returns an error if there is no manifest; then it creates no lock
-// file. A directory on a read-only file system is not locked.
+// claim returns the manifest m of the directory dir, and locks the directory, so that no server
+// uses it until unlock is called. It returns an error if there is no manifest; then it creates no
+// lock file. A directory on a read-only file system is not locked.
 func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	if m, err = readManifest(fsys, dir); err == nil && m == nil {
 		err = fmt.Errorf("%s holds no %s", dir, manifestName)

@@ -111,8 +111,9 @@ func (d *Dir) Read() error {
 	return err
 }
 
-// inspectAll inspects all increments that m lists, in order, and judges them. If judge returns an
-// error, found still has all increments.
+// inspectAll inspects all increments that m lists, in order, and judges them. torn is the
+// incomplete end of the log, nil if there is none. If judge returns an error, found still has all
+// increments.
 func inspectAll(fsys FS, dir string, m *manifest) (found []*increment, torn *Torn, err error) {
 	for _, p := range m.increments {
 		in, err := inspect(fsys, dir, p)
@@ -132,8 +133,8 @@ func (d *Dir) Empty() bool { return d.manifest.base == nil && len(d.found) == 0 
 // Torn returns the incomplete end of the log that Read has found, or nil. [Dir.Start] cuts it off.
 func (d *Dir) Torn() *Torn { return d.torn }
 
-// Clock returns the last clock record of the files, or zero if there is none, and as latest an
-// instant that is not earlier than any effect in the files.
+// Clock returns c, the last clock record of the files, or the zero Record if there is none, and
+// latest, an instant that is not earlier than any effect in the files.
 func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	if p := d.manifest.base; p != nil {
 		if c, latest, err = snapshotClock(d.o.FS, d.path(p.name), p.id); err != nil {

@@ -78,8 +78,8 @@ func (d *Dir) rotate() error {
 	return nil
 }
 
-// writeBase writes a new base from src, makes it durable and adds it to m. After an error it
-// removes the file.
+// writeBase writes a new base from src, makes it durable and adds it to m. done describes the base.
+// After an error writeBase removes the file.
 func (d *Dir) writeBase(ctx context.Context, m *manifest, src Source) (done Rewritten, err error) {
 	p := &part{id: newID(), seq: m.nextSeq, base: true}
 	p.name = fmt.Sprintf("base.%d.snap", p.seq)
@@ -169,9 +169,9 @@ func (d *Dir) takeOver(adopt bool) (m *manifest, err error) {
 	return m, nil
 }
 
-// heal writes a new base from src, because the files of the log were given up, and makes the log
-// accept effects again. Memory has the whole state, so the base does not need the old files. After
-// an error the log refuses effects.
+// heal writes a new base from src, which done describes, because the files of the log were given
+// up. Then it makes the log accept effects again. Memory has the whole state, so the base does not
+// need the old files. After an error the log refuses effects.
 func (d *Dir) heal(ctx context.Context, src Source) (done Rewritten, err error) {
 	if d.log.Refuses() {
 		d.disown()

@@ -68,7 +68,7 @@ func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.
 	return l.run()
 }
 
-// snapshotClock returns the clock record of the snapshot at path, whose id is id, and as latest an
+// snapshotClock returns c, the clock record of the snapshot at path, whose id is id, and latest, an
 // instant that is not earlier than anything in the snapshot. It reads only the header and the
 // footer.
 func snapshotClock(fsys FS, path string, id uint64) (c clock.Record, latest limit.Instant, err error) {
@@ -172,7 +172,8 @@ func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 	return 0, nil
 }
 
-// block reads the block at offset, whose number is seq. It neither checks nor decodes the payload.
+// block reads and returns the block at offset, whose number is seq. It neither checks nor decodes
+// the payload.
 func (l *snapshotLoader) block(offset int64, seq uint64) (b foundBlock, err error) {
 	var head [frameHead]byte
 	if l.size-offset < frameHead+1 {

@@ -51,9 +51,9 @@ func FrameLength(head []byte) (int, error) {
 	return frameHead + int(n), nil
 }
 
-// NextFrame returns the first frame of b and its length n in bytes. n is 0 if b does not have the
-// whole frame. b may be any bytes; the error is that of [FrameLength]. The checksum is not checked,
-// because it depends on the file to which the record was written.
+// NextFrame returns f, the first frame of b, and its length n in bytes. n is 0 if b does not have
+// the whole frame. b may be any bytes; the error is that of [FrameLength]. The checksum is not
+// checked, because it depends on the file to which the record was written.
 func NextFrame(b []byte) (f Frame, n int, err error) {
 	n, err = FrameLength(b)
 	if n == 0 || n > len(b) {
@@ -131,9 +131,9 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 // larger than a block can be, about 1 GiB. It returns nil if there is no such value.
 func (b *Blocks) Err() error { return b.err }
 
-// DecodeBlock calls f for the entries of the block payload, until f returns an error, and returns
-// the number of calls. payload may be any bytes. key and the value of e are valid until f returns.
-// f has to check whether e is a valid entry. The error is that of f, or says that payload is not a
+// DecodeBlock calls f for the entries of the block payload, until f returns an error. keys is the
+// number of calls. payload may be any bytes. key and the value of e are valid until f returns. f
+// has to check whether e is a valid entry. The error is that of f, or says that payload is not a
 // block of entries.
 func DecodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) (keys int, err error) {
 	if len(payload) == 0 {

@@ -143,9 +143,9 @@ func ChunkLength(head []byte) (int, error) {
 	return ChunkHead + int(n), nil
 }
 
-// NextChunk returns the first chunk of b and its length n in bytes. n is 0 if the chunk has not
-// arrived completely. b may be any bytes: the chunk is checked. Its payload is a part of b. After
-// an error, callers must not use anything more from the connection.
+// NextChunk returns c, the first chunk of b, and its length n in bytes. n is 0 if the chunk has not
+// arrived completely. b may be any bytes: the chunk is checked. The payload of c is a part of b.
+// After an error, callers must not use anything more from the connection.
 func NextChunk(b []byte) (c Chunk, n int, err error) {
 	if len(b) < 8 {
 		return Chunk{}, 0, nil

@@ -36,8 +36,8 @@ func (d *deferredPump) settle(reply []byte, p transport.Pump, err resp.Error) {
 	d.call.Peer.Wake()
 }
 
-// Fill implements [transport.Pump]: it sends the answer, and then the output of the pump from
-// settle.
+// Fill implements [transport.Pump]: it appends the answer to out, and then the output of the pump
+// from settle, limit bytes at most. more says that more can be sent now.
 func (d *deferredPump) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -55,8 +55,8 @@ type sender struct {
 const minRoom = 1 << 10
 
 // Fill implements [transport.Pump]: it appends the next part of the full resynchronization or of
-// the stream to out, limit bytes at most. more says that more can be sent now. After an error the
-// connection has to be closed.
+// the stream to out, limit bytes at most, and returns the result in filled. more says that more can
+// be sent now. After an error the connection has to be closed.
 func (s *sender) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
 	from, bound := len(out), len(out)+limit
 	if s.encoder != nil {
@@ -71,8 +71,8 @@ func (s *sender) Fill(out []byte, limit int) (filled []byte, more bool, err erro
 	return out, more, err
 }
 
-// fillRedis does the work of Fill for a Redis or Valkey. It also lets the replica count as soon as
-// the encoder is online.
+// fillRedis does the work of Fill for a Redis or Valkey, with the same results. It also lets the
+// replica count as soon as the encoder is online.
 func (s *sender) fillRedis(out []byte, limit int) (filled []byte, more bool, err error) {
 	if why := s.ended.Load(); why != nil {
 		return out, false, *why
@@ -84,9 +84,9 @@ func (s *sender) fillRedis(out []byte, limit int) (filled []byte, more bool, err
 	return out, more, err
 }
 
-// fill does the work of Fill for a server of this kind. It appends to out up to a length of bound
-// bytes. more says that there is more to send now; if there is not, the sender is woken when the
-// stream continues.
+// fill does the work of Fill for a server of this kind. filled is out, extended up to a length of
+// bound bytes. more says that there is more to send now; if there is not, the sender is woken when
+// the stream continues.
 func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err error) {
 	for steps := stepsPerFill; ; {
 		if why := s.ended.Load(); why != nil {

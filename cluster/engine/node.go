@@ -225,8 +225,8 @@ func (n *node) count(r *request) {
 	n.stats.gets.Add(1)
 }
 
-// classify returns the error that err means for the request r. If sending r again can help, it
-// does so, to this or another node, and again is true.
+// classify returns e, the error that err means for the request r. If sending r again can help,
+// classify sends r again, to this or another node, and again is true.
 func (n *node) classify(r *request, err error, scripts *[2]bool) (e *Error, again bool) {
 	if !isReply(err) || !r.key.sent {
 		e = failed(err, r.key.sent)

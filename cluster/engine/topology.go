@@ -121,7 +121,8 @@ func askSentinel(ctx context.Context, c *redis.SentinelClient, name, asked strin
 }
 
 // redirection parses an error reply such as "MOVED 3999 127.0.0.1:6381" or "ASK 3999
-// 127.0.0.1:6381". ok is false if it is malformed.
+// 127.0.0.1:6381". It returns the slot and the address of the node that has the slot. ok is false
+// if the reply is malformed.
 func redirection(text string) (slot int, addr string, ok bool) {
 	fields := strings.Fields(text)
 	if len(fields) < 3 {

@@ -47,9 +47,9 @@ func Compile(source []byte) (*Script, error) {
 	}, nil
 }
 
-// generate rewrites a chunk for the libraries of this module and compiles it. It changes stmts.
-// name is the name of the chunk in error messages. A panic of the interpreter's compiler becomes an
-// error.
+// generate rewrites a chunk for the libraries of this module, compiles it, and returns its main
+// function. It changes stmts. name is the name of the chunk in error messages. A panic of the
+// interpreter's compiler becomes an error.
 func generate(stmts []ast.Stmt, name string) (proto *glua.FunctionProto, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -14,9 +14,9 @@ import (
 // compile grows with the square of the length, and is 0.2 s for source of this length.
 const MaxSource = 64 << 10
 
-// parseChunk checks and parses source, which may be hostile. name is the name of the chunk in
-// errors, which have the form of Lua's, "name:line: message". parseChunk refuses source longer than
-// MaxSource, and compiled code. A panic of the parser becomes an error.
+// parseChunk checks source, which may be hostile, and returns its statements. name is the name of
+// the chunk in errors, which have the form of Lua's, "name:line: message". parseChunk refuses
+// source longer than MaxSource, and compiled code. A panic of the parser becomes an error.
 func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	if len(source) > MaxSource {
 		return nil, ErrTooLong(name)

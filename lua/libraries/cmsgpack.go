@@ -190,8 +190,8 @@ type unpacker struct {
 
 var errPackedType = errors.New("no such type")
 
-// value decodes one value, at a nesting that top bounds: top is the number of values that Lua in C
-// would have on its stack.
+// value decodes one value and returns it. top is the number of values that Lua in C would have on
+// its stack. If top is too large, value raises an error, so that the nesting is bounded.
 func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	u.run.Guard.Step(u.l, 1)
 	if len(u.rest) == 0 {

@@ -79,7 +79,7 @@ func (m *Matcher) fail(err error) int {
 	return -1
 }
 
-// Match matches the pattern from index p with the subject from index s. It returns the index in the
+// Match matches the pattern from index p with the subject from index s. end is the index in the
 // subject at which the match ends, or -1 if the pattern does not match. After an error, such as one
 // in the pattern, the matcher must not be used again.
 func (m *Matcher) Match(s, p int) (end int, err error) {

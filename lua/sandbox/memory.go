@@ -54,8 +54,8 @@ func NewMemory(limits Limits) *Memory {
 	return m
 }
 
-// room returns the maximum size of the heap, and the part of it that is used by other things than
-// scripts; see Limits.Room.
+// room returns bound, the maximum size of the heap, and kept, the part of it that other things than
+// scripts use; see Limits.Room.
 func (m *Memory) room() (bound, kept int64) {
 	if m.limits.Room == nil {
 		return math.MaxInt64, 0

@@ -167,7 +167,9 @@ func (e *Encoder) Closed() {
 // steps is the maximum number of pieces of work in one Fill: steps of the RDB, or reads of Tail.
 const steps = 8
 
-// Fill implements transport.Pump: it appends the next part of the RDB or of the commands to out.
+// Fill implements transport.Pump: it appends the next part of the RDB or of the commands to out,
+// limit bytes at most. more says that more can be sent now. After an error the connection has to be
+// closed.
 func (e *Encoder) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
 	bound := len(out) + limit
 	for range steps {
@@ -185,8 +187,8 @@ func (e *Encoder) Fill(out []byte, limit int) (filled []byte, more bool, err err
 	return e.pour(out, bound), true, nil
 }
 
-// pour appends bytes that are to be sent to out, up to the length bound. It drops a large buffer
-// when all of it was sent.
+// pour moves bytes from e.out to out, up to a length of bound bytes, and returns out. It drops a
+// large buffer when all of it was sent.
 func (e *Encoder) pour(out []byte, bound int) []byte {
 	n := min(bound-len(out), len(e.out)-e.sent)
 	out = append(out, e.out[e.sent:e.sent+n]...)

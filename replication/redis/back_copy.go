@@ -58,7 +58,7 @@ func (c *wholeCopy) begin(ks *keyspace.Keyspace) error {
 	return c.w.Header(rdb.Aux{Name: "redis-ver", Value: "7.0.0"}, rdb.Aux{Name: "redis-bits", Value: "64"})
 }
 
-// step writes the entries of the next step, and appends the new bytes of the RDB to out. more is
+// step writes the entries of the next step. filled is out with the new bytes of the RDB. more is
 // false at the end of the RDB.
 func (c *wholeCopy) step(out []byte) (filled []byte, more bool, err error) {
 	c.taken = c.taken[:0]

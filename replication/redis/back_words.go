@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// A command that sets elements of a collection ends when it has partElements words or partBytes
-// bytes.
+// The elements of a collection are divided into commands. A command ends after the element with
+// which it has partElements words or partBytes bytes.
 const (
 	partElements = 512
 	partBytes    = 64 << 10

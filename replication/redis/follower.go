@@ -154,7 +154,9 @@ func (f *Follower) begin(in *bufio.Reader, reply string) error {
 	return fmt.Errorf("%w: the primary answers PSYNC with %q", errStream, printable(reply))
 }
 
-// copy loads the complete state, of the history replid at offset, from in.
+// copy loads a complete state from in and makes it the state of f: the state of the history replid
+// at offset. It calls Empty, Begin and Whole of the Options. After an error the replid of Current
+// is "".
 func (f *Follower) copy(in *bufio.Reader, replid string, offset int64) error {
 	before, _, _ := f.Current()
 	f.Forget()
@@ -232,9 +234,9 @@ func (l *load) visitor() *rdb.Visitor {
 	return v
 }
 
-// streamDB parses value, the number of the database in which the stream after an RDB begins. It
-// is needed because a primary that itself follows another primary passes on the stream of that
-// primary, without another SELECT.
+// streamDB returns the number of the database in which the stream after an RDB begins. value is
+// that number as a text. It is needed because a primary that itself follows another primary passes
+// on the stream of that primary, without another SELECT.
 func streamDB(value []byte, databases int) (db int, err error) {
 	if db, err = number(value, databases-1); err != nil {
 		return 0, fmt.Errorf("%w: repl-stream-db: %w", errStream, err)

@@ -268,8 +268,8 @@ func (t *translator) lacks(w word, args [][]byte) (lacks bool) {
 	return lacks
 }
 
-// absolute returns the command args without the conditions that the primary has found to be true.
-// It may change args. relative says that the effect depends on the time at which the command
+// absolute returns in done the command args without the conditions that the primary has found to be
+// true. It may change args. relative says that the effect depends on the time at which the command
 // runs.
 func absolute(args [][]byte) (done [][]byte, relative bool) {
 	name := args[0]
@@ -295,8 +295,8 @@ func absolute(args [][]byte) (done [][]byte, relative bool) {
 	return args, false
 }
 
-// absoluteSet does for SET what absolute does. If it does not know an option, relative is true,
-// so the key is read.
+// absoluteSet returns for a SET what absolute returns. If it does not know an option, done is the
+// whole command and relative is true, so that the key is read.
 func absoluteSet(args [][]byte) (done [][]byte, relative bool) {
 	if len(args) <= 3 {
 		return args, false

@@ -166,8 +166,8 @@ func appendNumbered(names []name, db int, args [][]byte, at, step int) []name {
 	return names
 }
 
-// databaseAfter returns the number that follows the argument option, if option is at index from or
-// later. ok is false if there is no such argument, or no number follows it.
+// databaseAfter returns db, the number that follows the argument option, if option is at index from
+// or later. ok is false if there is no such argument, or no number follows it.
 func databaseAfter(args [][]byte, from int, option string) (db int, ok bool) {
 	for i := from; i+1 < len(args); i++ {
 		if is(args[i], option) {
