@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// The format of a value in the engine. Numbers are big-endian, except in the limiter's state. Each
-// line has the offset, the length and the meaning:
+// This is the format of a value in the engine. Numbers are big-endian, except in the limiter's
+// state. Each line has the offset, the length and the meaning:
 //
 //	0   1  format, 1
 //	1   1  kind, the numbers of package entry

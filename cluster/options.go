@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// The policies for asks that the engine does not decide in time: the values of
+// These are the policies for asks that the engine does not decide in time. They are the values of
 // [Options.FailPolicies].
 const (
 	// Closed answers the ask with an error.

@@ -199,6 +199,6 @@ func (r *Run) failureText(v glua.LValue) string {
 	if text, ok := value.Text(table.RawGetString("err")); ok && text != "" {
 		return text
 	}
-	// A table without a field err. Redis 7.0 crashes here.
+	// The table has no field err. Redis 7.0 crashes here.
 	return "ERR unknown error"
 }

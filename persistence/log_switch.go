@@ -61,7 +61,7 @@ func (l *Log) begin(next *segment) {
 // about to be replaced as a whole. First it writes and syncs everything that was appended before,
 // and the files keep that. From then on effects are refused, with why as the reason, until
 // [Dir.AcceptState], or until [Dir.Rewrite] has written a base of the new state. OnFault is not
-// called. A log without a file goes on. In both cases the tap is notified of a gap.
+// called. A log without a file continues. In both cases the tap is notified of a gap.
 func (l *Log) Suspend(why error) {
 	_ = l.Sync() // a failure has been handled already
 	l.ioMu.Lock()

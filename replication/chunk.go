@@ -24,7 +24,8 @@ import (
 // ChunkType is the first byte of a chunk. It says what the payload is.
 type ChunkType byte
 
-// The types of chunks. A receiver closes the link when it reads a chunk of any other type.
+// These are the types of chunks. A receiver closes the link when it reads a chunk of any other
+// type.
 const (
 	// ChunkTail is a piece of the stream. A frame may continue in the next tail.
 	ChunkTail ChunkType = 1
@@ -110,7 +111,7 @@ func chunkSum(head, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head[:16], castagnoli), castagnoli, payload)
 }
 
-// Errors of chunks that no correct sender sends.
+// These are the errors for chunks that no correct sender sends.
 var (
 	errChunkSum  = errors.New("the checksum of a chunk is wrong")
 	errChunkZero = errors.New("a chunk has bytes that must be zero and are not")

@@ -10,7 +10,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The error replies of FAILOVER. They have the texts of Redis, except for errFailoverRedis.
+// These are the error replies of FAILOVER. They have the texts of Redis, except for
+// errFailoverRedis.
 const (
 	errNoFailover     resp.Error = "ERR No failover in progress."
 	errFailoverRuns   resp.Error = "ERR FAILOVER already in progress."

@@ -73,7 +73,7 @@ const (
 	orderPromote
 )
 
-// The states of a link, with the names that ROLE uses.
+// These are the states of a link, with the names that ROLE uses.
 const (
 	phaseConnect    = "connect"
 	phaseConnecting = "connecting"

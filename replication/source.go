@@ -50,7 +50,7 @@ func NewSource(o SourceOptions) *Source {
 	return s
 }
 
-// Reasons to close the connections of replicas.
+// These are the reasons to close the connections of replicas.
 var (
 	errHistory = errors.New("another history began")
 	errPromote = errors.New("the node was promoted: its replicas are to ask for the new history")

@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// The answers to PSYNC of a node that cannot serve a replica. The first four have the texts of
-// Redis. A replica tries again after NOMASTERLINK.
+// These are the answers to PSYNC if the node cannot serve the replica. The first four have the
+// texts of Redis. A replica tries again after NOMASTERLINK.
 const (
 	errSyncMaster   resp.Error = "ERR PSYNC FAILOVER can't be sent to a master."
 	errSyncReplID   resp.Error = "ERR PSYNC FAILOVER replid must match my replid."

@@ -12,8 +12,8 @@ const (
 	// cursorBits is the number of bits for the node's own cursor. The bits above it have the
 	// index of the node.
 	cursorBits = 48
-	// keysAtOnce is the number of keys per step of Count and Flush. Scan allows ten times as
-	// many.
+	// keysAtOnce is the approximate number of keys in each step of Count and Flush. A step of Scan
+	// may have ten times as many.
 	keysAtOnce = 1000
 	// tasksLast is the time limit of operations on all keys.
 	tasksLast = time.Minute

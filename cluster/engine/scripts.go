@@ -2,8 +2,8 @@ package engine
 
 import _ "embed" // the scripts
 
-// The scripts that the engine runs. They do not depend on the kind of limiter: swapScript
-// compares and sets one key, swapAllScript several keys of one slot.
+// These are the scripts that the engine runs. They do not depend on the kind of limiter. swapScript
+// compares and sets one key, and swapAllScript several keys of one slot.
 var (
 	//go:embed swap.lua
 	swapScript string

@@ -6,9 +6,9 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// Names of functions that rewritten code calls. The functions must be among the globals of the
-// state that runs the code. A script cannot name them, because no identifier may contain the
-// character of hiddenPrefix.
+// These are the names of functions that rewritten code calls. The functions must be among the
+// globals of the state that runs the code. A script cannot name them, because no identifier may
+// contain the character of hiddenPrefix.
 const (
 	hiddenPrefix = "\x00"
 	// NameConcat is the name of a function that joins its arguments as ".." does.

@@ -26,7 +26,7 @@ type jsonDecoder struct {
 	place int
 }
 
-// Names of tokens, as in the errors of lua-cjson.
+// These are the names of tokens, as they occur in the errors of lua-cjson.
 const (
 	tokenObject    = "T_OBJ_BEGIN"
 	tokenObjectEnd = "T_OBJ_END"

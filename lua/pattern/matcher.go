@@ -20,7 +20,7 @@ const (
 // ErrBudget is the error of a match that has used up its steps, or that Poll has ended.
 var ErrBudget = errors.New("script spends too many steps on patterns")
 
-// Errors of patterns, with the texts of Lua.
+// These are the errors for invalid patterns, with the texts of Lua.
 var (
 	errEnds     = errors.New("malformed pattern (ends with '%')")
 	errBracket  = errors.New("malformed pattern (missing ']')")

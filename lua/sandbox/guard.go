@@ -14,8 +14,8 @@ const (
 	BytesPerStep = 64
 )
 
-// Reasons of this package for ending a script. Other packages pass their own to Kill. reasonMemory
-// has the text of Lua.
+// These are the reasons for which this package ends a script. Other packages pass their own reasons
+// to Kill. reasonMemory has the text of Lua.
 const (
 	reasonMemory  = "not enough memory"
 	reasonEndless = "script takes too long for what it says"

@@ -82,7 +82,8 @@ func (m *Memory) collect() {
 	runtime.GC()
 }
 
-// Indices of the metrics in samples.
+// heapObjects and heapAllocated are the indices of the metrics in usage.samples. heapSamples is the
+// number of metrics.
 const (
 	heapObjects = iota
 	heapAllocated

@@ -12,8 +12,8 @@ import (
 // Capa is a set of capabilities of a replica (REPLCONF capa).
 type Capa uint8
 
-// The capabilities that this server knows. Other capabilities that a replica names are ignored,
-// as in Redis.
+// These are the capabilities that this server knows. Other capabilities that a replica names are
+// ignored, as in Redis.
 const (
 	CapaEOF    Capa = 1 << iota // the replica accepts an RDB whose length is not known in advance
 	CapaPSYNC2                  // the replica accepts a new replication ID in +CONTINUE
@@ -52,7 +52,7 @@ type Failover struct {
 	Timeout    time.Duration
 }
 
-// The error replies of FAILOVER. They have the texts of Redis.
+// These are the error replies of FAILOVER, with the texts of Redis.
 const (
 	errFailoverReplica    resp.Error = "ERR FAILOVER is not valid when server is a replica."
 	errFailoverNoReplicas resp.Error = "ERR FAILOVER requires connected replicas."

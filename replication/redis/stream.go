@@ -10,8 +10,9 @@ import (
 	"strconv"
 )
 
-// Bounds of one command of the stream, in bytes, in arguments, and in bytes of a line. A primary
-// accepts arguments of 512 MiB, and 1 GiB in the query buffer of a client.
+// longestCommand is the maximum length of a command of the stream in bytes. maxArgs is the maximum
+// number of its arguments, and longestLine the maximum length of a line in bytes. A primary accepts
+// arguments of 512 MiB, and 1 GiB in the query buffer of a client.
 const (
 	longestCommand = 1 << 30
 	maxArgs        = 1 << 24

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Bounds of a [Tally], in names and in bytes of a name. They are needed because a peer chooses
-// the names.
+// maxNames is the maximum number of names in a [Tally], and longestName the maximum length of a
+// name in bytes. These bounds are needed because a peer chooses the names.
 const (
 	maxNames    = 128
 	longestName = 64
