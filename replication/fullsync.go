@@ -46,10 +46,11 @@ func newFullSync(ks *keyspace.Keyspace, offset uint64) *fullSync {
 	return f
 }
 
-// next returns the payload of the next block, which is valid until the next call. payload is nil
-// at the end of a round: then round is true, and the stream has to be sent next. payload is also
-// nil if next has taken all *steps; it decrements *steps for each step that it takes. It never
-// blocks, because an event loop calls it, which also serves other clients.
+// next returns the payload of the next block, which is valid until the next call. payload is nil at
+// the end of a round: then round is true, and the stream has to be sent next. next decrements
+// *steps for each step of the copy that it makes. If *steps becomes 0 before a block is ready,
+// payload is nil and round is false. next never blocks, because it is called by an event loop that
+// also serves other clients.
 func (f *fullSync) next(steps *int) (payload []byte, round bool, err error) {
 	f.kept = !f.sending
 	for ; *steps > 0 && !f.sending; *steps-- {

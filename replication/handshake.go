@@ -22,8 +22,8 @@ const (
 	maxBlank = 10_000
 	// shownLine is the maximum number of bytes of a reply that an error quotes.
 	shownLine = 200
-	// ourCapa is the word by which two servers of this kind recognize each other: it is in
-	// REPLCONF capa and at the end of the answer to PSYNC.
+	// ourCapa is the word by which two cellservers recognize each other: it is in REPLCONF capa and
+	// at the end of the answer to PSYNC.
 	ourCapa = "cell1"
 	// dataSetCapa begins the word of REPLCONF capa that has the ID of the replica's data set. The
 	// answer to PSYNC then has the ID of the primary's data set.
@@ -229,7 +229,7 @@ func (l *lineReader) next() (string, error) {
 	return "", fmt.Errorf("a line is longer than %d bytes", maxLine)
 }
 
-// quote returns the part of a peer's line that may be logged, in quotes.
+// quote returns at most the first shownLine bytes of a peer's line, quoted and escaped for a log.
 func quote(line string) string {
 	if len(line) > shownLine {
 		line = line[:shownLine]

@@ -68,7 +68,7 @@ type link struct {
 	lastByte     atomic.Int64  // stopwatch reading when the last byte arrived
 	lastProgress atomic.Int64  // stopwatch reading of the last progress: see sinceProgress
 	every        bool          // every byte counts as progress; used by the goroutine of run only
-	acks         chan struct{} // has capacity one: an acknowledgement is to be sent
+	acks         chan struct{} // has capacity one; an element means that an acknowledgement is to be sent
 
 	mu   sync.Mutex // guards the fields below
 	conn net.Conn   // nil until it is dialed

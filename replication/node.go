@@ -20,11 +20,11 @@ import (
 type Node struct {
 	o    Options
 	f    *follower
-	wake chan struct{} // has capacity one: Run has something to do
+	wake chan struct{} // has capacity one; an element means that Run has something to do
 
 	// tap receives what this node's log writes, and passes it to the source. It is nil on a replica
-	// whose primary is a server of this kind, and on a primary that needs no stream: before its
-	// first replica, and after the source has freed its backlog.
+	// whose primary is a cellserver, and on a primary that needs no stream: before its first
+	// replica, and after the source has freed its backlog.
 	tap   atomic.Pointer[tap]
 	freed atomic.Bool // the source has freed its backlog: no stream is needed
 
@@ -53,7 +53,7 @@ type roleState struct {
 	// follow.
 	downSince   time.Duration
 	wasUp       bool   // the link was up since the node began to follow
-	bytesBefore int64  // bytes received when the present synchronization began
+	bytesBefore int64  // number of bytes that had been received when the present synchronization began
 	fault       string // the reason why the last link has ended; "" if none has failed
 	refuses     bool   // the last link ended because this node refused the state of the primary
 }

@@ -36,12 +36,12 @@ type Options struct {
 	Stopwatch func() time.Duration
 	// After returns a channel that receives after a duration. If After is nil, it is time.After.
 	After func(time.Duration) <-chan time.Time
-	// Redis takes over the links to a Redis or Valkey. If it is nil, the node can only follow
-	// servers of this kind.
+	// Redis takes over the links to a Redis or Valkey. If it is nil, the node cannot follow a Redis
+	// or Valkey.
 	Redis RedisFollower
-	// ServeRedis answers, instead of the source, a PSYNC of a replica that is not a server of
-	// this kind. It is called while the stream is running, and must not block. If it is nil, such
-	// replicas are refused.
+	// ServeRedis answers, instead of the source, a PSYNC of a replica that is not a cellserver. It
+	// is called while the stream is running, and must not block. If it is nil, such replicas are
+	// refused.
 	ServeRedis func(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error)
 	Log        *slog.Logger
 }

@@ -29,8 +29,8 @@ func (n *Node) beginRedis() {
 	n.f.streaming.Store(true)
 }
 
-// endRedis ends the stream of this node, because its primary is a server of this kind and sends
-// its own stream.
+// endRedis ends the stream of this node, because its primary is a cellserver, which sends its own
+// stream.
 func (n *Node) endRedis() {
 	if n.o.Redis != nil {
 		n.o.Redis.Forget()

@@ -78,7 +78,7 @@ type ReplicaInfo struct {
 	Port int
 	// Online says that the replica was sent a complete state.
 	Online bool
-	// Redis says that the replica is a Redis or Valkey, and not a server of this kind: see
+	// Redis says that the replica is a Redis or Valkey, and not a cellserver: see
 	// [Source.ServeRedis].
 	Redis bool
 	// Acked is the offset before which the replica has acknowledged everything.

@@ -31,8 +31,8 @@ type sender struct {
 	common *common
 	call   protocol.PSync
 
-	// encoder produces the output for a Redis or Valkey; it is nil for a server of this kind. It
-	// is set before the pump is used. Other goroutines read it with the mutex of the source held.
+	// encoder produces the output for a Redis or Valkey; it is nil for a cellserver. It is set
+	// before the pump is used. Other goroutines read it with the mutex of the source held.
 	encoder Encoder
 
 	at   uint64    // the offset of the next byte to be sent
@@ -84,9 +84,9 @@ func (s *sender) fillRedis(out []byte, limit int) (filled []byte, more bool, err
 	return out, more, err
 }
 
-// fill does the work of Fill for a server of this kind. filled is out, extended up to a length of
-// bound bytes. more says that there is more to send now; if there is not, the sender is woken when
-// the stream continues.
+// fill does the work of Fill for a replica that is a cellserver. filled is out, extended up to a
+// length of bound bytes. more says that there is more to send now; if there is not, the sender is
+// woken when the stream continues.
 func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err error) {
 	for steps := stepsPerFill; ; {
 		if why := s.ended.Load(); why != nil {

@@ -27,8 +27,8 @@ type SourceOptions struct {
 	// BacklogTTL returns the value of repl-backlog-ttl, the time for which a backlog is kept
 	// without replicas. 0 keeps it forever.
 	BacklogTTL func() time.Duration
-	// PingPeriod returns the value of repl-ping-replica-period, the time after which a replica to
-	// which nothing else was sent is sent a keepalive.
+	// PingPeriod returns the value of repl-ping-replica-period. A replica is sent a keepalive if it
+	// was sent nothing else for that time.
 	PingPeriod func() time.Duration
 	// Stopwatch returns the reading of a monotonic clock. It is only used to measure durations.
 	Stopwatch func() time.Duration
