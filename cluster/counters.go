@@ -26,6 +26,6 @@ type counters struct {
 	leased atomic.Int64 // calls decided from leases
 
 	cachedDenials atomic.Int64 // refusals repeated from memory
-	foreign       atomic.Int64 // values that no server has written
+	foreign       atomic.Int64 // values that were not written by a server of this package
 	tooLarge      atomic.Int64 // asks refused because the value would exceed its maximum size
 }

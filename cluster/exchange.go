@@ -199,9 +199,10 @@ func (e *exchange) begin() step {
 	return e.decide()
 }
 
-// grantLease answers waiting asks from the key's lease until the lease cannot answer an ask. If it
-// has answered none and the lease has to be prolonged first, it puts the turn for that at the front
-// of the queue. It returns the step nothing if the engine has to decide the asks.
+// grantLease answers waiting asks from the key's lease until the lease cannot answer an ask. If
+// grantLease has answered none, and the lease has to be prolonged first, it puts the item that
+// prolongs the lease at the front of the queue. It returns the step nothing if the engine has to
+// decide the asks.
 func (e *exchange) grantLease() step {
 	l, q := e.key.lease, &e.key.queue
 	now, elapsed := e.timing.Now(), e.timing.Elapsed()

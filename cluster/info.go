@@ -6,7 +6,7 @@ import (
 	store "github.com/cellserver/cellserver/cluster/engine"
 )
 
-// Info describes a store for INFO and for metrics. It is a snapshot.
+// Info is a snapshot of the state of a store, for INFO and for metrics.
 type Info struct {
 	// Kind is "single", "sentinel" or "cluster", and "unknown" before the engine has answered.
 	Kind string

@@ -54,8 +54,8 @@ func (x *exchanger) warm(k *key, a *decide.Ask) {
 }
 
 // fromLease answers a from the lease of k, and reports whether it did. If the lease has to be
-// prolonged first, fromLease puts the turn for that into the queue, unless k is busy. The lock of
-// the shard must be held.
+// prolonged first, fromLease puts the item that prolongs it at the front of the queue, unless k is
+// busy. The lock of the shard must be held.
 func (x *exchanger) fromLease(k *key, a *decide.Ask) bool {
 	l := k.lease
 	if l == nil {

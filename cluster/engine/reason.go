@@ -66,7 +66,7 @@ func replied(text string) *Error {
 	return &Error{Reason: Unknown, Text: "the store replied an error that is unknown"}
 }
 
-// useless reports whether the error means that the node is unusable for all requests.
+// useless reports whether e means that the node is unusable for all requests.
 func (e *Error) useless() bool {
 	if down, known := replyWords[e.Reason]; known {
 		return down
