@@ -22,10 +22,10 @@ var (
 )
 
 // Check reads all files in the directory dir, whose server must not be running, and writes the
-// results to w. It loads the files as a starting server does, and needs as much memory. With fix it
-// cuts a torn or damaged log at the first invalid record and discards the rest. A damaged base or
-// manifest cannot be fixed. Without fix Check changes nothing. It returns nil for an intact or
-// fixed directory, [ErrDamaged], [ErrTorn], or an error of a file.
+// results to w. It loads the files as a starting server does, and needs as much memory. If fix is
+// true, Check cuts a torn or damaged log at the first invalid record and discards the rest. A
+// damaged base or manifest cannot be fixed. If fix is false, Check changes nothing. It returns nil
+// for an intact or fixed directory, [ErrDamaged], [ErrTorn], or an error of a file.
 func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	m, unlock, err := claim(fsys, dir)
 	if err != nil {
@@ -184,8 +184,8 @@ func (c *check) rehearseOne(in *increment) (at *increment, err error) {
 	}
 }
 
-// conclude writes the result to c.w. If the log is torn or damaged, conclude cuts it with fix, and
-// otherwise returns ErrTorn.
+// conclude writes the result to c.w. If the log is torn or damaged, conclude cuts the log if fix is
+// true, and returns ErrTorn if fix is false.
 func (c *check) conclude(fix bool) error {
 	switch {
 	case c.torn == nil:

@@ -20,7 +20,7 @@ type scanner struct {
 	at  int64
 }
 
-// damage describes the first invalid record of a file. It also describes a failed read.
+// damage describes the first invalid record of a file, or a failed read of the file.
 type damage struct {
 	offset int64
 	record uint64

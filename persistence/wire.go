@@ -152,8 +152,8 @@ func DecodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error
 	return keys, err
 }
 
-// CheckBlock returns an error if the block payload is not valid: it may be any bytes, but must have
-// valid entries for a server with that many databases.
+// CheckBlock returns an error if the block payload is not valid. payload may have any content. It
+// is valid if all its entries are valid for a server with the given number of databases.
 func CheckBlock(payload []byte, databases int) error {
 	_, err := DecodeBlock(payload, func(db int, _ []byte, e entry.Entry) error {
 		return errors.Join(checkDatabase(db, databases), effect.CheckEntry(e))
@@ -161,9 +161,9 @@ func CheckBlock(payload []byte, databases int) error {
 	return err
 }
 
-// CheckEffects returns an error if record, the body of a frame of effects, is not valid: it may be
-// any bytes, but must have at least one effect, and only valid effects for a server with that many
-// databases.
+// CheckEffects returns an error if record, the body of a frame of effects, is not valid. record may
+// have any content. It is valid if it has at least one effect, and if all its effects are valid for
+// a server with the given number of databases.
 func CheckEffects(record []byte, databases int) error {
 	for first := true; first || len(record) > 0; first = false {
 		e, rest, err := effect.Next(record)
