@@ -5,7 +5,7 @@ package rdb
 // byte, its data, and the size of the two, in a form that can be read backwards.
 type listpack struct {
 	cursor
-	announced, n uint64 // number of entries in the header, and of those that were read
+	announced, n uint64 // number of entries according to the header, and number of entries that were read
 }
 
 // newListpack returns a decoder of blob, whose header it checks.

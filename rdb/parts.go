@@ -54,9 +54,9 @@ func (p *parts) decimals(n int64) []byte {
 	return p.kept(strconv.AppendInt(p.room(), n, 10))
 }
 
-// add adds the next element of the value, and passes on a part if it is full. The memory of strings
-// is reused then, so add must be called only once all strings of the element were read, and before
-// the strings of the next one are.
+// add adds the next element of the value, and passes on a part if it is full. The memory of the
+// strings is then reused. So add must be called after all strings of the element were read, and
+// before the first string of the next element is read.
 func (p *parts) add(e Element) error {
 	p.elements = append(p.elements, e)
 	p.n++
@@ -66,7 +66,7 @@ func (p *parts) add(e Element) error {
 	return p.flush(false)
 }
 
-// flush passes the collected elements to the visitor as a part, if there are any or last is set.
+// flush passes the collected elements to the visitor as a part, if there are any or last is true.
 func (p *parts) flush(last bool) error {
 	if len(p.elements) == 0 && !last {
 		return nil

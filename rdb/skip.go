@@ -23,9 +23,10 @@ func (v *values) stream(version int) error {
 	return v.producers()
 }
 
-// producers skips the data of a stream about producers whose messages are added only once. These
-// are the duration and the number of messages for which such data is kept; each producer with its
-// messages (the producer's name of the message, the ID); and two counts.
+// producers skips what a stream has for idempotent adding, by which a message that a producer adds
+// twice becomes one entry: the duration and the number of messages for which this is kept; for each
+// producer, its name and its messages (the producer's name of the message, and the ID of the
+// entry); and two counts.
 func (v *values) producers() error {
 	if err := v.counts(2); err != nil {
 		return err

@@ -97,7 +97,7 @@ func (t *texts) text(dst []byte) ([]byte, error) {
 	return t.read(dst, size)
 }
 
-// encodedText reads a string whose encoding is kind, appends it to dst, decoded, and returns the
+// encodedText reads a string whose encoding is kind, decodes it, appends it to dst and returns the
 // result.
 func (t *texts) encodedText(dst []byte, kind uint64) ([]byte, error) {
 	switch kind {
@@ -116,7 +116,7 @@ func (t *texts) encodedText(dst []byte, kind uint64) ([]byte, error) {
 	return dst, fmt.Errorf("%w encoding %d of a string", ErrUnknown, kind)
 }
 
-// compressedText reads a string that is compressed by LZF, appends it to dst, uncompressed, and
+// compressedText reads a string that is compressed by LZF, decompresses it, appends it to dst and
 // returns the result.
 func (t *texts) compressedText(dst []byte) ([]byte, error) {
 	packed, err := t.size()

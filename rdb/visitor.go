@@ -17,7 +17,7 @@ func (k Kind) String() string {
 	return [...]string{"none", "string", "list", "set", "hash", "sorted set"}[k]
 }
 
-// Key describes a key of the RDB. It is valid during the call to which it is passed.
+// Key describes a key of the RDB. It is valid only during the call to which it is passed.
 type Key struct {
 	// DB is the number of the key's database.
 	DB int
@@ -35,7 +35,8 @@ type Key struct {
 // Element is one element of a list, set, hash or sorted set.
 type Element struct {
 	// Name is the element of a list, the member of a set or sorted set, or the field of a hash.
-	// Value is the value of the field of a hash. Name and Value are valid during the call.
+	// Value is the value of the field of a hash. Name and Value are valid only during the call of
+	// the visitor.
 	Name, Value []byte
 	// Score is the score of the member of a sorted set. It is never NaN.
 	Score float64
@@ -47,10 +48,11 @@ type Element struct {
 // Part is a part of a value. A string comes in one part. A collection comes in parts of at
 // most 512 elements, so that the reader need not hold a large collection in memory.
 type Part struct {
-	// Text is the whole value if it is a string. It is valid during the call.
+	// Text is the whole value if it is a string. It is valid only during the call of the visitor.
 	Text []byte
 	// Elements has the next elements of a collection in the order of the RDB. The slice is valid
-	// during the call. The reader does not check for duplicates in a set, hash or sorted set.
+	// only during the call of the visitor. The reader does not check for duplicates in a set, hash
+	// or sorted set.
 	Elements []Element
 	// First is true for the first part of a value, and Last for the last part. The last of several
 	// parts may have no elements.

@@ -138,7 +138,7 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// usable sets the error if Header was not called or End was.
+// usable sets the error of w if Header was not called, or if End was called.
 func (w *Writer) usable() {
 	if !w.begun || w.ended {
 		_ = w.fail("the header comes first, the end last")
@@ -211,8 +211,9 @@ func (w *Writer) texts(kind byte, key []byte, expire int64, n int, all iter.Seq[
 	return writePairs(w, kind, key, expire, n, pairs, func(struct{}) {})
 }
 
-// writePairs writes key with a value of n elements: for each of pairs the string, and what second
-// writes for the other part. It fails if pairs does not have n elements.
+// writePairs writes key with a value of n elements. For each of pairs it writes the first part as a
+// string, and calls second to write the second part. It returns an error if pairs does not have n
+// elements, or if n is not positive.
 func writePairs[T any](w *Writer, kind byte, key []byte, expire int64, n int, pairs iter.Seq2[[]byte, T], second func(T)) error {
 	if n <= 0 {
 		return w.fail("a collection of %d elements, which no server loads", n)

@@ -7,8 +7,8 @@ package rdb
 type ziplist struct {
 	cursor
 	blob            []byte
-	tail            uint64 // offset of the last entry in the header
-	announced, n    uint64 // number of entries in the header, and of those that were read
+	tail            uint64 // offset of the last entry, according to the header
+	announced, n    uint64 // number of entries according to the header, and number of entries that were read
 	start, previous uint64 // offset and size of the previous entry
 }
 

@@ -6,7 +6,7 @@ package rdb
 // is the number of unused bytes behind the value.
 type zipmap struct {
 	cursor
-	announced, n uint64 // number of pairs in the header, and number of fields and values that were read
+	announced, n uint64 // number of pairs according to the header, and number of fields and values that were read
 }
 
 // newZipmap returns a decoder of blob.
