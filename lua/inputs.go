@@ -33,10 +33,10 @@ func (in *inputs) set(s *sandbox.State, keys, args [][]byte) {
 	in.span.to = 0
 }
 
-// fill sets the global called name to a table of values. which is the index of that table in
-// in.tables and in.slots. The strings share the bytes of values: no string outlives the run, and
-// the caller keeps the bytes until then. The values in a reused table stay as they are, since they
-// point to slots.
+// fill sets the global called name to a table of values. The table has the index which in in.tables
+// and in.slots. The strings share the bytes of values: no string outlives the run, and the caller
+// keeps the bytes until then. The values in a reused table stay as they are, since they point to
+// slots.
 func (in *inputs) fill(s *sandbox.State, which int, name string, values [][]byte) {
 	slots, table := in.slots[which], in.tables[which]
 	if table == nil {

@@ -235,7 +235,7 @@ func (s spec) float(letter byte, f float64) string {
 }
 
 // general formats f as %g of C does: as the shorter of %e and %f, without trailing zeros unless
-// s.sharp.
+// s.sharp is true.
 func (s spec) general(f float64, precision int) string {
 	if !s.sharp {
 		return strconv.FormatFloat(f, 'g', precision, 64)

@@ -172,9 +172,9 @@ func (m *Matcher) walk(s, p int) int {
 	return s
 }
 
-// item matches the single-character class at p, with its suffix, with the subject from s. If done
-// is false, the match continues at nextS and nextP. If done is true, item has also matched the rest
-// of the pattern, and the match ends with result.
+// item matches the single-character class at index p of the pattern, and the suffix of that class,
+// against the subject from index s. If done is false, the match continues at nextS and nextP. If
+// done is true, item has also matched the rest of the pattern, and the match ends with result.
 func (m *Matcher) item(s, p int) (nextS, nextP, result int, done bool) {
 	end := m.classEnd(p)
 	if end < 0 {

@@ -92,8 +92,9 @@ func (g *Guard) Lacked() bool { return g.usage.lacked }
 // next instruction does.
 func (g *Guard) Spend(n int) { g.left -= n }
 
-// Done counts an instruction, and checks the bounds if it is time. It returns nil if the script may
-// continue, or a closed channel, which makes the interpreter raise Err, if it has been killed.
+// Done counts an instruction. At intervals it also checks the bounds. It returns nil if the script
+// may continue. If the script has been killed, it returns a closed channel, which makes the
+// interpreter raise Err.
 func (g *Guard) Done() <-chan struct{} {
 	g.left--
 	if g.left < 0 {
@@ -156,8 +157,8 @@ func (g *Guard) PauseNow() {
 	}
 }
 
-// MayGoOn reports whether the script may continue. If it is time, it checks the budget and the heap
-// first. It is for code that cannot raise errors.
+// MayGoOn reports whether the script may continue. If enough instructions were counted since the
+// last check, it first checks the budget and the heap. It is for code that cannot raise errors.
 func (g *Guard) MayGoOn() bool {
 	if g.left < 0 {
 		g.look()
@@ -165,8 +166,8 @@ func (g *Guard) MayGoOn() bool {
 	return !g.killed.Load()
 }
 
-// Step counts n instructions for steps of a library function's loop. If it is time, it checks the
-// bounds. It raises an error if the script has been killed.
+// Step counts n instructions for steps of a library function's loop. At intervals it also checks
+// the bounds. It raises an error if the script has been killed.
 func (g *Guard) Step(l *glua.LState, n int) {
 	g.left -= n
 	if g.left < 0 {

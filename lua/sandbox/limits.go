@@ -4,9 +4,10 @@ package sandbox
 // it cannot catch. It can catch the errors of Strings, Coroutines and PatternSteps like any other
 // error, but when it has used up PatternSteps, all further matching fails at once.
 type Limits struct {
-	// Memory is the maximum number of bytes of reachable objects of a script. A script may be ended
-	// when it has half of that, if it had allocated as much before. Scripts of a pool start a
-	// garbage collection when together they have allocated half of Memory since the last one.
+	// Memory is the maximum number of bytes of reachable objects of a script. The count is
+	// approximate: a script that has made garbage may be ended when it has half of Memory. Scripts
+	// of a pool start a garbage collection when together they have allocated half of Memory since
+	// the last one.
 	Memory int64
 	// Room returns bound, the maximum number of bytes of objects in the heap of the process, and
 	// kept, the part of them that is used by other things than scripts, such as keys. A script may
