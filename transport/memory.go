@@ -6,5 +6,6 @@ import "github.com/cellserver/cellserver/transport/internal/buffer"
 // the process takes.
 func MappedInput() int64 { return buffer.Mapped() }
 
-// TrimInput releases memory for long commands that has not been used since the last call.
+// TrimInput releases the spare memory for long input, outside of Go's heap, that has not been used
+// since the previous call.
 func TrimInput() { buffer.Trim() }

@@ -43,6 +43,7 @@ type Handshaken interface {
 
 // Explainer is a [Handler] with a message for clients that do not speak TLS on a TLS port.
 type Explainer interface {
-	// ExplainTLS returns the bytes that such a client receives before its connection is closed.
+	// ExplainTLS returns the bytes that a client that does not speak TLS receives before its
+	// connection is closed.
 	ExplainTLS() []byte
 }

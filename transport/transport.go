@@ -36,11 +36,11 @@ type Handler interface {
 	// block. A nil session refuses the connection: the transport writes rejection if that is
 	// possible at once, and closes the connection.
 	Open(p Peer) (s Session, rejection []byte)
-	// Durable returns the outcome for everything up to barrier. While that is Pending, the handler
-	// wakes p when it may have changed. Durable is called only with a barrier that a Turn carried:
-	// first soon after the Turn, and then after every Wake of p until the outcome is not Pending. A
-	// transport that feeds several sessions one after another calls Durable after the last of them,
-	// so that one write to the disk serves all.
+	// Durable returns the outcome of all effects up to the log position barrier. While the outcome
+	// is Pending, the handler wakes p when the outcome may have changed. Durable is called only
+	// with a barrier that a Turn carried: first soon after the Turn, and then after every Wake of p
+	// until the outcome is not Pending. A transport that feeds several sessions one after another
+	// calls Durable after the last of them, so that one write to the disk serves all.
 	Durable(barrier uint64, p Peer) Outcome
 }
 
@@ -68,9 +68,12 @@ type Transport interface {
 
 // Looped is a [Transport] with event loops.
 type Looped interface {
-	// Busy returns for each loop the share of the last second or more during which it had work.
+	// Busy returns for each loop the fraction of time, from 0 to 1, during which it did not sleep.
+	// The fraction is measured between two samples that are at least a second apart. A call less
+	// than a second after the last sample returns the values of that sample.
 	Busy() []float64
-	// Answer waits until every loop has completed a round. If ctx ends before, it returns an error.
+	// Answer waits until every loop has completed a round or has ended. If ctx ends before, it
+	// returns an error.
 	Answer(ctx context.Context) error
 }
 
@@ -89,16 +92,18 @@ const (
 	Pending Outcome = iota
 	// Kept: the effects are as safe as the configuration requires.
 	Kept
-	// Lost: they will never be, or that is unknown. No reply may say that they were kept.
+	// Lost: the effects will never be that safe, or it is unknown whether they are. No reply may
+	// claim that they were kept.
 	Lost
 )
 
-// Worker is the handler's scratch for one feeding goroutine, opaque to transports.
+// Worker is scratch memory of the handler for one goroutine that feeds sessions. A transport only
+// passes it to Feed.
 type Worker any
 
-// Pinned is a [Worker] that has to know whether the goroutine that uses it is locked to its thread
-// (runtime.LockOSThread). Pin is called once, and tells that it is. A Feed may release the lock for
-// a while.
+// Pinned is a [Worker] that has to know that its goroutine is locked to a thread
+// (runtime.LockOSThread). The goroutine calls Pin once, after it has locked the thread. A Feed may
+// release the lock for a while.
 type Pinned interface{ Pin() }
 
 // Session interprets the bytes of one connection.
@@ -110,9 +115,10 @@ type Session interface {
 	Closed()
 }
 
-// Settler is a [Session] that may have to change replies which a barrier held back, because their
-// promise cannot be kept. Before they are sent, Settle is called with the result of
-// [Handler.Durable] for the barrier. It may use the memory of out and refs.
+// Settler is a [Session] that may have to change replies which waited for a barrier, because they
+// claim what the outcome contradicts. Before these replies are sent, Settle is called with is, the
+// result of [Handler.Durable] for the barrier. It returns the replies to send in place of out and
+// refs, and may reuse the memory of both.
 type Settler interface {
 	Settle(is Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref)
 }
@@ -162,9 +168,8 @@ type Pump interface {
 	Closed()
 }
 
-// PumpMost is the most bytes that one turn of a session asks of a [Pump]. It is as much as any
-// other turn, so that a replica that catches up delays other clients no longer than a large reply
-// does.
+// PumpMost is the maximum number of bytes that one turn of a session requests from a [Pump]. So a
+// replica that catches up delays other clients no longer than a large reply does.
 const PumpMost = 64 << 10
 
 // Next tells how a transport goes on after a Feed.
@@ -174,7 +179,7 @@ const (
 	// Read: all complete commands have been consumed. Feed again when more bytes arrive, or on
 	// Wake.
 	Read Next = iota
-	// Again: the turn ended because it was long enough, with input left. Serve other connections
+	// Again: the turn has reached its maximum length, and input is left. Serve other connections
 	// first, then feed again without waiting for bytes.
 	Again
 	// Park: a command is blocked, so do not feed before Wake. Bytes that arrive meanwhile are kept,
@@ -190,8 +195,8 @@ const (
 
 // Turn is the result of one Feed.
 type Turn struct {
-	// Out is the out argument with replies appended. If Feed had to allocate a larger slice, it
-	// belongs to the transport, and the session does not use it any more.
+	// Out is the out argument with replies appended. If Feed had to allocate a larger slice, that
+	// slice belongs to the transport, and the session does not use it any more.
 	Out []byte
 	// Refs are pieces that belong between the bytes of Out, in order. They belong to the transport,
 	// which releases each once it has been sent or never will be.
@@ -205,8 +210,8 @@ type Turn struct {
 	Next Next
 }
 
-// Whole returns Out with the pieces in their places, and releases them. It is for callers other
-// than transports.
+// Whole returns the bytes of Out with the bytes of Refs inserted at their positions. It releases
+// Refs and sets it to nil. It is for callers other than transports.
 func (t *Turn) Whole() []byte {
 	if len(t.Refs) == 0 {
 		return t.Out
@@ -230,7 +235,7 @@ type Stats struct {
 	AcceptErrs  int64
 	BytesIn     int64
 	BytesOut    int64
-	Reads       int64 // system calls that received bytes; with TLS, reads of the TLS connection that did
+	Reads       int64 // system calls that received bytes; with TLS, reads of the TLS connection that returned bytes
 	Writes      int64 // system calls that sent bytes; with TLS, writes of the TLS connection
 	Pending     int64 // bytes of unsent replies: see [Peer.Held]
 	Unread      int64 // bytes of buffers with input that sessions have not consumed

@@ -26,11 +26,11 @@ type acceptor struct {
 	raw    syscall.RawConn
 	closed atomic.Bool
 	unix   *net.UnixAddr  // nil for TCP
-	local  netip.AddrPort // of a TCP listener; if it is unspecified, ask for that of each connection
+	local  netip.AddrPort // of a TCP listener; if unspecified, each connection is asked for its own
 
-	// inherits tells that connections inherit the listener's options. Connections of a multipath
-	// TCP listener, Go's default, do not: with Nagle's algorithm on, a push would wait 40 ms for an
-	// ACK.
+	// inherits tells that connections inherit the TCP options of the listener. Otherwise accept
+	// sets the options of each connection. Connections of a multipath TCP listener, Go's default,
+	// do not inherit them; with Nagle's algorithm on, a pushed message would wait 40 ms for an ACK.
 	inherits atomic.Bool
 }
 
@@ -64,12 +64,13 @@ func newAcceptor(e *Transport, l net.Listener) (*acceptor, error) {
 	return a, nil
 }
 
-// close ends the present accept, or the next one.
+// close closes the listener and its duplicate. An accept in progress, or the next one, returns
+// net.ErrClosed.
 func (a *acceptor) close() {
 	a.closed.Store(true)
 	_ = a.l.Close() // usually closed already
 	if a.dup != nil {
-		_ = a.dup.Close() // likewise
+		_ = a.dup.Close() // usually closed already
 	}
 }
 
@@ -87,7 +88,8 @@ func (a *acceptor) retired() bool {
 	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
-// accept accepts one connection and opens its session. It never waits for the peer.
+// accept accepts one connection and opens its session. It never waits for the peer. After close it
+// returns net.ErrClosed.
 func (a *acceptor) accept() error {
 	fd, sa, err := -1, unix.Sockaddr(nil), error(nil)
 	rerr := a.raw.Read(func(lfd uintptr) bool {
@@ -147,7 +149,8 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 	a.t.assign(c)
 }
 
-// localOf returns the local address of fd.
+// localOf returns the local address of the connection fd: that of the listener, unless the listener
+// accepts connections on all addresses.
 func (a *acceptor) localOf(fd int) netip.AddrPort {
 	if !a.local.Addr().IsUnspecified() {
 		return a.local
@@ -170,8 +173,8 @@ func addrPort(sa unix.Sockaddr) netip.AddrPort {
 	}
 }
 
-// setOptions sets options on the listener that connections inherit, which saves five system calls
-// per connection.
+// setOptions sets the TCP options on the listener, so that connections inherit them, which saves
+// five system calls per connection. It does nothing for a unix socket.
 func (a *acceptor) setOptions(period time.Duration) error {
 	if a.unix != nil {
 		return nil
@@ -186,7 +189,7 @@ func (a *acceptor) setOptions(period time.Duration) error {
 }
 
 // setTCPOptions turns Nagle's algorithm off and keep-alive on, as Redis does: the first probe after
-// period, and two more each a third of it later.
+// period, and two more each a third of it later. A period of 0 turns keep-alive off.
 func setTCPOptions(fd int, period time.Duration) error {
 	on := 0
 	if period > 0 {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// busyLoops is the last sample of how busy the loops are.
+// busyLoops has the last sample of the times for which the loops have slept.
 type busyLoops struct {
 	mu     sync.Mutex      // guards the fields below
-	at     time.Duration   // when the sample was taken, since born
-	asleep []time.Duration // how long each loop had slept by then
+	at     time.Duration   // time of the sample, since born
+	asleep []time.Duration // total time that each loop had slept at that time
 	ratios []float64
 }
 
-// busySample is the least time between two samples.
+// busySample is the minimum time between two samples.
 const busySample = time.Second
 
 // Busy implements [transport.Looped].

@@ -18,8 +18,8 @@ type watched struct {
 type slow struct {
 	sent    bool // the peer has accepted bytes since the last sweep
 	unsent  int32
-	stuck   time.Duration // how long the peer has accepted nothing
-	linger  time.Duration // how long it may still linger; 0 if it does not linger
+	stuck   time.Duration // time for which the peer has accepted nothing, or for which the connection has lingered
+	linger  time.Duration // maximum time to linger; 0 if the connection does not linger
 	dropped int32         // bytes discarded while lingering
 }
 
@@ -31,8 +31,8 @@ func (l *loop) hangUp(c *conn) {
 	if l.draining {
 		patience = base.StopLinger
 	}
-	// Closed comes before the peer can see the end, so that a client which reconnects does not meet
-	// the limit of connections because of its old one.
+	// Call Closed before the peer can see the end of the connection. So a client that reconnects at
+	// once is not refused because its old connection still counts.
 	c.end()
 	c.in.drop()
 	l.count(c)
@@ -46,7 +46,8 @@ func (l *loop) hangUp(c *conn) {
 	l.discard(c)
 }
 
-// discard reads and discards what a lingering connection sends.
+// discard reads and discards what a lingering connection sends. It closes c at the end of input,
+// after an error, and after more than [base.LingerBytes].
 func (l *loop) discard(c *conn) {
 	for range 4 {
 		n, errno := recv(c.fd, l.in)
@@ -62,7 +63,7 @@ func (l *loop) discard(c *conn) {
 	l.enqueue(c)
 }
 
-// close closes c at once, in any state.
+// close closes c at once, in any state. It does nothing if c has been closed.
 func (l *loop) close(c *conn) {
 	if c.fd < 0 {
 		return
@@ -102,7 +103,7 @@ func (l *loop) unwatch(c *conn) {
 	c.watched = noSlot
 }
 
-// sweepEvery returns how often watched connections are checked.
+// sweepEvery returns the time between two checks of the watched connections.
 func (l *loop) sweepEvery() time.Duration {
 	if l.draining {
 		return base.StopLinger
@@ -111,8 +112,9 @@ func (l *loop) sweepEvery() time.Duration {
 	return min(base.SweepEvery(lim.WriteTimeout), base.SweepEvery(lim.Linger))
 }
 
-// sweep looks at the watched connections once in sweepEvery. It does not read the clock while
-// no connection is watched.
+// sweep checks the watched connections if sweepEvery has passed since the last sweep. It closes
+// those that have lingered long enough and those whose peers have not read for too long. It does
+// not read the clock while no connection is watched.
 func (l *loop) sweep() {
 	if len(l.watch) == 0 {
 		l.swept = time.Time{}
@@ -143,14 +145,16 @@ func (l *loop) sweep() {
 	}
 }
 
-// lingered closes a connection that has lingered long enough.
+// lingered adds elapsed to the time that c has lingered, and closes c when c has lingered long
+// enough.
 func (l *loop) lingered(c *conn, elapsed time.Duration) {
 	if c.watch.stuck += elapsed; c.watch.stuck >= c.watch.linger {
 		l.close(c)
 	}
 }
 
-// stuckFor returns how long the peer has accepted nothing.
+// stuckFor returns the time for which the peer has accepted nothing; 0 if it has accepted bytes
+// since the last sweep. elapsed is the time since that sweep.
 func (c *conn) stuckFor(elapsed time.Duration) time.Duration {
 	unsent := int32(base.Unsent(int(c.fd)))
 	if c.watch.sent || unsent != c.watch.unsent {
@@ -161,8 +165,8 @@ func (c *conn) stuckFor(elapsed time.Duration) time.Duration {
 	return c.watch.stuck
 }
 
-// reset closes c and discards what the kernel holds for the peer. Otherwise megabytes could stay
-// there as long as the peer keeps its window shut.
+// reset closes c and discards the bytes that the kernel holds for the peer. Otherwise the kernel
+// could hold megabytes for as long as the peer keeps its window shut.
 func (l *loop) reset(c *conn) {
 	// This fails only on a socket that is closed already.
 	_ = unix.SetsockoptLinger(int(c.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})

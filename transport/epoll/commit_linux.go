@@ -10,7 +10,7 @@ import (
 type pendingReplies struct {
 	held   []pendingReply // until Durable has been called
 	heldBy []byte         // the bytes of held
-	spares [][]byte       // buffers for replies that wait for longer
+	spares [][]byte       // unused buffers for replies that wait beyond the end of the round
 }
 
 // pendingReply is a reply of this round that is kept for a while. Its bytes are part of heldBy if
@@ -24,7 +24,8 @@ type pendingReply struct {
 // buffer that is kept for the next round.
 const maxHeld = 1 << 20
 
-// hold keeps a reply until the end of the round. Nothing else happens on its connection before.
+// hold keeps a reply until the end of the round. Until then nothing else happens on c. The
+// references and the barrier are kept in c.out.
 func (l *loop) hold(c *conn, out []byte, refs []shared.Ref, barrier uint64) {
 	c.out.Barrier = barrier
 	c.out.Refer(refs, 0)
@@ -34,7 +35,7 @@ func (l *loop) hold(c *conn, out []byte, refs []shared.Ref, barrier uint64) {
 }
 
 // commit calls Durable for the replies of this round. The first call writes the records that all of
-// them wait for. Replies that are settled are sent.
+// them wait for. commit sends the replies whose outcome is known.
 func (l *loop) commit() {
 	l.releaseReplies(l.held, l.heldBy, (*loop).flushPending)
 	l.held = l.held[:0]
@@ -43,7 +44,8 @@ func (l *loop) commit() {
 	}
 }
 
-// releaseReplies calls send for each of the replies, which are parts of b.
+// releaseReplies calls send for each of the replies, which are parts of b. It leaves out the
+// replies of connections that were closed or have moved to another loop meanwhile.
 func (l *loop) releaseReplies(replies []pendingReply, b []byte, send func(l *loop, c *conn, out []byte)) {
 	for i := range replies {
 		h := &replies[i]
@@ -85,7 +87,8 @@ const (
 	maxSpares = 512
 )
 
-// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop.
+// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop, unless c has a
+// buffer or n is more than spareSize.
 func (l *loop) lend(c *conn, n int) {
 	if c.out.B != nil || n > spareSize {
 		return

@@ -21,17 +21,17 @@ type conn struct {
 	aborted atomic.Bool
 	posted  atomic.Bool  // in the mailbox of a loop
 	patient atomic.Bool  // exempt from the write timeout: see [transport.Patient]
-	input   atomic.Int32 // size of the buffer of in, as in the loop's tally
-	output  atomic.Int32 // memory that out takes, likewise
+	input   atomic.Int32 // size of the buffer of in, as counted in the loop's tally
+	output  atomic.Int32 // bytes of memory that out takes, as counted in the loop's tally
 
 	next transport.Next
 	connFlags
 
 	fd      int32  // -1 once closed
-	opened  int32  // fd, which does not change, so that any goroutine may read it
+	opened  int32  // the descriptor; unlike fd it never changes, so any goroutine may read it
 	slot    int32  // noSlot: not on its loop yet, or not any more
 	watched int32  // place in the loop's watch list
-	work    uint32 // work in the balancing interval epoch
+	work    uint32 // work done in the interval whose number is epoch: see [balance]
 	epoch   uint16
 
 	session transport.Session // nil: the connection only lingers
@@ -48,7 +48,7 @@ type conn struct {
 type connFlags struct {
 	readable  bool // there may be something to read
 	hup       bool // the peer sends no more, but there may be bytes to read
-	eof       bool // and these have been read
+	eof       bool // the peer sends no more, and all its bytes have been read
 	wantOut   bool // subscribed to the event that there is room to write
 	deferred  bool // a reply waits for the end of the round
 	queued    bool // in the loop's ready list
@@ -135,8 +135,8 @@ func (c *conn) waits() bool { return c.out.Waits() || c.tls != nil && !c.tls.sen
 // parked reports whether received bytes are kept and not fed.
 func (c *conn) parked() bool { return c.next == transport.Park || c.next == transport.Wait }
 
-// beginLinger makes c a connection that only waits for the peer to close. It returns false if there
-// are too many already.
+// beginLinger makes c a connection that only waits for the peer to close, for at most patience. It
+// returns false if too many connections linger already.
 func (c *conn) beginLinger(e *Transport, patience time.Duration) bool {
 	if e.lingering.Add(1) > base.MaxLingering {
 		e.lingering.Add(-1)

@@ -12,7 +12,7 @@ const maxDeferredSize = 4 << 10
 // and the first of them waits for the turns of all others.
 const maxDeferredReplies = 64
 
-// postpone keeps a reply until the end of the round. Nothing else happens on its connection before.
+// postpone keeps a reply until the end of the round. Until then nothing else happens on c.
 func (l *loop) postpone(c *conn, out []byte) {
 	if len(l.deferred) >= maxDeferredReplies {
 		l.sendDeferred()

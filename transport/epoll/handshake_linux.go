@@ -20,7 +20,7 @@ type handshake struct {
 
 	mu   sync.Mutex
 	file *os.File  // guarded by mu, except that the goroutine of the handshake reads it without; nil before the handshake
-	by   time.Time // guarded by mu; when the handshake has to end
+	by   time.Time // guarded by mu; deadline of the handshake
 }
 
 // Shorten implements [base.Handshaker].
@@ -35,7 +35,7 @@ func (x *handshake) Shorten(by time.Time) {
 	}
 }
 
-// shakeHands starts the handshake of c. After it c goes to a loop.
+// shakeHands starts the handshake of c. After the handshake, c goes to a loop.
 func (t *Transport) shakeHands(c *conn, conf *tls.Config) {
 	x := &handshake{t: t, c: c, conf: conf}
 	c.tls.handshake.Store(x)

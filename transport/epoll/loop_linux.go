@@ -78,7 +78,7 @@ func newLoop(e *Transport) (*loop, error) {
 func (l *loop) release() {
 	l.mail.close()
 	_ = unix.Close(l.ep)     // nothing was written to it
-	_ = unix.Close(l.wakeFD) // nor to it
+	_ = unix.Close(l.wakeFD) // nothing was written to it
 }
 
 // loop runs until the transport drains and the last connection is gone. It locks its thread:
@@ -120,8 +120,8 @@ func (l *loop) loop() {
 	}
 }
 
-// wait returns the number of events. It sleeps only if there is nothing else to do. Only then it
-// enters Go's scheduler, which takes a microsecond.
+// wait waits for events, stores them in l.events and returns their number. It sleeps only if there
+// is nothing else to do. Only then it enters Go's scheduler, which takes a microsecond.
 func (l *loop) wait() int {
 	if n := poll(l.ep, l.events[:]); n > 0 || len(l.ready) > 0 {
 		return n // events can arrive while the replies of the last round are sent
@@ -152,7 +152,7 @@ func (l *loop) resize() {
 	}
 }
 
-// event handles an event of a connection. It ignores events of closed ones.
+// event handles one epoll event. It ignores events of connections that have been closed.
 func (l *loop) event(e *unix.EpollEvent) {
 	if e.Fd == wakeSlot {
 		return
@@ -206,12 +206,13 @@ func (l *loop) collect() (ending bool) {
 	return l.draining
 }
 
-// finished reports whether there are no connections, and then prevents new ones.
+// finished reports whether the loop has no connections and none is about to arrive. If so, it
+// closes the mailbox.
 func (l *loop) finished() bool {
 	return len(l.free) == len(l.slots) && l.mail.shut()
 }
 
-// admit gives a connection its slot and registers it with epoll.
+// admit gives c a slot, registers c with epoll and runs it. It closes c if the kernel refuses.
 func (l *loop) admit(c *conn) {
 	if n := len(l.free); n > 0 {
 		c.slot = l.free[n-1]
@@ -261,8 +262,9 @@ type published struct {
 
 	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds atomic.Int64
 
-	// asleep is how long the loop has slept in total, in nanoseconds, without the present sleep.
-	// since is when that began, in time since [Transport.born]; 0 if the loop is awake.
+	// asleep is the total time that the loop has slept, in nanoseconds, without the present sleep.
+	// since is the instant at which the present sleep began, in nanoseconds after
+	// [Transport.born]; 0 if the loop is awake.
 	asleep, since atomic.Int64
 
 	_ [64]byte

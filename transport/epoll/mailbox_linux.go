@@ -67,7 +67,8 @@ func (m *mailbox) shut() bool {
 	return m.closed
 }
 
-// signal must be called with mu held, so that the eventfd cannot be closed meanwhile.
+// signal marks that there is mail, and wakes the loop if it sleeps. bell is the eventfd of the
+// loop. The caller holds mu, so that the eventfd cannot be closed meanwhile.
 func (m *mailbox) signal(bell int) {
 	m.any.Store(true)
 	if m.asleep.Load() && m.asleep.Swap(false) {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Load is measured in work. A unit is 64 bytes of input, and a turn costs about as much as 1.5 KiB.
+// A unit of work is the cost of 64 bytes of input. A turn costs about as much as 1.5 KiB of input.
 const (
 	workPerTurn  = 24
 	workPerBytes = 64
@@ -19,7 +19,7 @@ type placement struct {
 	mu      sync.Mutex
 	last    time.Time
 	sampled []int64 // work of each loop at the last sample
-	rate    []int64 // work per second of each loop before the last sample
+	rate    []int64 // work per second of each loop between the last two samples
 	fresh   []int64 // connections given to each loop since the last sample
 }
 
@@ -34,8 +34,8 @@ func newPlacement(loops int) *placement {
 	}
 }
 
-// assign hands c to a loop. c may have a session, or only linger after a rejection. No loop ends
-// before the last accept.
+// assign hands c to a loop. c may have a session, or only linger after a rejection. arrive cannot
+// fail here, because no loop ends before the last accept.
 func (t *Transport) assign(c *conn) {
 	t.loops[t.placement.pick(t.loops)].arrive(c)
 }
@@ -84,26 +84,27 @@ func (p *placement) sample(loops []*loop, now time.Time) {
 }
 
 const (
-	// balanceAfter is how much work, a few thousand turns, a loop does before it compares itself
-	// with the others. A loop that does less has nothing to hand over.
+	// balanceAfter is the amount of work, a few thousand turns, after which a loop compares its
+	// work with that of the other loops. A loop with less work has nothing to hand over.
 	balanceAfter = 4096 * workPerTurn
-	// balanceEvery is the least time between two comparisons.
+	// balanceEvery is the minimum time between two comparisons.
 	balanceEvery = 100 * time.Millisecond
-	// maxMoves is how many connections a loop hands over after one comparison.
+	// maxMoves is the maximum number of connections that a loop hands over after one comparison.
 	maxMoves = 4
 )
 
-// balance is what a loop knows about the load of the other loops.
+// balance holds the state in which a loop compares its work with that of the other loops.
 type balance struct {
-	at    time.Time
-	next  int64   // the loop's own work at which to compare again
-	seen  []int64 // work of each loop at the last comparison
-	epoch uint16  // number of the interval in which connections count their work
+	at    time.Time // of the last comparison
+	next  int64     // the loop's own work at which to compare again
+	seen  []int64   // work of each loop at the last comparison
+	epoch uint16    // number of the interval in which connections count their work
 }
 
-// balance hands busy connections to the loop with the least work, if that has much less:
-// connections may become busy only later, or unevenly, so placing new ones is not enough. events is
-// the number of events of this round. A connection worth moving is among them sooner or later.
+// balance hands busy connections over to the loop with the least work, if that loop has much less
+// work than l. Placing new connections well is not enough, because connections may become busy only
+// later, or unevenly. events is the number of events of this round. Only connections with an event
+// are moved: a busy connection is among them sooner or later.
 func (l *loop) balance(events int) {
 	b := &l.bal
 	if l.tally.work < b.next || len(l.t.loops) == 1 || l.draining {
@@ -135,7 +136,8 @@ func (l *loop) balance(events int) {
 	b.epoch++
 }
 
-// shed moves connections that did up to surplus work in this interval.
+// shed moves up to maxMoves connections to the loop to. In this interval they caused an amount of
+// work of at most surplus together. Only connections of the first events events are moved.
 func (l *loop) shed(events int, surplus int64, to *loop) {
 	for moves := 0; moves < maxMoves; moves++ {
 		var best *conn
@@ -160,7 +162,8 @@ func (l *loop) shed(events int, surplus int64, to *loop) {
 	}
 }
 
-// movable reports whether c is in no list of its loop but the slots.
+// movable reports whether c may move to another loop: it has a session, all its output has been
+// sent, and no list of the loop but the slots contains it.
 func (c *conn) movable() bool {
 	return c.session != nil && !c.queued && c.watched == noSlot && c.sent()
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// maxSend is the most bytes that one connection sends before other connections have their turn. The
-// kernel takes about 50 to 100 microseconds for them. A lower value would slow a client that reads
-// a lot, a higher one would delay its neighbours.
+// maxSend is the maximum number of bytes that one connection sends before other connections have
+// their turn. The kernel takes about 50 to 100 microseconds for them. A lower value would slow a
+// client that reads a lot, a higher one would delay its neighbours.
 const maxSend = 256 << 10
 
 // reply sends out, with refs between its bytes, and keeps what cannot be sent yet. If ours is set,
-// out belongs to the connection and need not be copied for that.
+// the connection owns out and may keep it without a copy.
 func (l *loop) reply(c *conn, out []byte, refs []shared.Ref, ours bool) {
 	if c.tls != nil {
 		l.replySealed(c, out, refs, ours)
@@ -63,9 +63,9 @@ func (l *loop) replySealed(c *conn, out []byte, refs []shared.Ref, ours bool) {
 	}
 }
 
-// flush sends output until the kernel accepts no more, and then subscribes to the event that there
-// is room again, or until other connections have to have their turn. It returns false if c was
-// closed.
+// flush sends output until the kernel accepts no more, or until c has sent maxSend bytes. In the
+// first case it subscribes to the event that there is room again; in the second it enqueues c, so
+// that other connections have their turn. It returns false if c was closed.
 func (l *loop) flush(c *conn) bool {
 	for left := maxSend; c.waits(); {
 		if left <= 0 {
@@ -100,7 +100,8 @@ func (l *loop) flush(c *conn) bool {
 	return true
 }
 
-// transmit passes up to limit bytes of output to the kernel.
+// transmit passes up to limit bytes of output to the kernel, and returns how many bytes the kernel
+// has accepted. With TLS limit does not apply: transmit passes the present records.
 func (l *loop) transmit(c *conn, limit int) (n int, errno unix.Errno) {
 	switch {
 	case c.tls != nil:
@@ -127,7 +128,8 @@ func (l *loop) dropSent(c *conn, n int) {
 	}
 }
 
-// afterTurn decides how c continues after its turn.
+// afterTurn decides how c continues after its turn: it enqueues c for another turn, hangs up, or
+// does nothing because an event will run c again.
 func (l *loop) afterTurn(c *conn) {
 	if c.next == transport.Wait && c.hup {
 		c.eof = true // the client sends no more, so waiting for it has no purpose

@@ -41,7 +41,7 @@ func (l *loop) vacate(c *conn) {
 	l.conns.Add(-1)
 }
 
-// count publishes how much memory c holds.
+// count updates the counters of the loop and of c after a change of the memory that c holds.
 func (l *loop) count(c *conn) {
 	size, kept := c.in.size(), c.out.Kept()
 	if c.tls != nil {

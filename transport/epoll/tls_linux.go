@@ -92,8 +92,8 @@ func (s *tlsConn) drop() {
 	s.conn, s.sealed, s.at, s.room = nil, nil, 0, 0
 }
 
-// maxSeal is how much of a reply is encrypted at once. The rest stays as it is: it may be memory of
-// the keyspace, while records are copies.
+// maxSeal is the maximum number of bytes of a reply that are encrypted at once. The rest of the
+// reply is not copied yet: it may be memory of the keyspace, while records are copies.
 const maxSeal = 64 << 10
 
 // transmitSealed passes records to the kernel. When all records have been sent it encrypts the next
@@ -145,8 +145,8 @@ func (l *loop) sendRest(c *conn) {
 	}
 }
 
-// sendCloseNotify sends the close_notify alert of TLS. Without it the client cannot tell the end
-// of the connection from a truncation by an attacker.
+// sendCloseNotify sends the close_notify alert of TLS, if all output has been sent. Without it the
+// client cannot tell the end of the connection from a truncation by an attacker.
 func (l *loop) sendCloseNotify(c *conn) {
 	if c.tls == nil || !c.sent() {
 		return
@@ -162,9 +162,9 @@ func (l *loop) arrived(c *conn) {
 	c.tls.drained, c.readable = false, true
 }
 
-// errWouldBlock is the error of Read when there is nothing to read. crypto/tls keeps its state only
-// after an error that is Temporary, which it relies on for deadlines too. During a handshake it
-// does not keep its state after any error.
+// errWouldBlock is the error of Read when there is nothing to read. crypto/tls can continue after
+// an error only if its Temporary returns true, as for an error of a deadline. During a handshake it
+// cannot continue after any error.
 var errWouldBlock net.Error = wouldBlock{}
 
 type wouldBlock struct{}

@@ -11,8 +11,8 @@ import (
 // maxOut is the size up to which the shared reply buffer is kept after a large reply.
 const maxOut = 256 << 10
 
-// maxTLSAnswer is how many bytes TLS itself may have to send, in reply to requests for new keys,
-// before they have to be sent.
+// maxTLSAnswer is the number of unsent bytes at which reading stops until they have been sent. TLS
+// itself writes these bytes, for example in reply to requests for new keys.
 const maxTLSAnswer = 4 << 10
 
 // run does what c needs now: it sends waiting bytes, feeds the session once, and checks whether the
@@ -29,7 +29,7 @@ func (l *loop) run(c *conn) {
 	l.count(c)
 }
 
-// serve is run for a connection of this loop.
+// serve is the part of run for a connection that is open and belongs to this loop.
 func (l *loop) serve(c *conn) {
 	if c.aborted.Load() {
 		if c.session != nil {
@@ -59,7 +59,8 @@ func (l *loop) serve(c *conn) {
 	l.afterTurn(c)
 }
 
-// turn feeds c if there is a reason to. It returns false if c was closed.
+// turn feeds c if there is a reason to. If c is parked, turn only keeps the input that has arrived.
+// It returns false if c was closed.
 func (l *loop) turn(c *conn) bool {
 	switch woken := c.woken.Load(); {
 	case c.next == transport.Again:
@@ -216,8 +217,9 @@ func (l *loop) feed(c *conn, data []byte, kept bool) {
 	}
 }
 
-// durable sends held replies on once the log has reached their barrier. It calls Durable only after
-// a Wake. The Wake may also be meant for the session, so the session gets it afterwards.
+// durable reports whether the held replies of c may be sent now: whether the log has reached their
+// barrier. If so, it settles them. It calls Durable only after a Wake. The Wake may also be meant
+// for the session, so the session gets it afterwards.
 func (l *loop) durable(c *conn) bool {
 	if c.out.Held == 0 || !c.woken.Swap(false) {
 		return false // the end of the round comes first

@@ -38,7 +38,7 @@ type conn struct {
 	phase     atomic.Uint32
 	woken     atomic.Bool  // a Wake that no Feed has followed yet
 	aborted   atomic.Bool  // whatever is in progress fails
-	shrink    atomic.Bool  // the reaper asks for the large buffer
+	shrink    atomic.Bool  // the reaper requests the release of the large buffer
 	inputSize atomic.Int64 // size of the large buffer, 0 without one
 	mu        sync.Mutex   // serializes interrupt with the end of a read or sleep
 	cond      sync.Cond
@@ -55,7 +55,7 @@ type conn struct {
 	closing   bool // the session is closed and is not fed any more
 
 	wakes  int       // Feeds because of a Wake since the last read
-	polled time.Time // when pollInput last read
+	polled time.Time // time of the last read by pollInput
 }
 
 // traffic counts bytes received and sent, and the calls for that. Only the goroutine of the
@@ -66,13 +66,13 @@ type traffic struct{ bytesIn, reads, bytesOut, writes atomic.Int64 }
 func (t *traffic) received(n int) { grow(&t.bytesIn, &t.reads, n) }
 func (t *traffic) sent(n int)     { grow(&t.bytesOut, &t.writes, n) }
 
-// grow does not need atomic additions, since only the goroutine of the connection writes.
+// grow adds n to bytes and 1 to calls. The additions need not be atomic, since only the goroutine
+// of the connection writes.
 func grow(bytes, calls *atomic.Int64, n int) {
 	bytes.Store(bytes.Load() + int64(n))
 	calls.Store(calls.Load() + 1)
 }
 
-// addTo adds the counters to s.
 func (t *traffic) addTo(s *transport.Stats) {
 	s.BytesIn += t.bytesIn.Load()
 	s.BytesOut += t.bytesOut.Load()
@@ -115,8 +115,8 @@ func (c *conn) serve() {
 			break
 		}
 	}
-	// Closed comes before the peer can see the end, so that a client which reconnects does not meet
-	// the limit of connections because of its old one.
+	// Call Closed before the peer can see the end of the connection. So a client that reconnects at
+	// once is not refused because its old connection still counts.
 	c.session.Closed()
 	c.in.release()
 	c.noteInput()
@@ -171,8 +171,8 @@ func (c *conn) Held() (input, output int64) {
 	return c.inputSize.Load(), c.output.Load()
 }
 
-// cut aborts the connection and discards what the kernel holds for the peer. Otherwise megabytes
-// could stay there as long as the peer keeps its window shut.
+// cut aborts the connection and discards the bytes that the kernel holds for the peer. Otherwise
+// the kernel could hold megabytes for as long as the peer keeps its window shut.
 func (c *conn) cut() {
 	if tc, ok := rawConn(c.nc).(*net.TCPConn); ok {
 		_ = tc.SetLinger(0) // fails only if it is closed
@@ -211,7 +211,8 @@ func (c *conn) sleep() {
 	c.mu.Unlock()
 }
 
-// read reads from the connection and appends the bytes to the input. It may block.
+// read reads from the connection and appends the bytes to the input, which may grow to limit bytes.
+// It may block.
 func (c *conn) read(limit int) error {
 	buf := c.in.room(limit, c.t.lim.Load().Chunk)
 	n, err := c.readInto(buf)
@@ -255,7 +256,8 @@ func (c *conn) readInto(buf []byte) (n int, err error) {
 	return n, err
 }
 
-// ready blocks until there is something to feed. It returns false at the end of the connection.
+// ready blocks until there is something to feed. next is the result of the last Feed. ready returns
+// false at the end of the connection.
 func (c *conn) ready(next transport.Next) bool {
 	for {
 		if c.aborted.Load() || next == transport.Close {
@@ -286,8 +288,9 @@ func (c *conn) ready(next transport.Next) bool {
 }
 
 // pollInput reads from the client now and then while its session is woken all the time: see
-// [transport.Pump]. Without this, the client would be read from only while its session is not woken.
-// It returns false at the end of the connection.
+// [transport.Pump]. Otherwise nothing would be read from the client until its session is not woken
+// any more. pollInput returns false if the read failed. The end of input is no failure: it only
+// sets c.eof.
 func (c *conn) pollInput() bool {
 	if c.wakes++; c.wakes < pollAfter {
 		return true
@@ -319,7 +322,8 @@ const (
 	pollTime  = time.Millisecond
 )
 
-// await reads. If no more input may be kept or comes, it sleeps instead.
+// await reads once. If no more input may be kept or none will come, it sleeps instead. fed tells
+// that there is new input to feed. ok is false if the connection has failed.
 func (c *conn) await(next transport.Next) (fed, ok bool) {
 	limit := c.t.lim.Load().MaxInput
 	if next != transport.Read {
@@ -344,8 +348,9 @@ func (c *conn) await(next transport.Next) (fed, ok bool) {
 	return next == transport.Read && c.in.len() > had, true
 }
 
-// feed calls the session's Feed and sends the replies. ok is false if the connection cannot be used
-// any more.
+// feed calls the session's Feed and sends the replies. next tells how to go on; it is Close if the
+// session has left as much input as may be kept. ok is false if the connection cannot be used any
+// more.
 func (c *conn) feed() (next transport.Next, ok bool) {
 	out := buffer.Get(buffer.MinSize)
 	worker := c.t.workers.borrow(c.t.h)
@@ -403,7 +408,7 @@ func (c *conn) hold(o *base.Output) bool {
 }
 
 // write sends all of o at the speed of the peer, which the reaper watches. It releases the memory
-// of a large reply as it sends.
+// of a large reply as it sends. It returns false after an error.
 func (c *conn) write(o *base.Output) bool {
 	o.Barrier, o.Held = 0, 0
 	chunk := sendChunk

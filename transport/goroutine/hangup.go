@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
-// refuse sends the rejection to a connection without a session.
+// refuse sends the rejection to a connection without a session and closes it. A connection with TLS
+// is only closed: its client could not read the reason before a handshake.
 func (c *conn) refuse(rejection []byte) {
 	defer c.t.unregister(c)
 	if c.secure() != nil {
@@ -24,7 +25,7 @@ func (c *conn) refuse(rejection []byte) {
 
 // hangUp closes the connection. Closing a socket with unread input resets it, and a reset can
 // overtake the last reply. So hangUp closes the sending side first and discards input for a short
-// time, until the peer has closed, too.
+// time, until the peer has closed, too. If linger is false, it does so only during a graceful stop.
 func (c *conn) hangUp(linger bool) {
 	defer c.Abort()
 	stopping := c.t.stopping()
@@ -49,9 +50,9 @@ func (c *conn) hangUp(linger bool) {
 	c.discard(patience)
 }
 
-// discard reads until the peer closes, patience ends or the peer has sent too much. An interrupt
-// removes the deadline of the read, so discard sets it before each read. A stop that begins
-// meanwhile shortens the remaining time.
+// discard reads until the peer closes, patience ends or the peer has sent [base.LingerBytes]. An
+// interrupt removes the deadline of the read, so discard sets it before each read. A stop that
+// begins meanwhile shortens the remaining time.
 func (c *conn) discard(patience time.Duration) {
 	end := time.Now().Add(patience)
 	c.stopSeen = c.t.stopping()

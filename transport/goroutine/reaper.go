@@ -76,7 +76,8 @@ func (w *watch) stuckFor(c *conn, elapsed time.Duration) time.Duration {
 	return w.stuck
 }
 
-// idleFor makes a connection that does not need its large buffer return it.
+// idleFor notes that elapsed has passed. When c has received nothing for shrinkAfter, idleFor makes
+// it return its large buffer, if it has one.
 func (w *watch) idleFor(c *conn, elapsed time.Duration) {
 	in := c.moved.bytesIn.Load()
 	if in != w.in || c.inputSize.Load() == 0 {

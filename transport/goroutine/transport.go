@@ -60,7 +60,8 @@ func New(h transport.Handler, lim transport.Limits, log *slog.Logger, now func()
 	return t
 }
 
-// register adds c to the connections that Shutdown waits for.
+// register adds c to the connections that Shutdown waits for. It returns false if Shutdown has
+// begun.
 func (t *Transport) register(c *conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +112,8 @@ func (t *Transport) Serve(l net.Listener) error {
 	}, t.stop, &t.acceptErrs, t.log)
 }
 
-// begin registers l, and starts the reaper with the first listener.
+// begin registers l, and starts the reaper with the first listener. It returns false if Shutdown
+// has begun.
 func (t *Transport) begin(l net.Listener) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

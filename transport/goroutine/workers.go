@@ -6,9 +6,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// workers is a pool of a handler's workers. It lends the worker that was returned last, so that it
-// makes as few as possible: as many as Feeds have ever run at the same time. It never drops a
-// worker, because a worker may contain counters.
+// workers is a pool of a handler's workers. It lends the worker that was returned last, so there
+// are only as many workers as Feeds have ever run at the same time. It never drops a worker,
+// because a worker may contain counters.
 type workers struct {
 	mu   sync.Mutex
 	idle []transport.Worker

@@ -18,21 +18,21 @@ const (
 	maxAcceptDelay = time.Second
 )
 
-// LingerBytes is how much a refused connection may send while it reads its rejection, for
-// [transport.Limits.Linger]. If more than MaxLingering connections do so at once, further ones are
+// LingerBytes is the maximum number of bytes that a connection may send while it lingers: see
+// [transport.Limits.Linger]. At most MaxLingering connections linger at once. Further ones are
 // closed without waiting.
 const (
 	LingerBytes  = 4 << 20
 	MaxLingering = 512
 )
 
-// StopLinger is how long a graceful stop drains a connection that it closes, so that unread input
-// does not cause a reset that discards replies.
+// StopLinger is the time for which a graceful stop reads and discards the input of a connection that
+// it closes. Unread input would cause a reset, which discards replies.
 const StopLinger = 10 * time.Millisecond
 
-// AcceptLoop calls accept until stop is closed, and then returns nil, or until the listener is
-// closed, and then returns that error. After every other error it waits, from 5 ms doubling up to 1
-// s.
+// AcceptLoop calls accept until stop is closed or accept returns [net.ErrClosed]. It returns nil in
+// the first case and that error in the second. After every other error it adds 1 to failed and
+// waits: 5 ms at first, and twice as long after each further error, up to 1 s.
 func AcceptLoop(accept func() error, stop <-chan struct{}, failed *atomic.Int64, log *slog.Logger) error {
 	delay := time.Duration(0)
 	for {

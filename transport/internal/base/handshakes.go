@@ -21,7 +21,8 @@ type Handshaker interface {
 	// Handshake runs the handshake, which has to end at the instant by, and passes the connection
 	// on or closes it.
 	Handshake(by time.Time)
-	// Shorten makes Handshake end at that instant. Any goroutine may call it, at any time.
+	// Shorten makes Handshake end at the instant by, if it would not end sooner. Any goroutine may
+	// call it, at any time.
 	Shorten(by time.Time)
 	// GiveUp closes the connection. It is called instead of Handshake.
 	GiveUp()
@@ -55,7 +56,7 @@ func NewHandshakes(loops int, lim *atomic.Pointer[transport.Limits]) *Handshakes
 	return &Handshakes{max: transport.MaxHandshakes(loops), lim: lim}
 }
 
-// timeout returns the time for a handshake, and shortTimeout the time while others wait.
+// timeout returns the time for a handshake, shortTimeout the time for one while others wait.
 func (s *Handshakes) timeout() time.Duration      { return s.lim.Load().Handshake }
 func (s *Handshakes) shortTimeout() time.Duration { return s.timeout() / shortShare }
 
@@ -79,7 +80,7 @@ func (s *Handshakes) Begin(c Handshaker) {
 	}
 }
 
-// start notes that h is running, and returns when it has to end. The caller holds mu.
+// start notes that h is running, and returns the deadline of h. The caller holds mu.
 func (s *Handshakes) start(h *handshake) (by time.Time) {
 	h.begun = time.Now()
 	s.running = append(s.running, h)
@@ -111,7 +112,9 @@ func (s *Handshakes) serve(h *handshake, by time.Time) {
 	}
 }
 
-// next returns the newest waiting handshake, and gives up those that have waited too long.
+// next removes done from the running handshakes. It returns the newest waiting handshake, which now
+// counts as running, and its deadline as by. h is nil if no handshake waits. next also gives up the
+// handshakes that have waited too long.
 func (s *Handshakes) next(done *handshake) (h *handshake, by time.Time) {
 	s.mu.Lock()
 	i := slices.Index(s.running, done)

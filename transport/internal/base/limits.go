@@ -37,7 +37,8 @@ func Pressed(h transport.Handler) bool {
 	return ok && p.Pressed()
 }
 
-// Settle returns the replies to send in place of out and refs.
+// Settle returns the replies to send in place of out and refs when their outcome is known: what
+// Settle of s returns if s is a [transport.Settler], and otherwise out and refs.
 func Settle(s transport.Session, is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if st, ok := s.(transport.Settler); ok {
 		return st.Settle(is, out, refs)
@@ -45,8 +46,8 @@ func Settle(s transport.Session, is transport.Outcome, out []byte, refs []shared
 	return out, refs
 }
 
-// SweepEvery returns how often write progress is checked. A peer is therefore closed at most an
-// eighth after the limit.
+// SweepEvery returns the time between two checks of write progress: an eighth of writeTimeout, at
+// least 10 ms and at most 1 s. So a peer is closed that much after its timeout at the latest.
 func SweepEvery(writeTimeout time.Duration) time.Duration {
 	return min(max(writeTimeout/8, 10*time.Millisecond), time.Second)
 }

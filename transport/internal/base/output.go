@@ -8,11 +8,11 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
-// Output is unsent output: bytes of its own, and between them pieces of memory elsewhere. A
-// connection whose client keeps reading has none.
+// Output is unsent output: bytes of its own, and between them pieces of memory elsewhere. The
+// output of a connection whose client reads all replies at once is empty.
 type Output struct {
 	B       []byte
-	at      int    // b[:at] has been sent
+	at      int    // B[:at] has been sent
 	Held    int    // this many bytes at the end, and all pieces, wait for Barrier
 	Barrier uint64 // 0: no barrier
 	pieces  *pieces
@@ -25,8 +25,8 @@ type pieces struct {
 	kept int          // memory that they take: see [shared.Ref.Kept]
 }
 
-// OnDurable releases a reply that waited for its log record. The session s may change it before it
-// is sent.
+// OnDurable makes a reply that waited for its log record ready to be sent, when the outcome is
+// known: it is is. The session s may change the reply before that.
 func (o *Output) OnDurable(s transport.Session, is transport.Outcome) {
 	from := len(o.B) - o.Held
 	refs := o.TakeRefs()
@@ -56,8 +56,8 @@ func (o *Output) Kept() int {
 	return len(o.B) - o.at + o.pieces.kept
 }
 
-// Counted reports whether the output takes memory that the handler has allocated for it alone, and
-// counts itself.
+// Counted reports whether the output refers to memory that belongs to this output alone and that the
+// handler counts: see [shared.Ref.Counted].
 func (o *Output) Counted() bool {
 	return o.pieces != nil && slices.ContainsFunc(o.pieces.refs, shared.Ref.Counted)
 }
@@ -149,7 +149,8 @@ func (o *Output) Gather(parts [][]byte, limit int) (out [][]byte, n int) {
 }
 
 // Sent removes n bytes from the front and releases their memory: each piece as soon as it has been
-// sent, and the sent part of B once it is at least half of B and KeptSize.
+// sent, and the sent part of B once that part is at least half of B and at least KeptSize bytes
+// long.
 func (o *Output) Sent(n int) {
 	for o.pieces != nil {
 		x := o.pieces

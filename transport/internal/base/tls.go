@@ -20,8 +20,8 @@ func Identify(s transport.Session, conn *tls.Conn) {
 	}
 }
 
-// Explanation returns the message of h for a client whose handshake failed with err. It is nil
-// unless the client does not speak TLS.
+// Explanation returns the message of h for a client whose handshake failed with err. It returns nil
+// if the client speaks TLS, or if h is no [transport.Explainer].
 func Explanation(h transport.Handler, err error) []byte {
 	var header tls.RecordHeaderError
 	if e, ok := h.(transport.Explainer); ok && errors.As(err, &header) && header.Conn != nil {

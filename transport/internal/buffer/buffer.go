@@ -16,11 +16,12 @@ const (
 	maxSize = 1 << 20
 	classes = 11
 
-	// KeptSize is the largest buffer that a connection keeps while the buffer is empty.
+	// KeptSize is the maximum size of an empty buffer that a connection keeps.
 	KeptSize = 64 << 10
 )
 
-// Buffer wraps a slice, because putting a pointer into a pool allocates nothing.
+// Buffer is a slice of bytes that comes from a pool. It is used by pointer, because putting a
+// pointer into a pool allocates nothing.
 type Buffer struct {
 	B       []byte
 	mapped  bool // B is not in Go's heap: see [GetInput]
@@ -50,8 +51,8 @@ func Get(n int) *Buffer {
 	return &Buffer{B: make([]byte, MinSize<<class)}
 }
 
-// Put returns a buffer to its pool. Its slice may have been replaced by a grown one, unless it is
-// mapped.
+// Put returns a buffer to its pool. The slice x.B may have been replaced by a grown one, unless x
+// is mapped. A slice that is too large for the pools is left to the garbage collector.
 func Put(x *Buffer) {
 	if x.mapped {
 		longInputs.takeBack(x)

@@ -10,8 +10,8 @@ import (
 // Mapped memory is free at once, grows without being copied, and takes no page for bytes that have
 // not arrived. No code may keep a part of it beyond a Feed.
 
-// maxSpare is how many bytes of mapped memory are kept in all for the next long commands, since
-// mapping memory again costs as much as receiving the bytes.
+// maxSpare is the maximum number of bytes of unused mapped memory that the process keeps for the
+// next long commands, since mapping memory again costs as much as receiving the bytes.
 const maxSpare = 4 << 20
 
 // longInputs is the pool of mapped buffers.
@@ -23,7 +23,7 @@ type mappedMemory struct {
 	mu     sync.Mutex
 	spares []*Buffer // guarded by mu; the last used one is at the end
 	kept   int       // guarded by mu; bytes that the spares have touched
-	unused int       // guarded by mu; how many of the first spares have not been used since the last trim
+	unused int       // guarded by mu; number of spares at the beginning that were not used since the last trim
 }
 
 // Mapped returns how many bytes of memory outside of Go's heap the input of all transports of the
@@ -69,7 +69,8 @@ func (x *Buffer) remap(n int) bool {
 	return b != nil
 }
 
-// Size returns how many bytes of memory x uses. w is the end of what has been written.
+// Size returns how many bytes of memory x uses. w is the end of the bytes that have been written to
+// x. For a mapped buffer Size also updates the number that [Mapped] returns.
 func (x *Buffer) Size(w int) int {
 	if !x.mapped {
 		return len(x.B)
@@ -149,7 +150,7 @@ func (m *mappedMemory) trim() {
 	}
 }
 
-// free unmaps the memory of x.
+// free unmaps the memory of x, and does not count it any more.
 func (m *mappedMemory) free(x *Buffer) {
 	unmapMemory(x.B)
 	m.bytes.Add(-int64(x.touched))

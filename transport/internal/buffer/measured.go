@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// MeasuredConn is a connection below TLS. It records the size of the buffer that crypto/tls reads
-// into, because each Read gets all free space of that buffer.
+// MeasuredConn is a connection below TLS. It records the size of the buffer into which crypto/tls
+// reads: the length of the slices that Read gets, because crypto/tls passes all free space of the
+// buffer.
 type MeasuredConn struct {
 	net.Conn
 	Room atomic.Int64

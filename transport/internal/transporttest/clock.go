@@ -11,7 +11,7 @@ import (
 
 // Clock is the clock for the write timeout of a transport. It stands still until Run.
 type Clock struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	at   time.Time
 	runs bool
 }
@@ -43,8 +43,8 @@ func (c *Clock) Advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// Pass makes d pass for the peers of a transport with these limits, in the steps of its sweeps.
-// When it returns, the transport has processed all earlier events.
+// Pass makes d pass for the peers of tr, in the steps of its sweeps. lim are the limits of tr. When
+// Pass returns, the transport has processed all earlier events.
 func Pass(tr transport.Transport, clock *Clock, lim transport.Limits, d time.Duration) {
 	step := min(base.SweepEvery(lim.WriteTimeout), base.SweepEvery(lim.Linger))
 	if sweeper, ok := tr.(interface{ Sweep(elapsed time.Duration) }); ok {

@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// TestKeptInput keeps pieces of random length and consumes some, 3,000 times. The input is what
-// arrived and has not been consumed. Only bytes that have arrived take memory, outside of Go's heap
-// if the input is long, and all of it is released.
+// TestKeptInput keeps pieces of random length and consumes some, 3,000 times. The kept input must be
+// the bytes that have arrived and were not consumed. Only such bytes may take memory. Long input
+// must take it outside of Go's heap, and Release must free all of it.
 func TestKeptInput(t *testing.T, kept KeptInput) {
 	const limit, chunk = 4 << 20, 64 << 10
 	r := rand.New(rand.NewPCG(1, 2))

@@ -19,13 +19,13 @@ const (
 	TurnBytes = 64 << 10
 )
 
-// LineHandler speaks a protocol of lines, just rich enough to use every part of the
-// seam, and notes every breach of a guarantee. Commands:
+// LineHandler speaks a protocol of lines that uses every part of the interface between transports
+// and sessions. It records every breach of a guarantee in Breaches. Commands:
 //
 //	echo TEXT   TEXT
 //	big N       N bytes
 //	refer N     N bytes that lie elsewhere
-//	park ID     nothing, until finish(ID, TEXT) answers; Next is Park
+//	park ID     nothing, until Finish(ID, TEXT); Next is Park
 //	wait ID     the same with Wait
 //	sync N      "synced N", not before the log has reached N
 //	bye         "bye", then Close
@@ -35,11 +35,11 @@ type LineHandler struct {
 	Regret        func(out []byte) []byte // changes the replies that waited for the barrier Lost
 	Lost          uint64                  // the barrier that is lost; 0: none
 	DurableUpTo   atomic.Uint64
-	Ledger        ledger // counts what refer refers to
+	Ledger        ledger // counts the bytes in memory that refer refers to
 	OnRefer       func(t *transport.Turn, n int)
 	ShortOfMemory atomic.Bool // the result of Pressed
 
-	Opened, Closed, workers, Asked atomic.Int64 // asked: calls of Durable
+	Opened, Closed, workers, Asked atomic.Int64 // Asked counts calls of Durable
 
 	events  sync.Mutex
 	changed sync.Cond // on events: something that await waits for may have changed
@@ -60,8 +60,8 @@ func NewLineHandler() *LineHandler {
 	return h
 }
 
-// await waits until what returns true. It calls what after each event, and gives up after
-// [Patience].
+// await waits until what returns true, and returns true then. It calls what after each event. After
+// [Patience] it gives up and returns false.
 func (h *LineHandler) await(what func() bool) bool {
 	over := false
 	end := time.AfterFunc(Patience, func() {
@@ -325,7 +325,7 @@ func (s *LineSession) command(line string, t *transport.Turn) {
 	}
 }
 
-// ledger adds up the bytes that it is told to count.
+// ledger adds up the numbers of bytes that are passed to Count.
 type ledger struct{ Sum atomic.Int64 }
 
 // Count implements shared.Ledger.

@@ -33,8 +33,7 @@ func PatientLimits() transport.Limits {
 	return lim
 }
 
-// Factory creates a transport of one kind, with the clock for its write timeout, which stands
-// still.
+// Factory creates a transport of one kind that serves h. clock is the clock for its write timeout.
 type Factory func(h transport.Handler, lim transport.Limits, clock *Clock) transport.Transport
 
 // Quiet is a log that discards all lines.
@@ -127,7 +126,7 @@ func (c *Client) Send(lines ...string) {
 	require.NoError(c.T, err)
 }
 
-// Expect reads lines and compares them.
+// Expect reads as many lines as lines has, and requires them to be equal.
 func (c *Client) Expect(lines ...string) {
 	c.T.Helper()
 	for _, want := range lines {
@@ -137,7 +136,7 @@ func (c *Client) Expect(lines ...string) {
 	}
 }
 
-// ExpectEnd reads the end of the connection.
+// ExpectEnd reads to the end of the connection, and fails the test if bytes arrive before it.
 func (c *Client) ExpectEnd() {
 	c.T.Helper()
 	rest, err := io.ReadAll(c.Reader)
@@ -152,7 +151,8 @@ func (r *Rig) Eventually(what func() bool) {
 	require.Eventually(r.T, what, Patience, time.Millisecond)
 }
 
-// Await waits until what returns true. It calls what after each event of the handler.
+// Await waits until what returns true, and fails the test if that does not happen. It calls what
+// after each event of the handler.
 func (r *Rig) Await(what func() bool) {
 	r.T.Helper()
 	require.True(r.T, r.Handler.await(what), "it never happens")
@@ -161,7 +161,7 @@ func (r *Rig) Await(what func() bool) {
 // Pass makes d pass for the write timeout.
 func (r *Rig) Pass(d time.Duration) { Pass(Bare(r.Transport), r.clock, r.Limits, d) }
 
-// Bare returns the transport below TLS.
+// Bare returns the transport to which tr adds TLS, or tr itself if it adds none.
 func Bare(tr transport.Transport) transport.Transport {
 	if over, ok := tr.(*OverTLS); ok {
 		return over.Transport

@@ -53,7 +53,7 @@ func (r *Rig) DialTLS(conf *tls.Config) *Client {
 type OverTLS struct {
 	transport.Transport
 	ServerConfig, ClientConfig *tls.Config
-	listeners                  sync.Map // of TLS, by those below them
+	listeners                  sync.Map // the TLS listeners, by the listeners below them
 }
 
 // Serve implements [transport.Transport].
@@ -64,13 +64,13 @@ func (o *OverTLS) Serve(l net.Listener) error {
 // Retire implements [transport.Transport].
 func (o *OverTLS) Retire(l net.Listener) { o.Transport.Retire(o.over(l)) }
 
-// over returns the listener of TLS over l.
+// over returns the TLS listener over l. It creates the listener at the first call for l.
 func (o *OverTLS) over(l net.Listener) net.Listener {
 	over, _ := o.listeners.LoadOrStore(l, transport.NewTLSListener(l, func() *tls.Config { return o.ServerConfig }))
 	return over.(net.Listener)
 }
 
-// Secured returns a factory that adds TLS of this version to the transports of f.
+// Secured returns a factory that adds TLS of the given version to the transports of f.
 func Secured(t *testing.T, f Factory, version uint16) Factory {
 	server, client := SelfSigned(t)
 	server.MinVersion, server.MaxVersion = version, version
