@@ -15,7 +15,7 @@ type Limits struct {
 	// a count or length up to its CR.
 	MaxInline int
 	// MaxSkip is the maximum number of bytes of the arguments of a command that exceeds MaxBulk or
-	// MaxCommand and is refused without closing the connection. If it is 0, the connection is
+	// MaxCommand and is refused without closing the connection. If MaxSkip is 0, the connection is
 	// closed.
 	MaxSkip int64
 	// CommandOption is the name of the option for MaxCommand, for error texts. "" means

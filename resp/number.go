@@ -102,7 +102,6 @@ func appendShortest(dst []byte, f float64) []byte {
 	return strconv.AppendInt(dst, int64(magnitude), 10)
 }
 
-// appendZeros appends n zeros to dst.
 func appendZeros(dst []byte, n int) []byte {
 	for range n {
 		dst = append(dst, '0')

@@ -76,8 +76,8 @@ func (w *Writer) Size(mark int) int {
 	return len(w.Buf) - mark + len(w.Refs)*shared.RefSize + w.spilled
 }
 
-// Length returns the number of bytes that everything written so far has on the connection, without
-// noted strings.
+// Length returns the number of bytes that the replies written so far have when they are sent. Noted
+// strings do not count.
 func (w *Writer) Length() int { return len(w.Buf) + w.Referred }
 
 // Take returns everything that was written, and empties the writer. The reply, including its memory
@@ -88,7 +88,7 @@ func (w *Writer) Take() Reply {
 	return r
 }
 
-// Reply is what a [Writer] has written: encoded replies in Buf, and pieces outside of Buf in Refs.
+// Reply holds the output of a [Writer]: encoded replies in Buf, and pieces outside of Buf in Refs.
 // It must be passed to [Writer.Reply] or released.
 type Reply struct {
 	Buf      []byte

@@ -5,8 +5,8 @@ import "sync"
 // leastWide is the minimum capacity, in arguments, of a slice that Recycle keeps.
 const leastWide = 4096
 
-// wideArgs keeps slices for commands with very many arguments. Without it, allocating them would
-// cause most of the garbage collector's work.
+// wideArgs keeps slices for commands with very many arguments. Without the pool, allocating such
+// slices would cause most of the garbage collector's work.
 var wideArgs sync.Pool // of *[][]byte
 
 // roomFor returns an empty slice with room for n arguments.

@@ -166,7 +166,7 @@ func (w *Writer) Null() {
 }
 
 // NullArray writes the null array, as EXEC does after a failed WATCH. RESP3 has only one null,
-// which it writes there.
+// which NullArray writes to RESP3 clients.
 func (w *Writer) NullArray() {
 	if w.resp3() {
 		w.Buf = append(w.Buf, "_\r\n"...)
