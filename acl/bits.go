@@ -5,7 +5,6 @@ type bits []uint64
 
 func newBits(n int) bits { return make(bits, (n+63)/64) }
 
-// has reports whether id is in the set.
 func (b bits) has(id int) bool { return b[id/64]&(1<<(id%64)) != 0 }
 
 // set adds id to the set if in is true, and removes it otherwise.

@@ -2,7 +2,7 @@ package acl
 
 import "errors"
 
-// The bounds on the memory of users and on the work of applying rules.
+// These are the bounds on the memory of users and on the work of applying rules.
 const (
 	// MaxUsers is the maximum number of users. MaxMemory is about the maximum memory, in bytes,
 	// that they take together, unless a lower bound was set.

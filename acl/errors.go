@@ -22,7 +22,7 @@ func (e *parenthesisError) Error() string {
 	return fmt.Sprintf("Unmatched parenthesis in acl selector starting at '%s'.", e.start)
 }
 
-// The reasons of a RuleError.
+// These are the reasons of a [RuleError].
 const (
 	whySyntax      = "Syntax error"
 	whyUnknown     = "Unknown command or category name in ACL"

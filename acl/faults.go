@@ -31,7 +31,7 @@ func (f *faults) join() error {
 	return errors.Join(f.first...)
 }
 
-// moreFaults is an error that says how many faults are not reported.
+// moreFaults is an error whose value is the number of faults that are not reported.
 type moreFaults int
 
 // Error implements the error interface.

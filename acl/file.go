@@ -96,9 +96,9 @@ type Line struct {
 	Included bool
 }
 
-// ParseLines parses the user lines of a configuration. If the main file has a line for a user, it
-// replaces the lines for that user in included files: CONFIG REWRITE has no other way to change
-// those. The error has all faults. ParseLines changes no user.
+// ParseLines parses the user lines of a configuration. If the main file has a line for a user, that
+// line replaces the lines for the user in included files, because CONFIG REWRITE cannot change
+// included files. The error has all faults. ParseLines changes no user.
 func (us *Users) ParseLines(lines []Line) (*Parsed, error) {
 	var faults faults
 	replaced := make(map[string]bool)
@@ -193,7 +193,7 @@ func (us *Users) Replace(parsed *Parsed) (changed []*User) {
 }
 
 // AddDefault adds the user default to parsed, unless parsed has it. The user gets all permissions
-// and that password; if password is "", it needs none.
+// and the given password; if password is "", it needs none.
 func (us *Users) AddDefault(parsed *Parsed, password string) {
 	if parsed.rules[DefaultUser] == nil {
 		r := us.defaultRules().withPassword(password)

@@ -10,7 +10,7 @@ import (
 // Context says in which way a refused call was made.
 type Context uint8
 
-// The contexts of ACL LOG.
+// These are the contexts of ACL LOG.
 const (
 	TopLevel Context = iota
 	InTransaction
@@ -23,7 +23,7 @@ func (c Context) String() string {
 	return [...]string{"toplevel", "multi", "lua", "module"}[c]
 }
 
-// LogEntry is an entry of ACL LOG: one refusal, or several alike refusals within a short time.
+// LogEntry is an entry of ACL LOG: one refusal, or several similar refusals within a short time.
 type LogEntry struct {
 	Count   int64
 	Reason  Denied
@@ -84,8 +84,9 @@ func LogText[T string | []byte](whole T) string {
 	return strings.Clone(string(whole[:min(len(whole), maxLogText)]))
 }
 
-// Add records the refusal e at nowMillis, in Unix milliseconds: it adds e to the entry of an alike
-// refusal within logGroup, or as a new entry. Add sets Count, ID, Created and Updated.
+// Add records the refusal e at nowMillis, in Unix milliseconds. If there is an entry for similar
+// refusals that is at most logGroup old, Add counts e there, and otherwise it makes a new entry.
+// Add sets Count, ID, Created and Updated.
 func (l *Log) Add(e LogEntry, nowMillis int64) {
 	e.Object, e.User = LogText(e.Object), LogText(e.User)
 	l.mu.Lock()

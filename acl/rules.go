@@ -17,9 +17,10 @@ func (r *Rules) Apply(v Vocabulary, words []string, allChannels bool) (*Rules, e
 	return next, nil
 }
 
-// applyAll is Apply with all errors that are independent of each other: after a rule that could not
-// be read, errors of later rules may be its consequence, but an unknown name is always an error of
-// its own.
+// applyAll does what Apply does, but goes on after a wrong rule. next has the rules that could be
+// applied; it is nil if words as a whole are invalid. faults has the errors that are independent of
+// each other: after a rule that could not be parsed, other errors may be its consequence, so only
+// unknown names are reported then.
 func (r *Rules) applyAll(v Vocabulary, words []string, allChannels bool) (next *Rules, faults []error) {
 	if tooManyWords(words) {
 		return nil, []error{errTooLarge}
@@ -137,7 +138,8 @@ func (r *Rules) changePassword(add bool, sum digest) (why string) {
 	return ""
 }
 
-// parseDigest parses text as a digest in lower-case hexadecimal digits.
+// parseDigest parses text as a digest in lower-case hexadecimal digits. ok is false if text has
+// another form.
 func parseDigest(text string) (sum digest, ok bool) {
 	if len(text) != hex.EncodedLen(len(sum)) || strings.ToLower(text) != text {
 		return sum, false

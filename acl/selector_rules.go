@@ -52,7 +52,8 @@ func (s *Selector) applyPattern(v Vocabulary, rule string) (why string) {
 }
 
 // keyAccess parses rest, a rule such as %R~pattern, %W~pattern or %RW~pattern without its first
-// character. It returns the access that the letters give, and the pattern.
+// character. It returns the access that the letters give, and the pattern as text. ok is false if
+// rest is no such rule.
 func keyAccess(rest string) (access Access, text string, ok bool) {
 	letters, text, found := strings.Cut(rest, "~")
 	for _, letter := range strings.ToUpper(letters) {

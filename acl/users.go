@@ -45,7 +45,7 @@ func NewUsers(v Vocabulary) *Users {
 	return us
 }
 
-// defaultRules returns the initial rules of the user default.
+// defaultRules returns the initial rules of the user default: all permissions, and no password.
 func (us *Users) defaultRules() *Rules {
 	r, err := newRules(us.vocabulary, true).Apply(us.vocabulary, []string{"on", "nopass", "+@all", "~*", "&*"}, true)
 	if err != nil {
@@ -180,8 +180,8 @@ func (us *Users) Delete(names []string) (gone []*User) {
 	return gone
 }
 
-// end removes all permissions of u, which was deleted, because commands may still run as that user
-// that have no connection to close.
+// end removes all permissions of u, which was deleted. A command that runs without a connection, so
+// that closing connections does not end it, may still run as u.
 func (us *Users) end(u *User) { u.rules.Store(newRules(us.vocabulary, false).seal()) }
 
 // Closings returns the number of changes because of which clients of users had to be closed. Code

@@ -29,8 +29,8 @@ const (
 // Denied is the reason why a user may not make a call.
 type Denied uint8
 
-// The reasons of a refusal, in the order of the checks. If several selectors refuse a call, the
-// largest reason is reported: that of the selector that got furthest.
+// These are the reasons of a refusal, in the order of the checks. If several selectors refuse a
+// call, the largest reason is reported: that of the selector that got furthest.
 const (
 	DeniedNothing Denied = iota
 	DeniedCommand
