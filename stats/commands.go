@@ -32,7 +32,8 @@ func (n *Counter) Estimate() int64 {
 }
 
 // Observe records that a timed call took d. calls is the number of calls that it represents,
-// including itself. Only the worker's goroutine may call it.
+// including itself. With 1, the call counts as exact, otherwise as a sample. Only the worker's
+// goroutine may call it.
 func (n *Counter) Observe(d time.Duration, calls int64) {
 	if calls == 1 {
 		n.Exact.Add(1)

@@ -30,8 +30,8 @@ const (
 	maxErrorWord = 30
 )
 
-// errorWord returns the word by which the error e is counted: its first one, or "ERR" if that is
-// too long.
+// errorWord returns the word by which the error e is counted: its first word, or "ERR" if no space
+// follows the word or the word is longer than maxErrorWord.
 func errorWord(e resp.Error) string {
 	if i := strings.IndexByte(string(e[:min(len(e), maxErrorWord+1)]), ' '); i > 0 {
 		return string(e[:i])

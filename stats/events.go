@@ -9,7 +9,7 @@ import (
 // Event is a kind of work that may delay clients and that the latency monitor watches.
 type Event uint8
 
-// The events that the latency monitor watches.
+// These are the events that the latency monitor watches.
 const (
 	CommandEvent     Event = iota // a command without the flag fast
 	FastCommandEvent              // a command with the flag fast, or a batch of them

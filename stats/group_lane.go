@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// NewLane returns the counts of a new worker, which are part of g from then on.
+// NewLane adds a lane for a new worker to g, and returns it.
 func (g *Groups) NewLane() *GroupLane {
 	l := &GroupLane{all: g, Sampler: NewSampler()}
 	g.mu.Lock()
@@ -16,10 +16,11 @@ func (g *Groups) NewLane() *GroupLane {
 }
 
 // Add counts a call on key with the outcome o, and the calls that it represents. It must be called
-// if, and only if, Due has returned true for the call.
+// if, and only if, [Sampler.Due] has returned true for the call.
 func (l *GroupLane) Add(key []byte, o Outcome) { l.Count(key, o, l.Weight()) }
 
-// Count counts so many calls on key with the same outcome o in the group of key.
+// Count adds a number of calls on key, which all had the outcome o, to the counts of the group of
+// key.
 func (l *GroupLane) Count(key []byte, o Outcome, calls int64) {
 	n := l.count(l.group(key, calls))
 	n.Calls += calls
@@ -40,8 +41,9 @@ func nearLimit(o Outcome, percent int64) bool {
 	return o.Remaining < o.Limit/100*(100-percent)
 }
 
-// denied adds the waiting time of so many denied calls to the histogram of the batch, unless
-// waiting does not help.
+// denied adds the waiting time of denied calls to the histogram of the batch, unless waiting does
+// not help. calls is the number of these calls. after is the waiting time of each of them; if it is
+// negative, waiting does not help.
 func (l *GroupLane) denied(after time.Duration, calls int64) {
 	if after < 0 {
 		return

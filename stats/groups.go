@@ -40,7 +40,7 @@ type Groups struct {
 	lanes   []*GroupLane     // guarded by mu
 }
 
-// The numbers of the fixed groups, and of the first group with a name.
+// These are the numbers of the fixed groups, and of the first group with a name.
 const (
 	otherGroup = iota // groups that are not counted by name
 	noGroup           // keys without a delimiter
@@ -50,8 +50,8 @@ const (
 const (
 	// namedAfter is about the number of calls after which a group is counted by name.
 	namedAfter = 16
-	// maxWaiting is the maximum number of groups whose calls are counted until they are counted by
-	// name. Beyond it, counting starts anew for all of them.
+	// maxWaiting is the maximum number of groups in Groups.waiting. When there are more, waiting is
+	// cleared, so that counting begins anew for all of them.
 	maxWaiting = 4096
 )
 
@@ -71,8 +71,8 @@ func RetryBounds() []float64 { return []float64{1, 2, 5, 10, 30, 60, 300, 900, 3
 
 const retryBuckets = 9
 
-// Retries is a histogram of the times after which denied callers may try again. Denials that no
-// waiting changes are not in it.
+// Retries is a histogram of the times after which denied callers may try again. It does not have
+// the denials for which waiting does not help.
 type Retries struct {
 	Counts [retryBuckets + 1]int64 // the number of times in each bucket of [RetryBounds]; the last one is for longer times
 	Sum    float64                 // the sum of all times in seconds
@@ -103,7 +103,8 @@ type groupSlot struct {
 	id   int // 0 if the slot is free: the fixed groups are not in the table
 }
 
-// Outcome is a decision in the form in which groups count it.
+// Outcome is the decision of a limiter about a call, in the form in which groups count it. Refused
+// is not 0 if the call was denied.
 type Outcome struct {
 	Refused, Limit, Remaining int64
 	RetryAfter                time.Duration // negative if waiting does not help

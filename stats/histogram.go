@@ -22,7 +22,8 @@ const (
 // Class says how long a command is expected to take.
 type Class uint8
 
-// The classes of commands: those with the flag fast, all others, and those that run scripts.
+// These are the classes of commands: those with the flag fast, all others, and those that run
+// scripts.
 const (
 	Fast Class = iota
 	Slow
@@ -39,7 +40,7 @@ type Histogram struct {
 	sum    atomic.Int64 // nanoseconds that all calls took together
 }
 
-// Add counts so many calls that took d each.
+// Add counts a number of calls, given by calls, each of which took d.
 func (h *Histogram) Add(d time.Duration, calls int64) {
 	h.counts[bucketOf(d)].Add(calls)
 	h.sum.Add(int64(d) * calls)
@@ -130,8 +131,8 @@ func (d *Distribution) Below(limit time.Duration) (calls int64) {
 	return calls
 }
 
-// Quantile returns the duration that the fraction q of the calls, from 0 to 1, did not exceed,
-// rounded up to the end of its bucket. It is 0 if there are no calls.
+// Quantile returns the q-quantile of the durations, for q from 0 to 1, rounded up to the end of its
+// bucket. It is 0 if there are no calls.
 func (d *Distribution) Quantile(q float64) time.Duration {
 	if d.Calls == 0 {
 		return 0

@@ -34,7 +34,8 @@ func (l *Lines) Size() int { return len(l.text) }
 // Cut removes all lines after the first size bytes.
 func (l *Lines) Cut(size int) { l.text = l.text[:min(size, len(l.text))] }
 
-// Add adds the line of a command. words is the result of [Words] for its arguments.
+// Add adds the line of a command. words is the result of [Words] for its arguments. If there is no
+// room for the line, Add only counts the command as missed.
 func (l *Lines) Add(from Source, words []byte) {
 	if len(l.text)+len(words) > maxMonitored {
 		l.missed++
@@ -44,8 +45,8 @@ func (l *Lines) Add(from Source, words []byte) {
 }
 
 // Take returns the lines and removes them. They are valid until the next Add. If there was no room
-// for some commands, a last line says how many; at is its time, in Unix microseconds of the civil
-// clock.
+// for some commands, the last line contains their number; at is the time of that line, in Unix
+// microseconds of the civil clock.
 func (l *Lines) Take(at int64) []byte {
 	text := l.text
 	if l.missed > 0 {
@@ -58,7 +59,7 @@ func (l *Lines) Take(at int64) []byte {
 	return text
 }
 
-// line appends the line of MONITOR with words to b.
+// line appends the MONITOR line of a call to b. words are its arguments, as [Words] returns them.
 func (from Source) line(b, words []byte) []byte {
 	b = append(b, '+')
 	b = strconv.AppendInt(b, from.At/1e6, 10)

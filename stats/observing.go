@@ -24,7 +24,7 @@ type Observing struct {
 // DebugCommand says which clients may call DEBUG.
 type DebugCommand uint8
 
-// The values of DebugCommand: no client, the clients on this machine, or all clients.
+// These are the values of DebugCommand: no client, the clients on this machine, or all clients.
 const (
 	DebugNone DebugCommand = iota
 	DebugLocal
@@ -44,8 +44,9 @@ func (o *Observing) Least() time.Duration {
 	return least
 }
 
-// exactBelow is the minimum of Least for which a batch is timed as a whole, which then represents
-// its calls. With a lower one, many short calls together could exceed it.
+// exactBelow is the bound of Least below which each call of a batch is timed individually. From
+// exactBelow on, only the time of the whole batch is measured and compared with Least. With a lower
+// Least, a batch of many short calls could exceed Least although none of the calls does.
 const exactBelow = time.Millisecond
 
 // EveryCall reports whether every call must be timed individually, because Least is below

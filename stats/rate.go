@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Rate estimates the number of commands per second, over the time between the last two ticks of the
-// janitor. Any goroutine may read Ops.
+// Rate estimates the number of commands per second, over the time between the last two calls of
+// Tick. Any goroutine may read Ops.
 type Rate struct {
 	Ops  atomic.Int64 // commands per second
-	last atomic.Int64 // the number of all commands at the last tick
+	last atomic.Int64 // the number of all commands at the last call of Tick
 }
 
-// Tick sets Ops. commands is the number of all commands so far, and d the time since the last tick.
+// Tick sets Ops. commands is the number of all commands so far, and d the time since the last call.
 func (r *Rate) Tick(commands int64, d time.Duration) {
 	before := r.last.Swap(commands)
 	if d > 0 {

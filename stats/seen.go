@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// SeenKey is a key that has the most limiter calls or denied calls, with the latest of these calls
-// whose details were kept.
+// SeenKey is one of the keys with most limiter calls or with most denied calls. The embedded
+// SeenCall is the latest of these calls whose details were kept.
 type SeenKey struct {
 	DB        int
 	Key       string
@@ -21,12 +21,12 @@ type SeenKey struct {
 }
 
 // SeenCall is a call of a limiter. Args are its arguments after the key, at most [MaxSeenArgs]
-// bytes, of which the first Limit bytes define the limit.
+// bytes. The first Limit bytes of Args define the limit.
 type SeenCall struct {
 	Command    string
 	Args       string
 	Limit      int
-	RetryAfter time.Duration // when a denied call may be repeated
+	RetryAfter time.Duration // time after which a denied call may be repeated
 }
 
 // SeenKeys has the most frequent keys in descending order of their rates, and the rate of all keys
@@ -36,7 +36,8 @@ type SeenKeys struct {
 	PerSecond float64
 }
 
-// SeenGroup is what was recorded about a group of keys since it was taken the last time.
+// SeenGroup has the records about a group of keys since the previous time that these records were
+// read.
 type SeenGroup struct {
 	Name    string
 	Denied  Sketch // the distinct keys that were denied
@@ -44,7 +45,7 @@ type SeenGroup struct {
 	Calls   []SeenCalls
 }
 
-// SeenCalls is a kind of call, and about how often it has occurred.
+// SeenCalls is a kind of call. Count is about the number of these calls.
 type SeenCalls struct {
 	SeenCall
 	Count int64
@@ -57,7 +58,7 @@ const (
 	MaxSeenClients = 8
 )
 
-// The names of the fixed groups.
+// These are the names of the fixed groups.
 const (
 	NoGroup     = "(none)" // keys without the delimiter
 	OtherGroups = "other"  // all groups that are not counted by name

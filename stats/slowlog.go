@@ -31,7 +31,8 @@ const (
 )
 
 // CutArgs returns copies of args in the form in which the slow log shows them: at most 32
-// arguments, and at most 128 bytes of each.
+// arguments, and at most 128 bytes of each. A text says how many further arguments or bytes there
+// were.
 func CutArgs(args [][]byte) []string {
 	n := min(len(args), maxSlowArgs)
 	cut := make([]string, n)
@@ -66,7 +67,7 @@ func (l *SlowLog) SetMax(n int) {
 	l.trim()
 }
 
-// Add adds e to the log and sets its ID.
+// Add adds e to the log and sets its ID. It does nothing if the maximum number of entries is 0.
 func (l *SlowLog) Add(e SlowEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ type Traffic struct {
 	// second.
 	InPerSecond, OutPerSecond float64
 	// LargestInput and LargestOutput are the sizes, in bytes, of the largest input and output
-	// buffer of one client in the last seconds.
+	// buffer of one client in about the last eight seconds.
 	LargestInput, LargestOutput int64
 }
 
@@ -23,5 +23,5 @@ type Measures struct {
 	ExpireTime   time.Duration // the time that the removal of expired keys without a command has taken
 }
 
-// Measured is a process, as package env defines it, that also has these figures.
+// Measured is implemented by a process, as package env defines it, that also has these figures.
 type Measured interface{ Measures() Measures }
