@@ -15,8 +15,9 @@ func Offered() []string {
 	}
 }
 
-// action returns an action for the words of a command, which begin with the name of the command.
-// The line does not include the client program, such as redis-cli, which is added for display.
+// action returns the action of a command. words are the command's name and arguments. danger says
+// that clients notice the action. The Line of the result does not have the client program, such as
+// redis-cli, which offered adds.
 func action(id, name string, danger bool, words ...string) Action {
 	a := Action{ID: id, Name: name, Danger: danger}
 	var line []string
@@ -53,8 +54,8 @@ func shellWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// actionsOnKey returns the possible actions on a key. clause are the arguments of its clause for
-// RL.INFO.
+// actionsOnKey returns the possible actions on the key of k. clause has the arguments that RL.INFO
+// needs after the key; nil if it needs none.
 func actionsOnKey(k *KeyState, clause []string) []Action {
 	all := []Action{action("look", "Look", false, append([]string{"RL.INFO", string(k.Key)}, clause...)...)}
 	if k.Policy != nil {
@@ -78,7 +79,7 @@ func actionsOnKey(k *KeyState, clause []string) []Action {
 	return all
 }
 
-// actionsOn returns the possible actions on a verdict.
+// actionsOn returns the possible actions on the verdict v; nil if there are none.
 func actionsOn(v *Verdict) []Action {
 	switch v.Kind {
 	case Script:
@@ -98,7 +99,8 @@ func actionsOn(v *Verdict) []Action {
 	return nil
 }
 
-// commandName returns the name of the command in the first words of a call.
+// commandName returns the name of a command in lower case: its first word or, if words is 2, its
+// first two words separated by '|'.
 func commandName(args []Key, words int) string {
 	name := string(args[0])
 	if words == 2 && len(args) > 1 {

@@ -9,16 +9,16 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// errForbidden is the error for a report or a command without permission. It is the name of the
-// command.
+// errForbidden is the error for a user without permission to see a report or to run a command. Its
+// text is the name of the command that the user may not run.
 type errForbidden string
 
 func (e errForbidden) Error() string {
 	return "the user has no permissions to run the '" + string(e) + "' command"
 }
 
-// Answer returns the JSON of the report that q asks for, as far as u may see it. from is the
-// address of the request.
+// Answer returns the report q as JSON, with the parts that u may see. from is the address of the
+// request. The error says that there is no such report or that u may not see it.
 func (r *Reporter) Answer(u *acl.User, from string, q Query) ([]byte, error) {
 	is, err := r.value(u, from, q)
 	if err != nil {
@@ -57,7 +57,8 @@ func (r *Reporter) value(u *acl.User, from string, q Query) (any, error) {
 	return nil, errors.New("no such report")
 }
 
-// Key returns the state of one key.
+// Key returns the state of the key called key in the database db, as u may see it. from is the
+// address of the request. It is an error if u may not read the key.
 func (r *Reporter) Key(u *acl.User, from string, db int, key string) (KeyState, error) {
 	if !readable(u, key) {
 		return KeyState{}, errForbidden("rl.info")
@@ -99,7 +100,8 @@ func (r *Reporter) Key(u *acl.User, from string, db int, key string) (KeyState, 
 	return s, nil
 }
 
-// run executes a command and returns its reply as a value for JSON.
+// run runs the command words as u in the database db, and returns its reply as a value for JSON; an
+// error reply becomes a [RunReply]. The error says that there is no reply to show.
 func (r *Reporter) run(u *acl.User, from string, db int, words ...string) (any, error) {
 	args := make([][]byte, len(words))
 	for i, w := range words {
@@ -112,7 +114,8 @@ func (r *Reporter) run(u *acl.User, from string, db int, words ...string) (any, 
 	return decodeReply(reply)
 }
 
-// Run implements POST /api/v1/run.
+// Run implements POST /api/v1/run: it runs the command q.Args as u. An error reply is in the
+// result. The error says that there is no reply to show.
 func (r *Reporter) Run(u *acl.User, from string, q RunRequest) (RunReply, error) {
 	words := make([]string, len(q.Args))
 	for i, a := range q.Args {
@@ -128,8 +131,9 @@ func (r *Reporter) Run(u *acl.User, from string, q RunRequest) (RunReply, error)
 	return RunReply{Reply: is}, nil
 }
 
-// askedWith returns the further arguments that RL.INFO needs for a limit whose state does not
-// contain them: those of a call that was seen.
+// askedWith returns the arguments that RL.INFO needs after the key when the state of the key does
+// not contain the limit. It takes them from a call that was seen, command with the arguments args;
+// nil if they are not there.
 func askedWith(command, args string) []string {
 	words := strings.Fields(args)
 	kind, n := "", 1

@@ -14,14 +14,14 @@ import (
 
 const (
 	apiPath = "/api/v1/"
-	// maxRun is the maximum size of the body of POST /api/v1/run, and maxRunArgs that of the number
-	// of its arguments.
+	// maxRun is the maximum size in bytes of the body of POST /api/v1/run, and maxRunArgs the
+	// maximum number of words of its command.
 	maxRun     = 64 << 10
 	maxRunArgs = 1024
 )
 
 // Handler returns a handler for the reports below /api/v1/ and for POST /api/v1/run. user returns
-// the user of a request.
+// the user of a request, or nil if it has none.
 func (r *Reporter) Handler(user func(*http.Request) *acl.User) http.Handler {
 	return &handler{r, user}
 }
@@ -72,7 +72,6 @@ func (h *handler) serveReport(w http.ResponseWriter, req *http.Request, name str
 	_, _ = w.Write(text) // a client that has disconnected gets nothing
 }
 
-// serveRun runs a command.
 func (h *handler) serveRun(w http.ResponseWriter, req *http.Request) {
 	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	u := h.user(req)
@@ -109,7 +108,7 @@ func (h *handler) serveRun(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(text) // a client that has disconnected gets nothing
 }
 
-// readRun parses the body of a request to run a command.
+// readRun parses and checks the body of POST /api/v1/run. databases is the number of databases.
 func readRun(body io.Reader, databases int) (q RunRequest, err error) {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
@@ -127,7 +126,7 @@ func readRun(body io.Reader, databases int) (q RunRequest, err error) {
 	return q, nil
 }
 
-// failWith replies with the error of a report.
+// failWith replies with err, the error of a report or command, and the HTTP status for it.
 func failWith(w http.ResponseWriter, err error) {
 	var forbidden errForbidden
 	var failed *Failed

@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Mark returns the letters for the change with an ID from 1: A, B, ... Z, AA, AB, ...
+// Mark returns the letters for the change with the given ID: A, B, ... Z, AA, AB, ... from the ID 1
+// on.
 func Mark(id int64) string {
 	mark := ""
 	for ; id > 0; id = (id - 1) / 26 {
@@ -26,8 +27,8 @@ func changeOf(c stats.Change) Change {
 	return is
 }
 
-// Changes converts changes for JSON, the newest first. Changes of the last hour include what was
-// before and after.
+// Changes converts all, changes with the oldest first, for JSON, with the newest first. It sets
+// Around of the changes in the last hour, as far as the history is known.
 func (r *Recorder) Changes(all []stats.Change) []Change {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,10 +41,12 @@ func (r *Recorder) Changes(all []stats.Change) []Change {
 	return changes
 }
 
-// aroundMinutes is how many minutes before and after a change are compared.
+// aroundMinutes is the number of minutes before a change, and after it, whose calls are compared.
 const aroundMinutes = 10
 
-// around compares the times before and after a civil instant, nil if too little is known.
+// around compares the calls of the aroundMinutes before civil, in Unix milliseconds, with those of
+// the aroundMinutes after it. It counts only the calls of the group that of names; if of is nil, it
+// counts all calls. The result is nil if the history is too short.
 func (r *Recorder) around(civil int64, of *Key) *Around {
 	if r.last.At == 0 {
 		return nil
@@ -59,7 +62,8 @@ func (r *Recorder) around(civil int64, of *Key) *Around {
 	return a
 }
 
-// period sums up the time between two seconds.
+// period sums up the calls from the second from until before the second to. It counts only the calls of
+// the group that of names; if of is nil, it counts all calls.
 func (r *Recorder) period(from, to int64, of *Key) Period {
 	first := max(from, second(r.started), r.seconds.first)
 	var all, mine sums
@@ -92,12 +96,13 @@ func (r *Recorder) period(from, to int64, of *Key) Period {
 	return p
 }
 
-// hour is the largest age of a change that may explain an observation.
+// hour is the maximum age, in milliseconds, of a change that may explain an observation.
 const hour = int64(3600e3)
 
-// explains returns the newest change of the given kinds in the hour before an instant. It has to
-// be about the user with the given name, or about no particular user. requirepass is about
-// default.
+// explains returns the newest of the changes, which have the newest first, that is of one of the
+// kinds and was made in the hour before the instant before. A change of the ACL counts only if it
+// is about the user called name or about all users. A change of the configuration counts only if it
+// is about requirepass and name is default. The result is nil if there is no such change.
 func explains(changes []Change, before int64, name string, kinds ...string) *Change {
 	for i := range changes { // the newest first
 		c := &changes[i]
@@ -114,7 +119,7 @@ func explains(changes []Change, before int64, name string, kinds ...string) *Cha
 	return nil
 }
 
-// named reports whether a name is among the words of a text.
+// named reports whether name is among the words of text.
 func named(text, name string) bool {
 	for _, word := range strings.Fields(text) {
 		if word == name {

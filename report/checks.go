@@ -21,7 +21,7 @@ const (
 	fewAnswers = 200
 )
 
-// checks returns the answers to "is the limiter sick?". The caller holds mu.
+// checks returns the results of all checks for the newest sample. The caller holds mu.
 func (r *Recorder) checks() []Check {
 	f := &r.last.Figures
 	recent, over := r.recent(window)
@@ -53,7 +53,8 @@ func (r *Recorder) checks() []Check {
 // once a second.
 const mostAckAge = 5 * time.Second
 
-// checksElsewhere returns the checks of other processes that a server needs.
+// checksElsewhere returns the check of the role, and those checks of the store, the primary and the
+// replicas that apply to the server.
 func checksElsewhere(e *Elsewhere) []Check {
 	role := Check{ID: CheckRole, Name: "Role is known", OK: !e.PrimaryRefused, Text: "primary", Bound: "primary or replica"}
 	switch {

@@ -21,7 +21,7 @@ func decodeReply(b []byte) (any, error) {
 
 type decoder struct{ rest []byte }
 
-// line reads the next line.
+// line reads the next line. kind is its first byte and text the rest without the line end.
 func (d *decoder) line() (kind byte, text string, err error) {
 	i := bytes.Index(d.rest, []byte("\r\n"))
 	if i < 1 {
@@ -32,7 +32,8 @@ func (d *decoder) line() (kind byte, text string, err error) {
 	return kind, text, nil
 }
 
-// bulk reads as many bytes as length says.
+// bulk reads a bulk string and its line end. length is its length as text. For the length -1 it
+// returns nil.
 func (d *decoder) bulk(length string) (any, error) {
 	n, err := strconv.Atoi(length)
 	if n == -1 {
@@ -91,7 +92,8 @@ func (d *decoder) value(depth int) (any, error) {
 	return nil, errReply
 }
 
-// length parses the number of values that follow. Each takes at least three bytes.
+// length parses text as the number of values that follow; -1 means null. The number is bounded by
+// the rest of the reply, since each value takes at least three bytes.
 func (d *decoder) length(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < -1 || n > len(d.rest)/3 {

@@ -8,7 +8,7 @@ import (
 )
 
 // Diagnose describes the server in one sentence: it returns the verdict of the first incident that
-// applies. It is a pure function of the facts.
+// applies, or [Healthy] if none does. The result depends only on f.
 func Diagnose(f *Facts) Verdict {
 	for _, incident := range [...]func(*Facts) (Verdict, bool){
 		stateIsLost, primaryRefused, storeIsAway, memoryIsFull, scriptRuns, replicasLack, primaryIsAway, lockedOut, callsFail,
@@ -24,7 +24,8 @@ func Diagnose(f *Facts) Verdict {
 	}
 }
 
-// passing tells that all checks pass. A check that does not has failed only for a short time.
+// passing returns a sentence that says that all checks pass, or which ones do not. Diagnose uses it
+// only if no check has failed for as long as failsFor.
 func (f *Facts) passing() string {
 	var names []string
 	for _, c := range f.Checks {
@@ -59,11 +60,12 @@ func stateIsLost(f *Facts) (Verdict, bool) {
 	}, true
 }
 
-// brief is how long other processes may be unreachable before that is an incident. A link that is
-// re-established within this time is none.
+// brief is the time for which another process may be unreachable before that is an incident. So a
+// link that is re-established within this time is no incident.
 const brief = 3 * time.Second
 
-// since returns the time at which a check began to fail, 0 unless it has failed for at least brief.
+// since returns the time at which the check with the ID check began to fail; 0 unless it has failed
+// for at least brief.
 func (f *Facts) since(check string) int64 {
 	if at := f.Failing[check]; at != 0 && f.At-at >= brief.Milliseconds() {
 		return at
@@ -122,8 +124,8 @@ func primaryIsAway(f *Facts) (Verdict, bool) {
 	}, true
 }
 
-// mostFail is the share of the calls of limiters that have to be answered with errors for an
-// incident. aFewCalls is the least number of calls per second.
+// It is an incident if at least the fraction mostFail of the calls of limiters is answered with
+// errors, and there are at least aFewCalls calls per second.
 const (
 	mostFail  = 0.5
 	aFewCalls = 0.5
@@ -148,8 +150,8 @@ func callsFail(f *Facts) (Verdict, bool) {
 	return v, true
 }
 
-// stays is the factor of a bound: a figure has to fall below the product before a verdict is
-// withdrawn.
+// stays is the factor by which the bound of a verdict is multiplied while the verdict is shown. So
+// the verdict is withdrawn only after the figure has fallen clearly below the bound.
 const stays = 0.8
 
 func memoryIsFull(f *Facts) (Verdict, bool) {
@@ -191,7 +193,7 @@ func scriptRuns(f *Facts) (Verdict, bool) {
 	}, true
 }
 
-// fewLogins is the number of failures that are no incident.
+// fewLogins is the minimum number of failed logins of a user for an incident.
 const fewLogins = 10
 
 func lockedOut(f *Facts) (Verdict, bool) {
@@ -219,11 +221,12 @@ func lockedOut(f *Facts) (Verdict, bool) {
 }
 
 const (
-	// severalKeys is the number of denied keys from which on they count as all clients, unless one
-	// of them has most of the denials.
+	// severalKeys is the minimum number of denied keys for a verdict about all clients. someMore and
+	// manyMore are the minimum differences between the present and the usual ratio of denied calls:
+	// for a group whose limit has changed, and for all calls.
 	severalKeys = 10
-	someMore    = 0.02 // share of the calls of a group
-	manyMore    = 0.25 // share of all calls
+	someMore    = 0.02
+	manyMore    = 0.25
 )
 
 func limitChanged(f *Facts) (Verdict, bool) {
@@ -254,7 +257,8 @@ func limitChanged(f *Facts) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// shareOf returns the group's share of the denials.
+// shareOf returns the fraction of all denials that belong to group g, from 0 to 1; 0 if nothing is
+// denied.
 func (f *Facts) shareOf(g *GroupFacts) float64 {
 	all := f.Now.DeniedRatio * f.Now.CallsS
 	if all <= 0 {
@@ -264,11 +268,12 @@ func (f *Facts) shareOf(g *GroupFacts) float64 {
 }
 
 const (
-	// mostOfIt is the share of all denials from which on one key is the incident.
+	// mostOfIt is the minimum fraction of all denials on one key for that key to be the incident.
 	mostOfIt = 0.6
-	// farOver is how many times its limit such a key has to call.
+	// farOver is the minimum ratio of the rate of calls on the key to the limit of the key.
 	farOver = 5
-	// atLeast is the least number of its denials per second, and lastsFor the least duration.
+	// atLeast is the minimum number of denials of the key per second, and lastsFor the minimum time
+	// since its first denial.
 	atLeast  = 2.0
 	lastsFor = 8 * time.Second
 )
@@ -310,11 +315,12 @@ func oneCaller(f *Facts) (Verdict, bool) {
 	return v, true
 }
 
-// nearlyAll is the share of the calls that has to be denied while the usual ratio is not known yet.
+// nearlyAll is the fraction of calls that must be denied for an incident while the usual fraction
+// is not known.
 const nearlyAll = 0.9
 
-// manyCallers is the incident that many more calls are denied than usual, and no change explains
-// it.
+// manyCallers is the incident that many more calls are denied than usual, without a change or a
+// single key that explains it.
 func manyCallers(f *Facts) (Verdict, bool) {
 	usual, part := f.Now.UsualRatio, 1.0
 	if f.Named.Kind == Denials {
@@ -349,7 +355,7 @@ func manyCallers(f *Facts) (Verdict, bool) {
 	return v, true
 }
 
-// failsFor is how long a check has to fail before it becomes the verdict.
+// failsFor is the minimum time for which a check must have failed before it becomes the verdict.
 const failsFor = time.Minute
 
 func checkFails(f *Facts) (Verdict, bool) {
@@ -377,7 +383,8 @@ func checkFails(f *Facts) (Verdict, bool) {
 	return v, true
 }
 
-// expected returns a text for the bound of a check.
+// expected returns a clause that says what value a check expects, such as "at most 80 % is
+// expected".
 func expected(bound string) string {
 	if rest, is := strings.CutPrefix(bound, "≤ "); is {
 		return "at most " + rest + " is expected"

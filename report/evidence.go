@@ -8,11 +8,11 @@ type Facts struct {
 	// Failing has the time at which each failing check began to fail.
 	Failing map[string]int64
 
-	Fault      string // why the state cannot be persisted
+	Fault      string // why the state cannot be persisted; "" if it can be
 	FaultSince int64
 
 	FullSince int64 // the time from which on calls have lacked memory
-	Lacking   Key   // the group with most of these calls
+	Lacking   Key   // the group with most of the calls that have lacked memory
 
 	Elsewhere
 	Code string // the first word of most errors
@@ -31,7 +31,7 @@ type Facts struct {
 	Idle bool // no limiter has been called for a minute
 }
 
-// GroupFacts are the facts of a group.
+// GroupFacts are the facts about a group of keys that [Diagnose] needs.
 type GroupFacts struct {
 	Group
 	// Before is the ratio of denied calls before the last change of the limit, -1 if it is not

@@ -10,7 +10,8 @@ import (
 // idleSeconds is the time without calls of limiters after which the server counts as idle.
 const idleSeconds = 60
 
-// facts collects the facts that the recorder knows.
+// facts collects the facts that the recorder knows. top returns the fraction of the denials of a
+// group that belong to its most denied key.
 func (r *Recorder) facts(top func(group string) float64) Facts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +36,7 @@ func (r *Recorder) facts(top func(group string) float64) Facts {
 	return f
 }
 
-// now returns the figures of the last seconds. The caller holds mu.
+// now returns the figures of the last ten seconds. The caller holds mu.
 func (r *Recorder) now() Now {
 	recent, over := r.recent(window)
 	_, p50, p99 := r.latency()
@@ -57,7 +58,7 @@ func (r *Recorder) latest() int64 {
 	return r.last.Civil
 }
 
-// Civil converts an instant to civil time, in Unix milliseconds.
+// Civil converts the instant at to civil time, in Unix milliseconds. The instant 0 becomes 0.
 func (r *Recorder) Civil(at limit.Instant) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 // sketchMinutes is the number of minutes for which denied keys are counted.
 const sketchMinutes = 5
 
-// addGroups adds the counters of the groups and the calls that were seen.
+// addGroups adds the counts of the groups and the seen calls of the sample s, which was taken in
+// second n. It calls r.changed for each group whose limit has changed.
 func (r *Recorder) addGroups(n int64, s *Sample) {
 	for i := range s.Groups {
 		c := &s.Groups[i]
@@ -53,14 +54,15 @@ func (r *Recorder) addGroups(n int64, s *Sample) {
 	}
 }
 
-// grow updates the counts since the start.
+// grow sets c to the counts since the start: base, which are those before the last reset, plus s,
+// which are those since then. Counts never decrease.
 func (c *GroupSample) grow(base, s *GroupSample) {
 	c.Name = s.Name
 	c.Calls, c.Denied, c.Near = max(c.Calls, base.Calls+s.Calls), max(c.Denied, base.Denied+s.Denied), max(c.Near, base.Near+s.Near)
 }
 
-// ratioBefore returns the median ratio of denied calls in the ten minutes before a second, -1 if
-// there were no calls.
+// ratioBefore returns the median ratio of denied calls in the ten minutes before the second at; -1
+// if there were no calls.
 func (g *group) ratioBefore(at int64) float64 {
 	var ratios []float64
 	for n := at/groupStep - 60; n < at/groupStep; n++ {
@@ -71,8 +73,8 @@ func (g *group) ratioBefore(at int64) float64 {
 	return median(ratios)
 }
 
-// rates returns the calls, the denials and the calls near the limit per second, over the last
-// seconds.
+// rates returns the number of calls per second of the group, of denied calls and of calls near the
+// limit, over the last ten seconds.
 func (g *group) rates() (calls, denied, near float64) {
 	newest, ok := g.recent.get(g.recent.next - 1)
 	if !ok {
@@ -93,7 +95,8 @@ func (g *group) rates() (calls, denied, near float64) {
 	return float64(newest.Calls-oldest.Calls) / seconds, float64(max(0, newest.Denied-oldest.Denied)) / seconds, float64(max(0, newest.Near-oldest.Near)) / seconds
 }
 
-// keysDenied returns the approximate number of keys that were denied in the last minutes.
+// keysDenied returns the approximate number of keys that were denied in the five minutes before the
+// second now.
 func (g *group) keysDenied(now int64) int64 {
 	var all stats.Sketch
 	for n := now/60 - sketchMinutes + 1; n <= now/60; n++ {
@@ -105,18 +108,20 @@ func (g *group) keysDenied(now int64) int64 {
 }
 
 const (
-	// enoughCalls is how many calls are needed to know the limit of most of them. A twelfth of the
-	// calls is seen.
+	// enoughCalls is the approximate number of calls of a group after which the limit of most of
+	// them is determined. About a twelfth of the calls is seen.
 	enoughCalls = 12 * 16
-	// enoughTime is the least time for that, since a job may be the only caller for a moment.
+	// enoughTime is the minimum time over which these calls are spread, since for a moment a single
+	// job may be the only caller.
 	enoughTime = 5 * time.Second
 	// maxKinds is the maximum number of limits of a group that are distinguished until there are
 	// enough calls.
 	maxKinds = 16
 )
 
-// add adds calls that were seen. changed tells that most calls have another limit than most calls
-// before.
+// add adds seen, calls that were seen until now. Once there are enough calls, it determines the
+// limit of most of them. If that differs from the previous one, changed is true, and was and is are
+// the two limits in words.
 func (l *limits) add(now limit.Instant, seen []stats.SeenCalls) (was, is string, changed bool) {
 	if l.counts == nil {
 		l.counts, l.calls = make(map[string]int64), make(map[string]stats.SeenCall)
@@ -158,7 +163,7 @@ func (l *limits) add(now limit.Instant, seen []stats.SeenCalls) (was, is string,
 	return was, is, changed
 }
 
-// set makes c the call that represents most calls.
+// set makes the limit of the call c the limit of most calls.
 func (l *limits) set(c stats.SeenCall) {
 	l.command, l.args = c.Command, c.Args[:min(c.Limit, len(c.Args))]
 	l.text, l.rate = LimitWords(c.Command, c.Args)
@@ -167,8 +172,8 @@ func (l *limits) set(c stats.SeenCall) {
 	}
 }
 
-// Groups returns the groups that were called in the last hour, the most called first. top returns
-// the share that a group's most denied key has of the group's denials.
+// Groups returns all groups that have a history, at most maxGroups, the most called first. top
+// returns the share that a group's most denied key has of the group's denials.
 func (r *Recorder) Groups(top func(group string) float64) []Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +205,8 @@ func (r *Recorder) describe(g *group, top func(group string) float64) Group {
 // sparkSteps is the number of steps of a sparkline.
 const sparkSteps = 60
 
-// spark returns the ratio of denied calls in each step of the last hour.
+// spark returns the ratio of denied calls in each of 60 steps of the last hour, the oldest first;
+// -1 for a step without calls.
 func (r *Recorder) spark(g *group) []float64 {
 	line := make([]float64, sparkSteps)
 	now := second(r.last.At) / groupStep

@@ -6,7 +6,8 @@ var steps = [...]struct{ span, step int64 }{{300, 1}, {3600, 10}, {6 * 3600, 60}
 // MaxSpan is the length of the longest history, in seconds.
 const MaxSpan = 24 * 3600
 
-// History returns the history of the last seconds, in at most 720 steps.
+// History returns the history of the given number of seconds, at most [MaxSpan], before the last
+// sample. It has at most 720 steps. Its Marks are those of marks that were made in this time.
 func (r *Recorder) History(seconds int64, marks []Change) History {
 	seconds = min(max(1, seconds), MaxSpan)
 	size := int64(0)
@@ -50,7 +51,8 @@ type sums struct {
 	p50, p99                float32
 }
 
-// sum adds up the steps from a second on.
+// sum adds up the size seconds from the second from on. p50 and p99 of s are maxima. any is false
+// if the history has none of these seconds.
 func (r *Recorder) sum(from, size int64) (s sums, any bool) {
 	source, unit := r.seconds, int64(1)
 	if size >= 60 {
@@ -75,9 +77,9 @@ const (
 	usualAge = 10     // minutes of uptime before any ratio is usual
 )
 
-// usualRatio returns the median ratio of denied calls over the minutes of the last day, without the
-// newest: the last three quarters of the uptime, at most six hours. It returns -1 if that is not
-// known.
+// usualRatio returns the median ratio of denied calls over the minutes of the last day. It ignores
+// the newest minutes: three quarters of the uptime, at most six hours. It returns -1 in the first
+// ten minutes and if there were no calls.
 func (r *Recorder) usualRatio() float64 {
 	start, now := second(r.started)/60, r.minutes.next-1
 	age := now - start

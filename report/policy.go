@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// PolicyState is what applies to a key of a policy, and why, according to RL.EXPLAIN.
+// PolicyState holds the reply of RL.EXPLAIN for a key of a policy: the limits that apply to the key,
+// and the entries of the policy from which they come.
 type PolicyState struct {
 	Policy string `json:"policy"`
 	Key    Key    `json:"key"` // the key in calls of RL.USE
@@ -17,7 +18,7 @@ type PolicyState struct {
 	Applies string `json:"applies"`
 	Setting
 	Comment Key `json:"comment"` // the reason of a block or an exemption, or the comment of an override
-	// Boost is the boost that multiplies the limits by Factor, nil without one.
+	// Boost is the boost that multiplies the limits by Factor. It is nil if no boost applies.
 	Boost  *Setting `json:"boost"`
 	Factor Key      `json:"factor,omitempty"`
 	Shadow bool     `json:"shadow"` // every call is allowed
@@ -34,7 +35,7 @@ type Setting struct {
 	Pattern *Key  `json:"pattern"`
 	Until   int64 `json:"until"`        // 0 for a permanent one
 	By      Key   `json:"by,omitempty"` // user and address, if known and permitted
-	At      int64 `json:"at,omitempty"` // when it was set, likewise
+	At      int64 `json:"at,omitempty"` // when it was set, if known and permitted
 }
 
 // Clause is one limit, with the units in use.
@@ -114,7 +115,8 @@ func (r *Reporter) whoSet(u *acl.User, from string, p *PolicyState, s *Setting, 
 	}
 }
 
-// settingIn parses the pattern and the expiry of an entry. at is the present time.
+// settingIn parses the pattern and the expiry of the entry in f, a reply. Pattern is nil if f has
+// none. at is the present time in Unix milliseconds.
 func settingIn(f map[string]any, at int64) (s Setting) {
 	if pattern, is := f["pattern"].(Key); is {
 		s.Pattern = &pattern
@@ -125,7 +127,8 @@ func settingIn(f map[string]any, at int64) (s Setting) {
 	return s
 }
 
-// clausesIn parses clauses and their units in use.
+// clausesIn parses the list of clauses in the field of f called name. It is empty if f has no such
+// field.
 func clausesIn(f map[string]any, name string) []Clause {
 	list, _ := f[name].([]any)
 	all := make([]Clause, 0, len(list))
@@ -220,7 +223,8 @@ func actionsOnPolicy(p *PolicyState) []Action {
 	return all
 }
 
-// asking returns an action with inputs. All such actions ask for confirmation.
+// asking returns an action whose command is words, followed by the proposed values of inputs, which
+// the user may edit. All such actions ask for confirmation.
 func asking(id, name string, words []string, inputs ...Input) Action {
 	fixed := len(words)
 	for _, in := range inputs {

@@ -27,7 +27,8 @@ const (
 	maxKey      = 16 << 10
 )
 
-// parameters returns the names of the parameters of a report.
+// parameters returns the names of the parameters of a report. ok is false if there is no such
+// report.
 func parameters(report string) (names []string, ok bool) {
 	names, ok = map[string][]string{
 		"overview": {}, "groups": {}, "history": {"span"}, "keys": {"by", "n", "group"}, "changes": {"since"},
@@ -36,8 +37,8 @@ func parameters(report string) (names []string, ok bool) {
 	return names, ok
 }
 
-// ParseQuery checks the parameters of a report. given maps their names in lower case to their
-// values.
+// ParseQuery parses and checks the parameters of the report called report. given maps their names
+// in lower case to their values. databases is the number of databases.
 func ParseQuery(report string, given map[string][]string, databases int) (q Query, err error) {
 	names, ok := parameters(report)
 	if !ok {
@@ -62,7 +63,7 @@ func ParseQuery(report string, given map[string][]string, databases int) (q Quer
 	return q, nil
 }
 
-// set parses one parameter.
+// set parses value, the value of the parameter called name, and stores it in q.
 func (q *Query) set(name, value string, databases int) (err error) {
 	var n int64
 	switch name {
@@ -115,5 +116,5 @@ func parseSpan(value string) (int64, error) {
 	return n * unit, nil
 }
 
-// shorten limits the length of a quotation in an error.
+// shorten returns the first 64 bytes of s, for a quotation in an error.
 func shorten(s string) string { return s[:min(len(s), 64)] }

@@ -12,7 +12,8 @@ func second(at limit.Instant) int64 { return int64(at) / int64(time.Second) }
 
 func micros(d time.Duration) float32 { return float32(d.Seconds() * 1e6) }
 
-// recent returns the counts of the last seconds, and how many seconds these are.
+// recent returns the counts of the last seconds before the newest sample, as many as seconds says,
+// and in over the actual length of this time, at least 1. It is shorter if the history is.
 func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 	newest, ok := r.counters.get(r.counters.next - 1)
 	if !ok {
@@ -37,7 +38,8 @@ func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 	return delta, float64(max(1, r.counters.next-1-from))
 }
 
-// latency returns the number of replies and their percentiles for the last seconds.
+// latency returns the number of replies in the last ten seconds and percentiles of their durations;
+// 0 if there are none.
 func (r *Recorder) latency() (calls int64, p50, p99 time.Duration) {
 	if r.last.Answers == nil {
 		return 0, 0, 0
@@ -49,7 +51,8 @@ func (r *Recorder) latency() (calls int64, p50, p99 time.Duration) {
 	return d.Calls, d.Quantile(0.5), d.Quantile(0.99)
 }
 
-// civil converts an instant to civil time. The caller holds mu.
+// civil converts the instant at to civil time, in Unix milliseconds. The instant 0 becomes 0. The
+// caller holds mu.
 func (r *Recorder) civil(at limit.Instant) int64 {
 	if at == 0 {
 		return 0
@@ -57,7 +60,8 @@ func (r *Recorder) civil(at limit.Instant) int64 {
 	return r.last.Civil - r.last.At.Sub(at).Milliseconds()
 }
 
-// median returns the median of values, -1 without any.
+// median returns the median of values, which it sorts; -1 if there are none. Of an even number of
+// values it returns the larger of the two in the middle.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return -1

@@ -40,7 +40,7 @@ type Recorder struct {
 	failing     map[string]limit.Instant // failing checks, and since when they fail
 	faulty      limit.Instant            // since when the state cannot be persisted
 	full        limit.Instant            // since when calls have lacked memory
-	lacking     string                   // the group with most of these calls
+	lacking     string                   // the group with most of the calls that have lacked memory
 	code        string                   // the first word of most errors
 }
 
@@ -75,12 +75,12 @@ type limits struct {
 	rate    float64
 	was     string
 	wasRate float64
-	changed limit.Instant // 0 if it has not
-	before  float64       // the ratio of denied calls before that, -1 if it is not known
+	changed limit.Instant // when the limit of most calls has changed; 0 if it has not
+	before  float64       // the ratio of denied calls before the change, -1 if it is not known
 	counts  map[string]int64
 	calls   map[string]stats.SeenCall
 	total   int64
-	began   limit.Instant // when the first of these calls was seen
+	began   limit.Instant // when the first of the calls in counts was seen
 }
 
 // NewRecorder returns a recorder of a server that starts now. It calls changed for changes that
@@ -93,7 +93,8 @@ func NewRecorder(now limit.Instant, changed func(kind, text, group string)) *Rec
 	}
 }
 
-// Add adds the next sample and keeps it.
+// Add adds s, the newest sample, to the history, and infers from it which changes were made and
+// what is wrong.
 func (r *Recorder) Add(s Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,13 +153,15 @@ func (c *counted) grow(base *counted, s *Sample) {
 // ended counts calls of limiters, and how many of them were denied or answered with an error.
 type ended struct{ calls, denied, failed int64 }
 
-// part returns the share of one of several parts.
+// part divides e into nearly equal parts, as many as parts says, and returns the one with the index
+// part.
 func (e ended) part(parts, part int64) ended {
 	return ended{share(e.calls, parts, part), share(e.denied, parts, part), share(e.failed, parts, part)}
 }
 
-// addStep adds the counts since the last sample. If samples were missed it distributes them evenly
-// over the seconds.
+// addStep adds all, the calls since the last sample, to the history. n is the second of the new
+// sample and last that of the last one. If samples were missed, addStep distributes the calls
+// evenly over the seconds between.
 func (r *Recorder) addStep(n, last int64, all ended, answers *stats.Distribution) {
 	var p50, p99 float32
 	if answers != nil {
@@ -187,10 +190,12 @@ func (r *Recorder) addStep(n, last int64, all ended, answers *stats.Distribution
 	}
 }
 
-// share returns the part of a sum that belongs to one of several seconds.
+// share divides sum into nearly equal integers, as many as parts says, and returns the one with the
+// index part.
 func share(sum, parts, part int64) int64 { return sum*(part+1)/parts - sum*part/parts }
 
-// note records since when something is wrong.
+// note updates the times at which the present faults began: the state cannot be persisted, memory
+// is lacking, or checks fail.
 func (r *Recorder) note(now limit.Instant) {
 	keep := func(since *limit.Instant, is bool) {
 		switch {

@@ -18,7 +18,7 @@ type Reporter struct {
 	named atomic.Pointer[Verdict]
 }
 
-// New returns a Reporter.
+// New returns a Reporter with the history of rec and the information of src.
 func New(rec *Recorder, src Source) *Reporter { return &Reporter{rec: rec, src: src} }
 
 // keysAtMost is the maximum number of keys in one report.
@@ -32,7 +32,8 @@ func readable(u *acl.User, key string) bool {
 	return u != nil && slices.ContainsFunc(u.Rules().Selectors(), func(s *acl.Selector) bool { return s.Key([]byte(key), acl.Read) })
 }
 
-// Overview returns the part of the server's state that u may see.
+// Overview returns the summary of the server's state, with what u may see. It remembers the
+// verdict, which the next call compares with new figures.
 func (r *Reporter) Overview(u *acl.User) Overview {
 	f, at := r.facts(u)
 	if named := r.named.Load(); named != nil {
@@ -63,7 +64,8 @@ func (r *Reporter) you(u *acl.User) You {
 	return you
 }
 
-// facts collects the facts for a verdict.
+// facts collects the facts for a verdict, with what u may see. at is the time of the facts, in Unix
+// milliseconds.
 func (r *Reporter) facts(u *acl.User) (f Facts, at int64) {
 	keys, _ := r.denied(u, "", keysAtMost, true)
 	top := make(map[string]float64)
@@ -83,8 +85,8 @@ func (r *Reporter) facts(u *acl.User) (f Facts, at int64) {
 	return f, f.At
 }
 
-// Keys returns the keys that are denied or called most and that u may read, of one group unless
-// group is "".
+// Keys returns up to n keys that u may read: the most called ones if byCalls is true, and otherwise
+// the most denied ones. It returns only those in the group called group, unless group is "".
 func (r *Reporter) Keys(u *acl.User, byCalls bool, n int, group string) []DeniedKey {
 	if !byCalls {
 		keys, _ := r.denied(u, group, n, false)
@@ -101,8 +103,9 @@ func (r *Reporter) Keys(u *acl.User, byCalls bool, n int, group string) []Denied
 	return keys
 }
 
-// denied returns the keys that are denied most. It omits keys that u may not read, or hides their
-// names.
+// denied returns up to n of the most denied keys, in the group called group or, if group is "", in
+// all. If u may not read a key, denied hides its name and clients if hide is true, and omits the
+// key otherwise. perSecond is the number of all denials per second.
 func (r *Reporter) denied(u *acl.User, group string, n int, hide bool) (keys []DeniedKey, perSecond float64) {
 	denied, called := r.src.Denied(), index(r.src.Called())
 	keys = make([]DeniedKey, 0, min(n, len(denied.Keys)))
@@ -134,8 +137,9 @@ func index(keys stats.SeenKeys) map[keyName]*stats.SeenKey {
 	return all
 }
 
-// keyLine describes a key. denied and called are the statistics of the key's denials and of its
-// calls, nil if there are none.
+// keyLine describes the key of k. denied and called are the statistics of the key's denials and of
+// its calls, nil if there are none. all is the number of calls or denials per second of which
+// k.PerSecond is a part; if it is 0, Share is 0. group is the group of the key.
 func (r *Reporter) keyLine(k, denied, called *stats.SeenKey, all float64, group string) DeniedKey {
 	line := DeniedKey{
 		DB: k.DB, Key: Key(k.Key), Group: Key(group), Command: k.Command, Args: Key(k.Args), RetryMs: k.RetryAfter.Milliseconds(),
@@ -168,7 +172,8 @@ func (r *Reporter) callers(ids []int64) []Caller {
 	return callers
 }
 
-// History returns the history; see [Recorder.History].
+// History returns the history of the last seconds, as many as seconds says, with the changes that u
+// may see: see [Recorder.History].
 func (r *Reporter) History(u *acl.User, seconds int64) History {
 	return r.rec.History(seconds, r.Changes(u, 0))
 }
@@ -189,8 +194,8 @@ func (r *Reporter) Groups() []Group {
 	})
 }
 
-// Changes returns the changes after an ID, the newest first. It omits keys that u may not read from
-// their texts.
+// Changes returns the changes with an ID above since, the newest first. It adds the arguments about
+// a key to their texts if u may read the key.
 func (r *Reporter) Changes(u *acl.User, since int64) []Change {
 	all := r.src.Changes(since)
 	for i := range all {
@@ -213,7 +218,8 @@ func (r *Reporter) client(u *acl.User, db int) string {
 	return client
 }
 
-// offered returns the actions that u may take, with their command lines.
+// offered returns those of the actions all that u may take. It adds the client program to their
+// lines.
 func (r *Reporter) offered(u *acl.User, db int, all []Action) []Action {
 	client, may := r.client(u, db), []Action{}
 	for _, a := range all {

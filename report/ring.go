@@ -16,8 +16,9 @@ type ring[T any] struct {
 
 func newRing[T any](size int) *ring[T] { return &ring[T]{steps: make([]T, size)} }
 
-// at returns the step with a number. It must be the newest step or one after it. For an older
-// number it returns the newest step, since time does not go back.
+// at returns the step with the number n, and adds it and the steps before it if they are new. If n
+// is lower than the number of the newest step, it returns the newest step, since time does not go
+// back.
 func (r *ring[T]) at(n int64) *T {
 	size := int64(len(r.steps))
 	if r.next == 0 {
@@ -35,7 +36,7 @@ func (r *ring[T]) at(n int64) *T {
 	return &r.steps[(r.next-1)%size]
 }
 
-// get returns a step if it is kept.
+// get returns the step with the number n, and whether the ring keeps it.
 func (r *ring[T]) get(n int64) (*T, bool) {
 	if n < r.first || n >= r.next {
 		return nil, false

@@ -18,7 +18,7 @@ type Sample struct {
 	Calls, Denied, Failed int64
 	// Codes counts error replies by their first word.
 	Codes map[string]int64
-	// Resets is how often all counters have been reset.
+	// Resets is the number of times that all counters were reset.
 	Resets int64
 	Groups []GroupSample
 	// Answers is the distribution of the durations of commands without scripts, Scripts that of
@@ -28,7 +28,7 @@ type Sample struct {
 	Figures
 }
 
-// Take fills the sample from the figures of the server.
+// Take sets those fields of the sample that the figures of the server provide.
 func (s *Sample) Take(v *figure.View) {
 	calls := func(result string) int64 {
 		return int64(v.Sum("decisions_total", func(labels []string) bool { return labels[1] == result }))
@@ -67,12 +67,12 @@ type GroupSample struct {
 type Figures struct {
 	Loops         float64 // share of the time that the busiest loop is busy, 0 to 1
 	Errors        int64   // error replies since the start
-	ClientsLost   int64   // connections that were refused or closed by the server, since the start
+	ClientsLost   int64   // connections refused, evicted or closed because of their output buffer, since the start
 	FailedLogins  int64   // since the start
 	Clients, Keys int64
 	Memory        int64 // bytes
 	MaxMemory     int64 // 0: no bound
-	OutOfMemory   int64 // replies since the start
+	OutOfMemory   int64 // OOM replies since the start
 	Keeps         bool  // there is a log
 	Fault         string
 	Elsewhere
@@ -89,9 +89,9 @@ type Elsewhere struct {
 	// answer, "" if it does.
 	HasStore   bool
 	StoreFault string
-	// Replica tells that the server is a replica. Primary is its primary. LinkUp tells that it
-	// receives changes, and PrimaryRefused that it keeps its keys because its primary has another
-	// data set.
+	// Replica tells that the server is a replica. Primary is its primary. LinkUp tells that the
+	// server receives changes, and PrimaryRefused that it keeps its keys because its primary has
+	// another data set.
 	Replica, LinkUp, PrimaryRefused bool
 	Primary                         string
 	Lag                             time.Duration // of a replica behind its primary
@@ -113,7 +113,7 @@ type RunningScript struct {
 // FailedLogin describes a user with failed logins.
 type FailedLogin struct {
 	User  Key
-	Known bool  // the user exists
+	Known bool  // the user exists and is on
 	Count int64 // number of failures since First
 	// Clients is the largest number of connections that failed to log in at the same time, 0 if
 	// that is not known.

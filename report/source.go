@@ -23,15 +23,15 @@ type Source interface {
 	Policy(key string) (name, of string, is bool)
 	// Changes returns the changes after an ID, the oldest first.
 	Changes(since int64) []stats.Change
-	// Caller returns a connected client. Clients returns at most most connected clients, and
-	// SlowLog the newest entries of SLOWLOG.
+	// Caller returns a connected client. Clients returns up to most connected clients, and SlowLog
+	// the newest entries of SLOWLOG.
 	Caller(id int64) (Caller, bool)
 	Clients(most int) []ClientLine
 	SlowLog(most int) []SlowCall
 	// May reports whether a user may call a command, regardless of keys.
 	May(u *acl.User, command string) bool
-	// Execute runs a command as a user, and returns the reply in RESP3. from is the address of the
-	// request.
+	// Execute runs the command args as u in the database db, and returns the reply in RESP3. from
+	// is the address of the request. The error is a [*Failed] if there is no reply to show.
 	Execute(u *acl.User, from string, db int, args [][]byte) ([]byte, error)
 }
 
@@ -45,7 +45,8 @@ type Failed struct {
 // Error implements [error].
 func (f *Failed) Error() string { return f.Text }
 
-// These are the errors of [Source.Execute]. Two of them tell that the command may have run.
+// These are the errors of [Source.Execute]. After ErrNoReply and ErrReplyTooLong the command has
+// run; after ErrStopping and ErrTimeout it may have run.
 var (
 	ErrWaits           = &Failed{http.StatusBadRequest, "the command was not run: it would wait for other clients; send it by redis-cli"}
 	ErrNeedsConnection = &Failed{http.StatusBadRequest, "the command was not run: it is about the connection that sends it, and each request here is a connection of its own; send it by redis-cli"}

@@ -48,13 +48,13 @@ const (
 	NoStore   = "store"      // the store does not answer
 	Lacking   = "replicas"   // too few replicas: changes are refused
 	NoPrimary = "primary"    // a replica does not receive the changes of its primary
-	Errors    = "errors"     // most calls of limiters are answered with an error
+	Errors    = "errors"     // at least half of the calls of limiters are answered with an error
 	Memory    = "memory"     // memory is full
 	Script    = "script"     // a script blocks all clients
 	LockedOut = "locked_out" // clients of a user cannot log in
-	Limit     = "limit"      // all clients of a group are denied, by another limit than before
+	Limit     = "limit"      // many keys of a group are denied, by a lower limit than before
 	OneCaller = "one_caller" // one key has most of the denials
-	Denials   = "denials"    // more is denied than usual, and no limit has changed
+	Denials   = "denials"    // more calls are denied than usual, and no limit has changed
 	Failing   = "check"      // a check fails that no other verdict explains
 )
 
@@ -90,8 +90,8 @@ const (
 	CheckClock   = "clock"
 	CheckScripts = "scripts"
 	CheckLogins  = "logins"
-	// CheckRole checks that the role is known. The following checks exist only if they apply: to a
-	// server with a store, to a replica, to a primary with replicas.
+	// CheckRole fails while the server is a replica that refuses its primary. The following checks
+	// exist only if they apply: to a server with a store, to a replica, to a primary with replicas.
 	CheckRole     = "role"
 	CheckStore    = "store"
 	CheckLink     = "link"
@@ -99,7 +99,7 @@ const (
 	CheckAcks     = "acks"
 )
 
-// Check is one part of the answer to "is the limiter sick?".
+// Check is the result of one check, a part of the answer to "is the limiter sick?".
 type Check struct {
 	ID    string  `json:"id"`
 	OK    bool    `json:"ok"`
@@ -115,8 +115,9 @@ type Now struct {
 	CallsS      float64 `json:"calls_s"` // calls of limiters per second, including those answered with an error
 	DeniedRatio float64 `json:"denied_ratio"`
 	ErrorRatio  float64 `json:"error_ratio"` // share of the calls that were answered with an error
-	// UsualRatio is the median of DeniedRatio over the minutes of the last day, without the newest:
-	// over three quarters of the uptime, at most six hours. It is -1 in the first ten minutes.
+	// UsualRatio is the median of DeniedRatio over the minutes of the last day. It ignores the
+	// newest minutes: three quarters of the uptime, at most six hours. It is -1 in the first ten
+	// minutes and without calls.
 	UsualRatio float64 `json:"usual_ratio"`
 	P50us      float64 `json:"p50_us"` // time in the server, microseconds
 	P99us      float64 `json:"p99_us"`
@@ -136,20 +137,20 @@ type History struct {
 	From    int64     `json:"from"` // when the first step began
 	Allowed []int64   `json:"allowed"`
 	Denied  []int64   `json:"denied"` // per step, not per second
-	Errors  []int64   `json:"errors"` // calls of limiters that were answered with an error, likewise
+	Errors  []int64   `json:"errors"` // calls of limiters that were answered with an error, per step
 	P50us   []float64 `json:"p50_us"`
 	P99us   []float64 `json:"p99_us"`
 	Marks   []Change  `json:"marks"` // the changes in this time
 }
 
-// DeniedKey is one line of the answer to "one caller or everyone?".
+// DeniedKey describes a key in a list of the most denied or the most called keys.
 type DeniedKey struct {
 	DB      int     `json:"db"`
 	Key     Key     `json:"key"`
 	Group   Key     `json:"group"`
 	DeniedS float64 `json:"denied_s"`
 	CallsS  float64 `json:"calls_s"` // approximate; never below DeniedS
-	Share   float64 `json:"share"`   // share of all denials
+	Share   float64 `json:"share"`   // share of all denials; in a list of the most called keys, of all calls
 	Command string  `json:"command"` // the command of the latest call: "cl.throttle"
 	Args    Key     `json:"args"`    // what followed the key: "199 100 1"; at most 48 bytes
 	Limit   string  `json:"limit"`   // Args in words: "100/s"; empty if that is not known
@@ -178,7 +179,7 @@ type Group struct {
 	Spark      []float64 `json:"spark"`
 	KeysDenied int64     `json:"keys_denied"` // approximate number in the last five minutes
 	TopShare   float64   `json:"top_share"`   // share of the group's denials that belongs to the most denied key
-	NearRatio  float64   `json:"near_ratio"`  // share of the calls that were allowed with less than a fifth left
+	NearRatio  float64   `json:"near_ratio"`  // share of the calls that were allowed near their limit (option metrics-near-limit)
 	Limit      string    `json:"limit"`       // of most of its calls, in words
 	Args       Key       `json:"args"`        // of most of its calls
 	// Rest tells that this entry sums up keys without a group, and groups beyond
@@ -194,8 +195,8 @@ type Change struct {
 	Kind string `json:"kind"` // start, config, acl, reload, flush, rewrite, pause, script, certificate, client, limit
 	Text string `json:"text"`
 	By   string `json:"by"`
-	// Group is the group that the change affects, if it is one group. Around compares it with all
-	// others.
+	// Group is the group that the change affects, nil if that is not a single group. Around
+	// compares the calls of this group with those of all others.
 	Group *Key `json:"group,omitempty"`
 	// Around compares the times before and after the change; nil if too little is known.
 	Around *Around `json:"around,omitempty"`
@@ -204,7 +205,7 @@ type Change struct {
 // Around describes the times before and after a change.
 type Around struct {
 	Group   *Key   `json:"group,omitempty"` // the group whose calls Before and After describe; nil for all
-	Minutes int    `json:"minutes"`         // at most, on each side
+	Minutes int    `json:"minutes"`         // the maximum number of minutes on each side of the change
 	Before  Period `json:"before"`
 	After   Period `json:"after"`
 }
@@ -213,10 +214,10 @@ type Around struct {
 type Period struct {
 	CallsS     float64 `json:"calls_s"`
 	PerGranted float64 `json:"per_granted"` // calls per allowed call; -1 if none was allowed
-	DeniedElse float64 `json:"denied_else"` // ratio of denied calls of all other groups; -1 if there were none
+	DeniedElse float64 `json:"denied_else"` // ratio of denied calls of all other groups, or of all groups if [Around].Group is nil; -1 without such calls
 }
 
-// KeyState is the state of one key.
+// KeyState is the state of one key: the content of the report key.
 type KeyState struct {
 	DB      int    `json:"db"`
 	Key     Key    `json:"key"`

@@ -8,7 +8,8 @@ import (
 )
 
 // LimitWords describes what a call of a limiter allows: "100/s" for cl.throttle with the arguments
-// "199 100 1", "policy api" for rl.use. perSecond is the same as a number, 0 if it is not known.
+// "199 100 1", "policy api" for rl.use. perSecond is the number of units that the limit allows per
+// second; 0 if it is not known.
 func LimitWords(command, args string) (words string, perSecond float64) {
 	fields := strings.Fields(args)
 	if command == "rl.multi" && len(fields) > 0 {
@@ -38,7 +39,8 @@ func LimitWords(command, args string) (words string, perSecond float64) {
 	return "", 0
 }
 
-// perTime describes a count and the number of seconds after it.
+// perTime describes a limit of the form "count per seconds". The count is in fields[at] and the
+// number of seconds in the next field. words is "" if the fields are no such limit.
 func perTime(fields []string, at int) (words string, perSecond float64) {
 	if len(fields) < at+2 {
 		return "", 0
