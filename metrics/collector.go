@@ -24,8 +24,9 @@ const (
 	// MaxSeries is the maximum number of series with the default of metrics-max-groups, whatever
 	// clients do.
 	MaxSeries = 640
-	// SharedSeries is the rest of MaxSeries: how many values of bounded labels, such as commands,
-	// users and codes, have series of their own in total. The values that are seen first get one.
+	// SharedSeries is the maximum number of series for the values of bounded labels, such as
+	// commands, users and codes, in total: the other metrics take the rest of MaxSeries. The values
+	// that are seen first get a series.
 	SharedSeries = 59
 )
 
@@ -98,8 +99,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// bounded emits a figure by the values of its labels. It emits the sum of the values beyond the
-// bound as one series. A value that has had a series keeps it.
+// bounded emits a figure with a series for each value of its first label. All values beyond the
+// bound share the value "other", whose series has their sum. A value that has had a series keeps
+// it.
 func (c *collector) bounded(i int, v *figure.View, emit figure.Emit) {
 	f, named := &c.figures[i], c.named[i]
 	sums, order := make(map[string]float64), [][]string(nil)

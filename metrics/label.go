@@ -10,8 +10,8 @@ import (
 // maxLabel is the maximum length of a label value, in bytes.
 const maxLabel = 128
 
-// safe returns text in a form for a label value: quoted unless it is plain printable text, and
-// shortened.
+// safe returns text in the form of a label value: quoted if it is not plain printable text or is
+// too long, and then cut to maxLabel bytes.
 func safe(text string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == '\\' }
 	if len(text) <= maxLabel && text != "" && utf8.ValidString(text) && strings.IndexFunc(text, odd) < 0 {
