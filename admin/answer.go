@@ -2,8 +2,9 @@ package admin
 
 import "net/http"
 
-// protect tells browsers what they may do with an answer. A handler may replace the policy by
-// a stricter one, or by one with the hashes of what it embeds.
+// protect sets the headers that restrict what a browser may do with a response. A handler may
+// replace the Content-Security-Policy by a stricter one, or by one with the hashes of scripts that
+// it embeds.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -14,7 +15,7 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// refuse answers with a sentence.
+// refuse replies with the status and why, a sentence, as plain text.
 func refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

@@ -12,56 +12,60 @@ import (
 
 // Config has the handlers of an admin port and the rules for access to them.
 type Config struct {
-	// Users are the users that may log in, and May reports whether a user may call a command.
-	// Both are required.
+	// Users are the users that may log in. May reports whether a user may call a command. Both are
+	// required.
 	Users *acl.Users
 	May   func(u *acl.User, command string) bool
-	// Protected reports whether clients on other machines need a password, even as a user that
-	// needs none; nil means that they do not.
+	// Protected reports whether a user without a password may log in only from this machine; nil
+	// means that such a user may log in from anywhere.
 	Protected func() bool
-	// Logins bounds how fast passwords can be guessed; nil does not.
+	// Logins limits the rate at which passwords can be guessed; nil means no limit.
 	Logins Logins
 
-	// Healthy and Ready return "", or in a few words why the server is not. nil is always "".
-	// The context ends when the answer is due.
+	// Healthy and Ready return "" if the server is healthy or ready, and otherwise the reason in a
+	// few words. A nil function counts as one that returns "". The context ends when the reply is
+	// due.
 	Healthy, Ready func(ctx context.Context) string
 
-	// Metrics answers /metrics, API all paths below /api/v1/, and Page everything else. A nil
-	// handler does not exist. The user of a request is in its context: see [User].
+	// Metrics serves /metrics, API all paths below /api/v1/, and Page all other paths. If a handler
+	// is nil, its paths do not exist. [User] returns the user of a request from its context.
 	Metrics, API, Page http.Handler
-	// AnonymousMetrics serves the metrics without a login, and Pprof serves /debug/pprof/ to
-	// users that may call DEBUG.
+	// AnonymousMetrics permits requests for the metrics without a login. Pprof serves /debug/pprof/
+	// to users that may call DEBUG.
 	AnonymousMetrics, Pprof bool
-	// Hosts are names by which the port may be asked for, beside addresses and localhost;
-	// "*" is every name.
+	// Hosts are the host names that requests may name, besides IP addresses and localhost; "*"
+	// permits every name.
 	Hosts []string
 
-	// TLS encrypts the port; nil does not.
+	// TLS is the configuration for TLS; nil means that the port does not use TLS.
 	TLS *tls.Config
 	// Log receives messages for operators; nil discards them.
 	Log *slog.Logger
-	// MaxConnections is how many connections may have requests at once, beside those of probes; 0 is
-	// [DefaultMaxConnections].
+	// MaxConnections is the maximum number of requests at once, without those for /healthz and
+	// /readyz; 0 means [DefaultMaxConnections].
 	MaxConnections int
 }
 
-// Logins counts and slows down attempts to log in. Any goroutine may call it.
+// Logins limits and counts attempts to log in. Any goroutine may call it.
 type Logins interface {
-	// Attempt returns the time after which a login from the address may be answered, or that it
-	// is refused, because too many have failed. For an attempt that is not refused, judged is
-	// called with its outcome, unless the request is abandoned.
+	// Attempt is called before a login of user from address is checked. If refused is true, too
+	// many logins from the address have failed, and the login is not checked. Otherwise the caller
+	// waits for wait, checks the login, and calls judged with the result, unless the request is
+	// abandoned.
 	Attempt(user, address string) (wait time.Duration, refused bool, judged func(u *acl.User, ok bool))
 }
 
-// Bounds of what a client of the port can take.
+// These bound what clients of the port can use.
 const (
-	// DefaultMaxConnections is how many connections have requests at once: a few dashboards need a
+	// DefaultMaxConnections is the default of Config.MaxConnections. A few dashboards need a
 	// handful.
 	DefaultMaxConnections = 64
-	// ProbeConnections is how many more may be open, so that /healthz and /readyz are answered while
-	// the others are full of clients that do not read their answers.
+	// ProbeConnections is the number of connections that may be open beyond MaxConnections, so that
+	// /healthz and /readyz are served while clients that do not read their responses use all
+	// others.
 	ProbeConnections = 16
-	// MaxHeader is the longest header of a request, and MaxBody the longest body, in bytes.
+	// MaxHeader and MaxBody are the maximum lengths of the header and of the body of a request, in
+	// bytes.
 	MaxHeader = 16 << 10
 	MaxBody   = 64 << 10
 )

@@ -7,29 +7,28 @@ import (
 	"sync"
 )
 
-// connections bounds the number of open connections. When there are too many, the connection
-// whose latest request is the oldest is closed: clients that send their requests slowly cannot
-// keep out clients that send them at once.
+// connections bounds the number of open connections. When there are too many, it closes the
+// connection that has been without a running handler for the longest time. So clients that send
+// their requests slowly cannot keep out clients that send them at once.
 type connections struct {
 	most int
 	mu   sync.Mutex
 	open map[net.Conn]*connection // guarded by mu
-	next uint64                   // guarded by mu: counts what has happened
+	next uint64                   // guarded by mu: the number of events so far, which orders them
 }
 
-// connection is one of them.
 type connection struct {
 	net.Conn
 	all     *connections
-	serving bool   // guarded by all.mu: a handler runs
-	since   uint64 // guarded by all.mu: when that last changed
+	serving bool   // guarded by all.mu: a handler is running for a request of it
+	since   uint64 // guarded by all.mu: the value of all.next when serving last changed
 }
 
 func newConnections(most int) *connections {
 	return &connections{most: most, open: make(map[net.Conn]*connection)}
 }
 
-// bound returns a listener whose connections count.
+// bound returns a listener that accepts from l, and whose connections cs counts.
 func (cs *connections) bound(l net.Listener) net.Listener { return &boundListener{l, cs} }
 
 type boundListener struct {
@@ -51,7 +50,8 @@ func (l *boundListener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit takes a connection in, if need be in the place of another; nil if all are busy.
+// admit counts conn, and closes the longest idle connection if there are too many. It returns nil
+// if there are too many and all of them have a running handler.
 func (cs *connections) admit(conn net.Conn) *connection {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -69,7 +69,8 @@ func (cs *connections) admit(conn net.Conn) *connection {
 	return c
 }
 
-// longestIdle returns the connection that has run no handler for longest. cs.mu is held.
+// longestIdle returns the connection that has been without a running handler for longest; nil if
+// all have one. cs.mu is held.
 func (cs *connections) longestIdle() (out *connection) {
 	for _, c := range cs.open {
 		if !c.serving && (out == nil || c.since < out.since) {
@@ -87,7 +88,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close() //nolint:wrapcheck // a wrapper
 }
 
-// connectionKey is the key of the connection in the context of a request.
+// connectionKey is the key of a request's connection in the context of the request.
 type connectionKey struct{}
 
 // context implements http.Server.ConnContext.
@@ -98,7 +99,8 @@ func (cs *connections) context(ctx context.Context, conn net.Conn) context.Conte
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// serving notes whether a handler runs for a connection.
+// serving notes that a handler for the connection in ctx begins to run, if yes is true, or that it
+// ends.
 func (cs *connections) serving(ctx context.Context, yes bool) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {

@@ -1,7 +1,7 @@
 // Package admin is the HTTP server for operators: /healthz, /readyz, /metrics, /debug/pprof/, an
-// API and a page. [New] creates one from a [Config], whose handlers answer; this package decides
-// which requests reach them, and bounds what a client can use.
+// API and a page. [New] creates a server from a [Config], which has the handlers. The package
+// decides which requests reach the handlers, and bounds the resources that a client can use.
 //
-// Each part of a request is checked before it is trusted: its host, the page that it comes from,
-// its size, its user. The package knows no command, no client and no key.
+// The package checks the host, the origin, the size and the user of a request before a handler gets
+// the request. It does not depend on commands, clients or keys.
 package admin

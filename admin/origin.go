@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// ActionHeader is a header that a POST must have, with any value. A page of another origin
-// cannot set it without asking first, which is always refused.
+// ActionHeader is a header that a POST must have, with any value. For a page of another origin a
+// browser sends it only after a CORS preflight request, which this server always refuses.
 const ActionHeader = "X-Cellserver-Action"
 
-// hostAllowed reports whether a request may name the host: an address, localhost, or a name of
-// the configuration. The owner of any other name could make it resolve to this address, so that a
-// page of that name could read what is meant for this network only (DNS rebinding).
+// hostAllowed reports whether a request may name host: an IP address, localhost, or a name in
+// Config.Hosts. The owner of any other name could make it resolve to the address of this server, so
+// that a page of that owner could read what is meant for this network only (DNS rebinding).
 func (s *Server) hostAllowed(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -29,8 +29,9 @@ func (s *Server) hostAllowed(host string) bool {
 	})
 }
 
-// sameOrigin reports whether a request comes from a page of this port, or from no page. A port
-// without TLS may stand behind a proxy that has it, so its page may be one of https.
+// sameOrigin reports whether r comes from a page of this port, or from no page. If the port does
+// not use TLS, the page may have an https address, because a proxy in front of the port may use
+// TLS.
 func (s *Server) sameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -45,13 +46,15 @@ func (s *Server) sameOrigin(r *http.Request) bool {
 		r.TLS == nil && strings.EqualFold(origin, "http://"+r.Host)
 }
 
-// jsonPost reports whether a POST is what only a page of this port or a program sends.
+// jsonPost reports whether a POST has the headers that only a page of this port or a program can
+// set.
 func jsonPost(r *http.Request) bool {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return r.Header.Get(ActionHeader) != "" && strings.EqualFold(strings.TrimSpace(kind), "application/json")
 }
 
-// guarded serves h to requests that no foreign page can have caused.
+// guarded returns a handler that passes a request on to h only if no page of another origin can
+// have caused it. It also bounds the size of the body.
 func (s *Server) guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())

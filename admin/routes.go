@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// routes puts the handlers together.
 func (s *Server) routes() http.Handler {
 	probes, mux := http.NewServeMux(), http.NewServeMux()
 	probes.HandleFunc("/healthz", s.healthz)
@@ -33,8 +32,9 @@ func (s *Server) routes() http.Handler {
 	return s.guarded(probes)
 }
 
-// bounded serves as many requests at once as there are connections for those that are no probes. One
-// that is too many is refused, and its connection is closed: it has the place of a probe.
+// bounded returns a handler that passes at most MaxConnections requests at once on to h. It refuses
+// a further request and closes its connection, because a connection without a place here would take
+// one of ProbeConnections.
 func (s *Server) bounded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -49,9 +49,9 @@ func (s *Server) bounded(h http.Handler) http.Handler {
 	})
 }
 
-// healthTime is the time within which each event loop has to answer for the server to be healthy,
-// and readyTime the one for it to be ready. By default an orchestrator abandons a probe after a
-// second.
+// healthTime is the time within which Healthy has to return for the server to be healthy, and
+// readyTime the time within which Ready has to return for it to be ready. By default an
+// orchestrator abandons a probe after a second.
 const (
 	healthTime = 5 * time.Second
 	readyTime  = time.Second
@@ -77,7 +77,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	probe(w, why)
 }
 
-// probe answers "ok", or 503 and why not.
+// probe replies with "ok" if why is "", and otherwise with the status 503 and why.
 func probe(w http.ResponseWriter, why string) {
 	if why != "" {
 		refuse(w, http.StatusServiceUnavailable, why)
@@ -86,10 +86,10 @@ func probe(w http.ResponseWriter, why string) {
 	refuse(w, http.StatusOK, "ok")
 }
 
-// maxProfile is how long a profile may take.
+// maxProfile is the maximum duration of a profile.
 const maxProfile = 2 * time.Minute
 
-// profile is /debug/pprof/.
+// profile serves /debug/pprof/.
 func profile(w http.ResponseWriter, r *http.Request) {
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err != nil {
 		refuse(w, http.StatusInternalServerError, "no profile can be sent")

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Times after which a connection is closed: one that has not sent its header, a request that
-// has not been sent or an answer that has not been taken, and one that is idle.
+// These are the times after which a connection is closed: before the header of a request is
+// complete, before its body is, before the response has been sent, and between two requests.
 const (
 	headerTime = 5 * time.Second
 	bodyTime   = 10 * time.Second
@@ -21,7 +21,7 @@ const (
 	idleTime   = time.Minute
 )
 
-// New makes an admin port. It serves nothing before Serve.
+// New returns a server that serves nothing before Serve.
 func New(c Config) *Server {
 	if c.MaxConnections == 0 {
 		c.MaxConnections = DefaultMaxConnections
@@ -44,19 +44,19 @@ func New(c Config) *Server {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    MaxHeader,
 		ConnContext:       s.conns.context,
-		// What package http says is about what clients do, such as a failed handshake: they
-		// could fill the log with it.
+		// The messages of package http are about what clients do, such as a failed handshake. With
+		// them clients could fill the log.
 		ErrorLog: log.New(discard{}, "", 0),
 	}
 	return s
 }
 
-// discard is a log handler that discards everything.
+// discard is an io.Writer that discards everything.
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// Handler answers requests: everything above the connections.
+// Handler returns the handler of all requests. It also replies to a request whose handler panics.
 func (s *Server) Handler() http.Handler {
 	routes := s.routes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +76,7 @@ func (s *Server) recovered(w http.ResponseWriter) {
 	}
 }
 
-// Serve accepts connections until Shutdown.
+// Serve accepts connections from l until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	l = s.conns.bound(l)
 	if s.TLS != nil {
@@ -88,7 +88,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting connections, lets requests end until ctx is done, and closes the rest.
+// Shutdown stops accepting connections and waits for running requests. When ctx ends, it closes the
+// connections of the requests that still run. The error is that of closing connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop.Do(func() { close(s.stopped) })
 	if err := s.http.Shutdown(ctx); err != nil {

@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// Server is an admin port.
+// Server is the HTTP server of an admin port: see [New].
 type Server struct {
 	Config
 	http    http.Server
 	conns   *connections
 	serving chan struct{} // requests that are no probes
-	waiting chan struct{} // requests that wait because of failed logins
+	waiting chan struct{} // requests that wait after failed logins
 	stopped chan struct{} // closed by Shutdown
 	stop    sync.Once
 }
 
-// apiPath is where the API begins.
 const apiPath = "/api/v1/"
 
-// maxWaiting is how many attempts to log in wait at once; beyond, they are refused.
+// maxWaiting is the maximum number of requests that wait at the same time after failed logins.
+// Further requests are refused.
 const maxWaiting = 16

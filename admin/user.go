@@ -23,8 +23,9 @@ func WithUser(ctx context.Context, u *acl.User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// login returns the user of a request, or replies that a login is required. As over the Redis
-// protocol, a request without credentials is one of the user default if that needs no password.
+// login returns the user of the request r. If ok is false, login has replied that a login is required
+// or refused. As in the Redis protocol, a request without credentials is one of the user default if
+// that user needs no password.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) (u *acl.User, ok bool) {
 	name, password, said := r.BasicAuth()
 	if !said {
@@ -55,8 +56,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) (u *acl.User, ok 
 	return u, s.near(w, r, u)
 }
 
-// near reports whether a user without a password may come from where the request does, or
-// answers that not.
+// near reports whether u may send r from the address of the request. In protected mode a user
+// without a password may do that only from this machine. If the result is false, near has sent the
+// response.
 func (s *Server) near(w http.ResponseWriter, r *http.Request, u *acl.User) bool {
 	if s.Protected == nil || !u.Rules().NoPass || !s.Protected() {
 		return true
@@ -68,7 +70,8 @@ func (s *Server) near(w http.ResponseWriter, r *http.Request, u *acl.User) bool 
 	return false
 }
 
-// serveOut waits for so long, and reports whether there was room to wait.
+// serveOut waits for the given time, or until the request or the server ends. It returns false,
+// without waiting, if too many requests wait already.
 func (s *Server) serveOut(ctx context.Context, wait time.Duration) bool {
 	select {
 	case s.waiting <- struct{}{}:
@@ -91,7 +94,7 @@ func askForLogin(w http.ResponseWriter) {
 	refuse(w, http.StatusUnauthorized, "a user and a password of the server's ACL are needed")
 }
 
-// needs serves h to users that may call a command.
+// needs returns a handler that passes a request on to h if its user may call command.
 func (s *Server) needs(command string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u, ok := s.login(w, r)
@@ -105,7 +108,7 @@ func (s *Server) needs(command string, h http.Handler) http.Handler {
 	})
 }
 
-// address is where a request comes from, without the port.
+// address returns the address of the client of r, without the port.
 func address(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -37,22 +37,23 @@ func Handler() http.Handler {
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", policy)
-		h.Set("Cache-Control", "no-cache") // ask whether it is still the same
+		h.Set("Cache-Control", "no-cache") // a browser asks each time whether the ETag is still valid
 		h.Set("ETag", tag)
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(source))
 	})
 }
 
-// Policy is the Content-Security-Policy of the page: it may ask its own origin, and it may run
-// the one script and use the one style that are in it. Whatever a key contains, no other script
-// runs.
+// Policy returns the Content-Security-Policy of the page. The page may send requests only to its
+// own origin, and may run and use only the script and the style that are in it. So text in a key
+// can never run as a script.
 func Policy() string {
 	return fmt.Sprintf("default-src 'self'; script-src '%s'; style-src '%s'; img-src data:; "+
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 		digest("script"), digest("style"))
 }
 
-// digest is the hash that a policy names the one inline element of that tag by.
+// digest returns the hash by which a policy permits the content of the only element <tag> of the
+// page.
 func digest(tag string) string {
 	_, rest, _ := bytes.Cut(source, []byte("<"+tag+">"))
 	text, _, _ := bytes.Cut(rest, []byte("</"+tag+">"))
