@@ -35,7 +35,8 @@ func (l *layout) style(s ansi.Style, text string) string {
 func bold() ansi.Style  { return ansi.NewStyle().Bold() }
 func faint() ansi.Style { return ansi.NewStyle().Faint() }
 
-// tone returns the colour of a verdict, which repeats the meaning of its sign.
+// tone returns the style for the sign and the title of a verdict. The colour only repeats the
+// meaning of the sign.
 func tone(v *report.Verdict) ansi.Style {
 	switch mark, _ := sign(v); mark {
 	case "✕":

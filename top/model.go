@@ -155,7 +155,6 @@ func (m Model) View() tea.View {
 	return v
 }
 
-// lines returns the lines on the terminal.
 func (m Model) lines() []string {
 	const foot = "  q leave · tab table · enter group · s order · t span · p pause · ? help"
 	if m.help {
@@ -176,7 +175,8 @@ func (m Model) lines() []string {
 	return append(lines, l.style(faint(), fit(foot, m.width, false)))
 }
 
-// note returns the age of the snapshot, and whether it is too old.
+// note returns the time of the snapshot as text. lost tells that the snapshot is too old, because
+// the server does not answer; the text then says so.
 func (m Model) note() (text string, lost bool) {
 	text = time.UnixMilli(m.snapshot.Overview.At).UTC().Format("15:04:05") + " UTC"
 	age := m.now.Sub(m.seen)

@@ -30,7 +30,8 @@ type Choice struct {
 // maxKeys is the number of keys to request: enough for a tall terminal.
 const maxKeys = "50"
 
-// Ask reads a snapshot.
+// Ask reads a snapshot from the source from, with one command for each part. c selects the span of
+// the history and the keys.
 func Ask(ctx context.Context, from Source, c Choice) (s Snapshot, err error) {
 	by := "denied"
 	if c.Calls {

@@ -9,22 +9,21 @@ import (
 	"github.com/cellserver/cellserver/report"
 )
 
-// column is a column of a table.
 type column struct {
 	title string
 	width int // 0: the remaining width
 	right bool
-	least int // the least width of the terminal at which it is shown
+	least int // the minimum width of the terminal for which the column is shown
 }
 
-// row is a row of a table.
 type row struct {
 	cells []string
-	named bool // the verdict is about it
+	named bool // the verdict is about the key or group of the row
 }
 
-// table draws a title, the heads of the columns and at most room rows, including the row of the
-// cursor.
+// table draws a title, the heads of the columns and at most room rows. If there are no rows it
+// draws the text empty instead. which is the number of the table; if it has the cursor, the row of
+// the cursor is among those drawn.
 func (l *layout) table(which int, title, empty string, columns []column, rows []row, room int) []string {
 	heading := title
 	if l.focus == which {
@@ -135,7 +134,7 @@ func (l *layout) groups(s *Snapshot, room int) []string {
 	}, rows, room)
 }
 
-// known replaces unknown values by 0.
+// known returns spark with 0 in place of -1, which stands for an unknown value.
 func known(spark []float64) []float64 {
 	all := slices.Clone(spark)
 	for i := range all {
@@ -158,7 +157,7 @@ func (l *layout) changes(s *Snapshot, room int) []string {
 	}, rows, room)
 }
 
-// around compares the calls before and after a change.
+// around returns the rates of calls before and after a change as text; "" if a is nil.
 func around(a *report.Around) string {
 	if a == nil {
 		return ""
@@ -170,7 +169,7 @@ func around(a *report.Around) string {
 	return text
 }
 
-// byTime sorts changes, the newest first.
+// byTime returns a copy of changes with the newest first.
 func byTime(changes []report.Change) []report.Change {
 	newest := slices.Clone(changes)
 	slices.SortFunc(newest, func(a, b report.Change) int {

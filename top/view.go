@@ -13,7 +13,6 @@ func Text(s *Snapshot, width int) string {
 	return strings.Join(draw(s, layout{width: width, focus: -1, choice: Choice{Span: 300}}), "\n") + "\n"
 }
 
-// draw returns the lines of a snapshot.
 func draw(s *Snapshot, l layout) []string {
 	lines := l.head(s)
 	lines = append(lines, l.checks(s)...)
@@ -35,8 +34,8 @@ func draw(s *Snapshot, l layout) []string {
 	return lines
 }
 
-// share divides rows among the tables, including a heading and a blank line for each. Rows that one
-// table does not need go to others.
+// share returns the number of rows for each table. rows is the number of lines for all tables,
+// including their headings and blank lines. Rows that one table does not need go to others.
 func (l *layout) share(s *Snapshot, rows int) (room [tables]int) {
 	want := [tables]int{max(1, len(s.Keys)), max(1, len(s.Groups)), max(1, len(s.Changes))}
 	if l.height == 0 {

@@ -45,7 +45,7 @@ func fit(text string, width int, right bool) string {
 	return text + space
 }
 
-// amount formats a number in at most six characters.
+// amount formats n. Below a billion the text has at most six characters.
 func amount(n float64) string {
 	switch {
 	case n >= 999_950:
@@ -58,7 +58,7 @@ func amount(n float64) string {
 	return fmt.Sprintf("%.1f", n)
 }
 
-// percent formats a ratio. A negative one is unknown.
+// percent formats a ratio as a percentage. A negative ratio is unknown and becomes a dash.
 func percent(r float64) string {
 	switch {
 	case r < 0:
@@ -93,7 +93,8 @@ func millis(us float64) string {
 
 func mebibytes(n int64) string { return strconv.FormatInt(n>>20, 10) + " MiB" }
 
-// clock formats a time of day in UTC, with the date if that is not the date of now.
+// clock formats at, a time in Unix milliseconds, as the time of day in UTC, with the date if that
+// is not the date of now. 0 is unknown and becomes a dash.
 func clock(at, now int64) string {
 	if at <= 0 {
 		return "–"
@@ -162,7 +163,9 @@ func sign(v *report.Verdict) (mark, word string) {
 
 var blocks = []rune("▁▂▃▄▅▆▇█")
 
-// bars draws values as columns on one line, the newest on the right.
+// bars draws values as columns on one line of at most width characters, the newest on the right.
+// top is the value of a column of full height. If there are more values than characters, each
+// column is an average.
 func bars(values []float64, width int, top float64) string {
 	if width <= 0 || len(values) == 0 {
 		return ""
