@@ -57,7 +57,6 @@ func nameLike(word string) bool {
 	return strings.IndexFunc(word, func(r rune) bool { return r != '-' && r != '_' && (r < 'a' || r > 'z') }) < 0
 }
 
-// lacksValue returns the error for name, which has no value.
 func (l *loader) lacksValue(name string) error {
 	lower := strings.ToLower(name)
 	if _, word := promises[lower]; !word && !slices.Contains(l.c.names(), lower) {
@@ -142,7 +141,7 @@ func (l *loader) directive(where, name string, values []string) {
 	}
 }
 
-// Bounds on included files: their depth, their number, and the bytes of each.
+// These bound included files: their depth, their number, and the bytes of each.
 const (
 	maxIncludeDepth = 16
 	maxIncluded     = 1000

@@ -49,8 +49,8 @@ func (c *Config) keepSources(args, environ []string, stdin []byte) {
 // begin begins a layer: an option that may be given several times starts empty in each layer.
 func (l *loader) begin() { l.given = make(map[string]bool) }
 
-// finish checks the rules that involve several settings, unless there are other faults, and returns
-// the configuration with all faults as an error.
+// finish checks the rules that involve several settings, unless there are other faults. It returns
+// the configuration, and an error with all faults; nil if there are none.
 func (l *loader) finish() (*Config, error) {
 	c := l.c
 	for name := range l.idle {

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// persistenceOptions returns the options about persistence.
 func persistenceOptions() []option {
 	return []option{
 		{name: "save", def: "", kind: savePoints{}, doc: "Write a snapshot after this many seconds if there were at least this many changes: pairs of numbers. Empty writes none."},

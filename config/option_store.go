@@ -116,7 +116,7 @@ func (k byPrefix) parse(v string) (string, error) {
 	return strings.Join(fields, " "), nil
 }
 
-// The kinds of fail-policy and hot-keys.
+// These are the kinds of fail-policy and hot-keys.
 var (
 	failPolicies = byPrefix{"closed", "open", "local"}
 	hotKeys      = byPrefix{"exact", "lease"}
@@ -124,8 +124,8 @@ var (
 
 func (k byPrefix) hint() string { return "[prefix] " + strings.Join(k, "|") + " ..." }
 
-// split returns the word in v for all keys, and the pairs of a prefix and a word. Without a word
-// for all keys, it is the first word of k.
+// split returns the word in v for all keys, and the pairs of a prefix and a word. If v has no word
+// for all keys, all is the first word of k.
 func (k byPrefix) split(v string) (all string, pairs [][2]string, err error) {
 	if _, err := (text{}).parse(v); err != nil {
 		return "", nil, err

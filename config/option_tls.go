@@ -6,7 +6,6 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// tlsOptions returns the options about TLS.
 func tlsOptions() []option {
 	return []option{
 		{name: "tls-port", def: "0", kind: integer{0, 65535, ""}, mutable: true, doc: "TCP port for clients with TLS. 0 listens on no port. Set port to 0 to refuse connections without TLS."},

@@ -16,8 +16,8 @@ import (
 // ErrNoFile is the error of Rewrite if the server was started without a configuration file.
 var ErrNoFile = errors.New("The server is running without a config file") //nolint:staticcheck // Redis' words
 
-// UserLines returns the lines `user name rule ...` that the configuration file should have, given
-// has, those that it has now. It returns nil if has is correct already.
+// UserLines returns the lines `user name rule ...` that the configuration file should have. has are
+// the lines that the file has now. The result is nil if these are correct already.
 type UserLines func(has []acl.Line) (want []string)
 
 // Rewrite writes the present settings into the configuration file that the server was started with.
@@ -79,8 +79,8 @@ func readWhole(path string) (string, error) {
 	return string(content), err
 }
 
-// parseText returns the configuration that content, the content of the configuration file, alone
-// results in.
+// parseText returns the configuration that results from content alone, as the content of the
+// configuration file, without environment variables and flags.
 func (c *Config) parseText(content string) (*Config, error) {
 	l := newLoader()
 	l.begin()
@@ -158,8 +158,8 @@ func lines(of []string) string {
 	return strings.Join(of, "\n") + "\n"
 }
 
-// putOptions writes the values that differ from those of has, the configuration that the file
-// results in now.
+// putOptions writes the values that differ from those of has, the configuration that the present
+// content of the file gives.
 func (d *document) putOptions(has *Config) {
 	for i, o := range d.c.table {
 		at := d.options[o.name]
@@ -176,7 +176,7 @@ func (d *document) putOptions(has *Config) {
 }
 
 // appendDiffering appends the values that differ from those of has, the configuration that the
-// document results in, and reports whether there were any.
+// content of the document gives, and reports whether there were any.
 func (d *document) appendDiffering(has *Config) (some bool) {
 	for i, o := range d.c.table {
 		value := d.differing(i, has)
@@ -198,15 +198,16 @@ func (d *document) leaveOut(name string) {
 	d.options[name] = nil
 }
 
-// removed reports whether o has no line in a file if it has that value. As in Redis, the file of a
-// primary has no line replicaof.
+// removed reports whether the file has no line for the option o when value is its value. As in
+// Redis, the file of a primary has no line replicaof.
 func removed(o *option, value string) bool {
 	_, ok := o.kind.(primary)
 	return ok && value == ""
 }
 
-// differing returns the value of the option with the index i if the file should have it and has
-// does not have it; nil otherwise.
+// differing returns the present value of the option with the index i if it must be written, because
+// the value in has is another one. It returns nil if the values are equal, and for a value from the
+// environment, which is never written.
 func (d *document) differing(i int, has *Config) *string {
 	c, name := d.c, d.c.table[i].name
 	if c.values[i] == has.values[i] || strings.HasPrefix(c.origins[name], environmentOrigin) {

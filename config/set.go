@@ -32,8 +32,8 @@ func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 	return pairs
 }
 
-// Set implements [env.Settings]. Either all pairs take effect, or none and Set returns an error. It
-// may wait for a disk.
+// Set implements [env.Settings]. Either all pairs take effect, or none and Set returns an error.
+// Set may wait for a disk, because functions of OnSet read files.
 func (c *Config) Set(pairs [][2]string) resp.Error {
 	for {
 		if done, err := c.trySet(pairs); done || err != "" {
@@ -42,8 +42,8 @@ func (c *Config) Set(pairs [][2]string) resp.Error {
 	}
 }
 
-// ReadsFiles implements [env.Settings]. It reports whether a function of OnSet is concerned with
-// one of pairs.
+// ReadsFiles implements [env.Settings]. It reports whether Set would call a function of OnSet for
+// one of pairs. Such a function may read files.
 func (c *Config) ReadsFiles(pairs [][2]string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
