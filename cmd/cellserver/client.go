@@ -72,8 +72,8 @@ func dialWith(d dialer, o *redis.Options) {
 	}
 }
 
-// shownAddress returns an address for messages: PASSWORD replaces the password, and of the
-// parameters only skip_verify is kept.
+// shownAddress returns an address in a form for messages: with PASSWORD in place of its password,
+// and with skip_verify as the only parameter. It returns "ADDRESS" if the address cannot be parsed.
 func shownAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -118,8 +118,8 @@ const (
 	wantsTLS = "the server closed the connection: does it require TLS (rediss://)?"
 )
 
-// explain returns the probable meaning of an error of a connection to o, for the user who wrote the
-// address.
+// explain returns err, an error of a connection with the options o, with its probable cause for the
+// user who wrote the address. It returns err unchanged if no advice fits.
 func explain(err error, o *redis.Options) error {
 	for _, a := range advice {
 		sign, means := a[0], a[1]

@@ -35,7 +35,6 @@ func completion(args []string, w io.Writer) error {
 	return write(w, described())
 }
 
-// manPage prints the man page.
 func manPage(args []string, w io.Writer) error {
 	if len(args) != 0 {
 		return errors.New("usage: cellserver man")
@@ -72,7 +71,8 @@ func releaseDate(chosen, released string, build *debug.BuildInfo) time.Time {
 	return time.Time{}
 }
 
-// answered has the manual texts of the words that are not tools.
+// answered has the manual texts of the first arguments that are words but no tools: help and
+// version.
 var answered = map[string]string{
 	"help": `usage: cellserver help [NAME ...]
 

@@ -30,7 +30,7 @@ const (
 	defaultPort = "6379"
 )
 
-// register adds the options to those of a tool.
+// register adds the options for connecting to flags, the options of a tool.
 func (f *connectionFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&f.host, "h", "", "")
 	flags.StringVar(&f.port, "p", "", "")
@@ -47,8 +47,9 @@ func (f *connectionFlags) register(flags *flag.FlagSet) {
 // names reports whether host or port were given.
 func (f *connectionFlags) names() bool { return f.host != "" || f.port != "" }
 
-// options returns how to connect to the server at address, or at -h and -p. The password comes from
-// the address, the terminal or the environment, where redis-cli reads the same variable.
+// options returns the options for connecting to the server at address or, if address is "", at -h
+// and -p. The password comes from the address, the terminal or the variable REDISCLI_AUTH, which
+// redis-cli reads, too.
 func (f *connectionFlags) options(address string) (*redis.Options, error) {
 	switch {
 	case address == "":
@@ -88,7 +89,7 @@ func (f *connectionFlags) options(address string) (*redis.Options, error) {
 	return o, f.encrypt(o)
 }
 
-// encrypt turns TLS on, if the address or an option asks for it.
+// encrypt turns TLS on in o if the address or an option asks for it.
 func (f *connectionFlags) encrypt(o *redis.Options) error {
 	if o.TLSConfig == nil && !f.secure {
 		if f.insecure || f.ca != "" || f.sni != "" || f.cert != "" || f.key != "" {
@@ -141,7 +142,8 @@ func (f *connectionFlags) readCertificates(c *tls.Config) error {
 	return nil
 }
 
-// askPassword reads a password from the terminal without showing it.
+// askPassword reads a password from the terminal without showing it. It returns an error if
+// standard input is not a terminal.
 func askPassword() (string, error) {
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return "", errors.New("--askpass needs a terminal: put the password into REDISCLI_AUTH")

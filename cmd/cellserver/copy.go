@@ -71,7 +71,7 @@ func parseCopy(args []string, w io.Writer) (*copying, error) {
 
 func isURL(s string) bool { return strings.Contains(s, "://") }
 
-// copyStates runs the tool.
+// copyStates runs cellserver copy.
 func copyStates(args []string, w io.Writer) error {
 	c, err := parseCopy(args, w)
 	if err != nil {
@@ -156,8 +156,8 @@ type moving struct {
 	why   string // why it was skipped
 }
 
-// unwanted returns why a key is skipped whatever the other side contains, "" if it is not. A plain
-// string that is a number may be a counter of INCREX.
+// unwanted returns the reason for skipping a key whatever the other side contains; "" if there is
+// none. A plain string that is a number may be a counter of INCREX.
 func (c *copying) unwanted(key []byte, e *entry.Entry) string {
 	k := e.Kind
 	switch {
@@ -171,7 +171,8 @@ func (c *copying) unwanted(key []byte, e *entry.Entry) string {
 	return ""
 }
 
-// put writes one state, unless the store has a newer one.
+// put writes the state of m into the store, unless the store has a newer one. Then m.why is the
+// reason. m.done says that the state was processed.
 func (c *copying) put(s *stateStore, m *moving) error {
 	old, err := s.get(m.key)
 	for err == nil {
@@ -193,7 +194,8 @@ func (c *copying) put(s *stateStore, m *moving) error {
 	return err
 }
 
-// standing returns why the store's value of a key is kept, "" if it is replaced.
+// standing returns the reason why raw, the store's value of a key, is kept; "" if e replaces it.
+// now is the present instant of the store.
 func (c *copying) standing(raw []byte, e entry.Entry, now limit.Instant) string {
 	there, err := cluster.Unpack(raw)
 	switch {
@@ -245,8 +247,9 @@ func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 	}
 }
 
-// kept returns why the directory's value of a key is kept, "" if it is replaced. The time at which
-// that value was written is unknown; c.latest is an upper bound.
+// kept returns the reason why the directory's value of the key of m is kept; "" if the entry of m
+// replaces it. stamp is the time at which the store's value was written. The time at which the
+// directory's value was written is not known; c.latest is an upper bound.
 func (c *copying) kept(v *keyspace.Handle, m *moving, stamp limit.Instant) string {
 	there, found := v.Load(c.db, m.key)
 	switch {
@@ -273,7 +276,7 @@ func (c *copying) begin() {
 	}
 }
 
-// pass counts a skipped key.
+// pass counts a key that is skipped for the reason why.
 func (c *copying) pass(why string) {
 	c.seen++
 	c.skipped[why]++
@@ -317,7 +320,7 @@ func family(k entry.Kind) string {
 // conclude prints what was copied and what was not.
 func (c *copying) conclude(err error) {
 	if c.bar != nil {
-		_ = c.bar.Finish() // as in step
+		_ = c.bar.Finish() // failing to write to the terminal is not a fault of the copy
 	}
 	verb := "copied"
 	if err != nil && c.toStore {

@@ -47,8 +47,8 @@ func openStore(address, prefix string) (*stateStore, error) {
 	return s, nil
 }
 
-// again calls f until it gets a reply, for a limited time. A swap that is sent twice has the effect
-// of one.
+// again calls f, which reports its result by done, until the result is nil or an error that will
+// not pass, but for at most s.patience. A swap that is sent twice has the effect of one.
 func (s *stateStore) again(f func(done func(err error))) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
@@ -83,7 +83,7 @@ func (s *stateStore) explained(err error) error {
 	}
 }
 
-// passing reports whether an error may go away soon.
+// passing reports whether a request that failed with err may soon succeed.
 func passing(err error) bool {
 	var e *engine.Error
 	if !errors.As(err, &e) {
@@ -126,8 +126,8 @@ func (s *stateStore) scan(cursor uint64) (next uint64, found []engine.Found, err
 	return next, found, err
 }
 
-// together calls f for every number below n, some of them concurrently, and returns the first
-// error.
+// together calls f for every number below n, up to 64 of them concurrently. After an error it makes
+// no further calls. It returns the first error.
 func together(n int, f func(i int) error) error {
 	var (
 		work sync.WaitGroup

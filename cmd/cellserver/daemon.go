@@ -53,7 +53,7 @@ func detach(args []string, stdin io.Reader) error {
 }
 
 // detached returns the writer for the report, in a process that detach has started. In other
-// processes it returns nil. Until the server listens, errors are written to it, too.
+// processes it returns nil. Until the server listens, errors are written to the same writer.
 func detached() *os.File {
 	if os.Getenv(readyVariable) == "" {
 		return nil

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// doctorOptions are the options of doctor.
 type doctorOptions struct {
 	sample  int
 	timeout *time.Duration

@@ -98,7 +98,8 @@ func (f *findings) readInfo(text string) {
 	}
 }
 
-// fieldOf parses a number in a line such as "calls=1,usec=2".
+// fieldOf returns the number in the field called name of a line such as "calls=1,usec=2"; 0 if
+// there is none.
 func fieldOf(line, name string) int64 {
 	for _, field := range strings.Split(line, ",") {
 		if v, ok := strings.CutPrefix(field, name+"="); ok {
@@ -235,7 +236,8 @@ func (f *findings) look(ctx context.Context, c *redis.Client, keys []string) err
 	return nil
 }
 
-// kindOfString distinguishes the values of redis-cell from other strings.
+// kindOfString returns the kind of a string: limiterKind, HyperLogLog or string. start has the
+// beginning of the value.
 func kindOfString(start *redis.StringCmd, ttl time.Duration) string {
 	text, err := start.Bytes()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type outcome struct {
 	title string
 	moves []string // what works in the same way on cellserver
-	loses []string // what does not, each with what to do about it
+	loses []string // what does not work on cellserver, and what to do about it
 	looks []string // what an operator should know
 	todo  []string // the commands to run, in order
 }
@@ -185,7 +185,8 @@ var ofThePlace = []string{
 // the default of Redis has probably not chosen it.
 var redisLimits = map[string]string{"proto-max-bulk-len": "536870912", "client-query-buffer-limit": "1073741824", "repl-backlog-size": "1048576"}
 
-// judgeOptions returns the options that a new server should get.
+// judgeOptions reports which options of the examined server have the same meaning here, and returns
+// those that differ from the defaults, as flags for a new server.
 func (o *outcome) judgeOptions(f *findings) (flags []string) {
 	ours := byDefault()
 	same, idle := 0, 0

@@ -73,7 +73,8 @@ func words() []string {
 	return append(slices.Sorted(maps.Keys(tools)), "help", "version")
 }
 
-// mistyped returns an error for a first argument that is similar to a word and is not a file.
+// mistyped returns an error if arg, the first argument, is neither an option nor a file, and looks
+// more like a mistyped word or option than like a path. Otherwise it returns nil.
 func mistyped(arg string) error {
 	if strings.HasPrefix(arg, "-") {
 		return nil

@@ -172,7 +172,8 @@ func (m *migration) eachDatabase(f func(ctx context.Context, c *redis.Client, db
 	return nil
 }
 
-// isLast reports whether an error means that there are no more databases.
+// isLast reports whether an error means that there are no more databases. For a node of a cluster
+// it also prints that the node has only some of the keys.
 func (m *migration) isLast(err error) bool {
 	if strings.Contains(err.Error(), "SELECT is not allowed in cluster mode") {
 		m.endProgress()
@@ -185,8 +186,8 @@ func (m *migration) isLast(err error) bool {
 // importStep is the number of keys in one request.
 const importStep = 1000
 
-// longestTAT is how many bytes of a value are read. A number is shorter, and values of other keys
-// may have megabytes.
+// longestTAT is the maximum number of bytes that are read of each value. A TAT is shorter, and the
+// values of other keys may have megabytes.
 const longestTAT = 64
 
 func (m *migration) importDatabase(ctx context.Context, c *redis.Client, ks *keyspace.Keyspace, db int) error {
@@ -215,11 +216,12 @@ func (m *migration) importDatabase(ctx context.Context, c *redis.Client, ks *key
 // beyond is the reason for skipping keys in databases that this server does not have.
 var beyond = fmt.Sprintf("in a database beyond %d, which a server does not have", databases-1)
 
-// countBeyond counts the keys of the databases that cannot be imported.
+// countBeyond counts the keys in databases that cannot be imported as skipped. It does nothing if
+// the user may not call INFO.
 func (m *migration) countBeyond(ctx context.Context, c *redis.Client) {
 	text, err := c.Info(ctx, "keyspace").Result()
 	if err != nil {
-		return // it may not be permitted, and then nothing is reported
+		return // INFO may be forbidden; then these keys are not reported
 	}
 	for _, line := range strings.Split(text, "\r\n") {
 		var db, keys int
@@ -307,8 +309,8 @@ func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *
 // longestKey is the maximum length of a key in a command.
 const longestKey = 16 << 10
 
-// ttlSlack is how much earlier than its TAT a key of redis-cell may expire: redis-cell rounds the
-// TTL, and time passes during the import.
+// ttlSlack is the maximum time by which a key of redis-cell expires before its TAT if no client
+// shortened its TTL: redis-cell rounds the TTL, and time passes during the import.
 const ttlSlack = 2 * time.Second
 
 // exportKeys writes the CL.THROTTLE keys of a directory to a running Redis, in the form of

@@ -20,7 +20,6 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// pingOptions are the options of ping.
 type pingOptions struct {
 	connectionFlags
 	file    string
@@ -78,7 +77,8 @@ func works(err error) bool {
 	return slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(err.Error(), r) })
 }
 
-// reach returns how to connect to the server: at an address, or on this machine as configured.
+// reach returns the options for connecting to the server: at the address in names or of -h and -p,
+// or on this machine as the environment or the file configures it.
 func (o *pingOptions) reach(names, environ []string) (*redis.Options, error) {
 	switch {
 	case len(names) == 0 && !o.names():
@@ -89,8 +89,8 @@ func (o *pingOptions) reach(names, environ []string) (*redis.Options, error) {
 	return o.options(first(names))
 }
 
-// configured returns how to connect to the server that the environment and the file, if there is
-// one, configure.
+// configured returns the options for connecting to the server that the environment and the file, if
+// there is one, configure.
 func (o *pingOptions) configured(environ []string) (*redis.Options, error) {
 	var args []string
 	if o.file != "" {
@@ -126,10 +126,10 @@ func (o *pingOptions) configured(environ []string) (*redis.Options, error) {
 	return options, err
 }
 
-// trustThisMachine makes a TLS client accept any certificate of the server on this machine, whose
-// certificate usually names other addresses than the loopback one, unless the user has named an
-// authority. If the server requires a certificate, the client uses the server's own, unless the
-// user has named another.
+// trustThisMachine makes a TLS client accept any certificate of the server, unless the user has
+// named an authority. The server is on this machine, and its certificate usually names other
+// addresses than the loopback one. If the server requires a certificate, the client presents the
+// server's own, unless the user has named another.
 func (o *pingOptions) trustThisMachine(conf *tls.Config, c *config.Config) {
 	if o.ca == "" {
 		conf.InsecureSkipVerify = true //nolint:gosec // as without TLS; with --cacert the certificate is verified

@@ -18,7 +18,7 @@ var policyWords = []string{"check", "diff", "from-envoy", "from-limitador"}
 // policyTool runs cellserver policy.
 func policyTool(args []string, w io.Writer) error { return (&connectionFlags{}).policyTool(args, w) }
 
-// policyTool is the function above with the fields that a test has set.
+// policyTool is the function of the same name, with the fields of f that a test has set.
 func (f *connectionFlags) policyTool(args []string, w io.Writer) error {
 	usage, _, _ := strings.Cut(manual["policy"], "\n\n")
 	if len(args) == 0 {

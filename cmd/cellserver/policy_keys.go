@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// fewPolicies is the number of policies up to which the keys of each are searched separately. Each
-// search scans all keys of the server.
+// fewPolicies is the maximum number of policies for which the keys of each policy are searched
+// separately. Each search scans all keys of the server.
 const fewPolicies = 3
 
 // countKeys returns for each change how many keys it affects. A key counts for the entry that is in
@@ -50,7 +50,6 @@ func countKeys(ctx context.Context, client *redis.Client, changes []document.Cha
 	return c.counts, nil
 }
 
-// byName returns the policies by name.
 func byName(d *document.Document) map[string]*document.Policy {
 	table := make(map[string]*document.Policy, len(d.Policies))
 	for i := range d.Policies {
@@ -68,7 +67,8 @@ type keyCounter struct {
 	seen     map[uint64]struct{}
 }
 
-// add counts the key of a state.
+// add counts the key to which the state key state belongs, for each change that affects the key,
+// unless the key has been counted.
 func (c *keyCounter) add(state string) {
 	name, of := policy.ParseStateKey([]byte(state))
 	p, key := c.policies[string(name)], string(of)
@@ -85,11 +85,12 @@ func (c *keyCounter) add(state string) {
 	}
 }
 
-// policyChanges are the changes of one policy.
 type policyChanges struct {
-	// before and after are nil if there is no policy.
+	// before and after have the overrides of the policy before and after the changes. They are nil
+	// if there is no such policy then.
 	before, after *patternTable
-	// shadow tells that the policy changes for all keys, including those of overrides.
+	// shadow tells that shadow mode is turned on or off, which affects all keys, including those of
+	// overrides.
 	shadow bool
 	// entries maps patterns to the indexes of changes, with "" for the policy itself.
 	entries map[string]int
@@ -107,7 +108,7 @@ func newPolicyChanges(before, after *document.Policy) *policyChanges {
 	return p
 }
 
-// concerns returns the changes that affect a key.
+// concerns returns the indexes of the changes that affect key.
 func (p *policyChanges) concerns(key string) (list []int) {
 	now, goes := "", ""
 	if p.after != nil {
@@ -155,7 +156,7 @@ func (t *patternTable) has(pattern string) bool {
 	return ok
 }
 
-// find returns the pattern of the override for key, "" if there is none.
+// find returns the pattern of the override that is in force for key, "" if there is none.
 func (t *patternTable) find(key string) string {
 	if t.has(key) && !strings.HasSuffix(key, "*") {
 		return key

@@ -19,7 +19,6 @@ import (
 
 const topUsage = "usage: cellserver top [ADDRESS] [-h host] [-p port] [--user name] [--askpass] [--tls] [--once]"
 
-// topOptions are the options of top.
 type topOptions struct {
 	connectionFlags
 	once     bool
@@ -103,7 +102,7 @@ func printTop(w io.Writer, source top.Source) error {
 	return err
 }
 
-// first returns the first of at most one name, or "".
+// first returns the first of names; "" if there is none.
 func first(names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -41,7 +41,7 @@ func (r *roff) paragraphs(text string) {
 	}
 }
 
-// option writes an entry of a list.
+// option writes the entry of o in a list of options.
 func (r *roff) option(o *Option) {
 	call := `\fB` + escape(o.dashed()) + `\fR`
 	if o.Hint != "" {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Program describes the program.
+// Program describes a program to the functions of this package.
 type Program struct {
 	Version string
 	// Date is the date of the release, or zero.
@@ -38,13 +38,13 @@ type Command struct {
 	Name string
 	// Usage are the lines of its usage, without "usage: ".
 	Usage string
-	// Words are the possible first arguments, if these select what it does.
+	// Words are the possible first arguments, if the first argument selects what the command does.
 	Words []string
 	// Text describes the command in paragraphs.
 	Text string
-	// Flags are its own options.
+	// Flags are the options of the command itself.
 	Flags []Option
-	// Configures tells that it also takes the server's options.
+	// Configures tells that the command also takes the server's options.
 	Configures bool
 }
 
@@ -94,7 +94,8 @@ func newFlag(line string) Option {
 	return Option{Name: name, Hint: hint, Text: strings.TrimSpace(text)}
 }
 
-// dashed returns the name of the option with its dashes.
+// dashed returns the name of the option with its dashes: one before a single letter, and two before
+// a longer name.
 func (o *Option) dashed() string {
 	if len(o.Name) == 1 {
 		return "-" + o.Name
@@ -102,7 +103,7 @@ func (o *Option) dashed() string {
 	return "--" + o.Name
 }
 
-// flags returns all options of c.
+// flags returns the options of c, with those of the server if c takes them.
 func (p *Program) flags(c *Command) []Option {
 	if c.Configures {
 		return slices.Concat(c.Flags, p.Options)
