@@ -7,7 +7,7 @@ import (
 
 //go:generate go run ./cmd -write ../..
 
-// Files of the pages that [Pages] returns, relative to the module.
+// These are the files of the pages that [Pages] returns, relative to the module.
 const (
 	packagesPage     = "docs/packages.md"
 	architecturePage = "ARCHITECTURE.md"

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Sizes in the picture, in characters.
+// These are sizes in the picture, in characters.
 const (
 	pictureWidth = 98
 	boxWidth     = 44 // the maximum between the borders of a box
@@ -178,7 +178,6 @@ func merge(band []box) (all []box) {
 	return all
 }
 
-// lines returns the text in a box.
 func (x box) lines() []string {
 	all := wrap(x.name, "")
 	if len(x.members) > 0 {

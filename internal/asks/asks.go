@@ -1,5 +1,5 @@
 // Package asks submits asks to a store as single commands would, for tests of stores without
-// commands.
+// commands. A [decide.Ask] is a call about one limit, or about several, that the store decides.
 package asks
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/internal/architecture"
 )
 
-// The reasons of the violations that [Check] returns.
+// These are the reasons of the violations that [Check] returns.
 const (
 	whyMissing = "a comment names only what exists: name what took its place"
 	whyStray   = "the function has no receiver, parameter or variable of this name"

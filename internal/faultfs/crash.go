@@ -9,7 +9,8 @@ const sector = 512
 // everything that was synced. Of all other changes rng chooses those that it has, for each name and
 // each sector separately. Changes of names may take effect in any order, but a rename is atomic.
 // Sectors inside a file that were not written are zero. A file that has grown since the last sync
-// may have any length between the two, and a file that was truncated has its old or its new length.
+// may have any length from its old to its new one. A file that was truncated has its old or its new
+// length.
 func (m *FS) Crash(rng *rand.Rand) *FS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,8 +71,8 @@ func (n *inode) survivor(rng *rand.Rand) []byte {
 	return out
 }
 
-// step records a call, and returns the error that Inject has set for it, or nil. The caller holds
-// mu.
+// step records a call, calls the function of Watch, and returns the error of the function of Inject
+// for the call; nil if there is none. The caller holds mu.
 func (m *FS) step(op, name string, size int) error {
 	c := Call{op, name, size}
 	m.calls = append(m.calls, c)

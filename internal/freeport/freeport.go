@@ -1,6 +1,6 @@
 // Package freeport chooses ports for programs that tests start and that cannot inherit a listener.
 // These are nodes of a cluster, replicas and sentinels, which tell each other their ports;
-// redis_exporter; the Redis that plays a script which asks for addresses of clients; and servers
+// redis_exporter; a Redis that plays a test script in which addresses of clients occur; and servers
 // that a benchmark measures over TCP. Our own programs get listeners (see internal/activation),
 // except in an image without a shell, or if a page shows how to set a port. A Redis that needs no
 // port uses a Unix socket. A test also chooses a port if it needs to use the same address again

@@ -134,8 +134,8 @@ func (n *Node) Ended() error {
 	return err
 }
 
-// Kill ends the server as kill -9 does. The connections of clients are reset, and the disk has what
-// was written so far.
+// Kill ends the server as kill -9 does. The connections of clients are reset. The disk keeps the
+// data that was written so far, synced or not.
 func (n *Node) Kill() { n.die((*faultfs.FS).Kill) }
 
 // Crash does the same as Kill for a machine that loses power. rng chooses which of the data that

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Replies that many tests expect.
+// These are replies that many tests expect.
 const (
 	OK     = "+OK\r\n"
 	Queued = "+QUEUED\r\n"

@@ -13,7 +13,7 @@ type Group struct {
 	Commands []string // named as in COMMAND LIST of Redis, subcommands as "container|name"
 }
 
-// The values of Group.Status.
+// These are the values of [Group].Status.
 const (
 	Planned  = "planned"
 	StaysOut = "stays out"

@@ -15,8 +15,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Double decides asks. It decides asks about one key in the order of their submission. It
-// implements [env.Remote] and [server.RemoteStore]. Any goroutine may call its methods.
+// Double is a remote store: it decides every [decide.Ask] that is submitted. It decides asks about
+// one key in the order of their submission. It implements [env.Remote] and [server.RemoteStore].
+// Any goroutine may call its methods.
 type Double struct {
 	Keyspace *keyspace.Keyspace
 
@@ -106,7 +107,7 @@ func (d *Double) setHeld(held bool) {
 }
 
 // Fail makes the double call f for each ask. If f returns an error, the ask gets that error,
-// otherwise it is decided.
+// otherwise it is decided. A nil f ends this.
 func (d *Double) Fail(f func(a *decide.Ask) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -122,8 +122,8 @@ func (n *Node) Promote(done func()) {
 	}
 }
 
-// PSync implements [env.Node]. A replica that names the replication ID continues at its offset. Any
-// other replica begins at the start of the stream.
+// PSync implements [env.Node]. A replica that names the replication ID, and an offset in the
+// stream, continues there. Any other replica begins at the start of the stream.
 func (n *Node) PSync(c protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -176,8 +176,8 @@ func (r *runner) conn(name string) (*conn, error) {
 	return c, nil
 }
 
-// protocolOf returns the protocol that a connection has when the command in words has succeeded.
-// now is its present protocol.
+// protocolOf returns the protocol version, 2 or 3, of a connection after the command in words has
+// succeeded. now is the version before it.
 func protocolOf(words []string, now int) int {
 	switch name := strings.ToLower(words[0]); {
 	case name == "reset" && len(words) == 1:
@@ -251,7 +251,8 @@ func (r *runner) differ(c *conn, s *Step, what string) {
 	r.result.Differences = append(r.result.Differences, Difference{s.Line, c.last, what})
 }
 
-// finish checks that no connection has a reply that no step expects.
+// finish reports each reply that no step has expected as a difference. It returns an error if the
+// server does not close a connection whose client has closed it.
 func (r *runner) finish() error {
 	for name, c := range r.conns {
 		if c.closed {

@@ -67,7 +67,7 @@ type Step struct {
 // Kind says what a step does.
 type Kind uint8
 
-// The values of [Kind].
+// These are the values of [Kind].
 const (
 	Send Kind = iota
 	SendRaw
@@ -191,8 +191,8 @@ func (s *Step) check() error {
 	return err
 }
 
-// settle applies a directive that concerns the whole section. For any other directive it returns
-// true: the directive is a step.
+// settle applies a directive that concerns the whole section, and returns false. For any other
+// directive step is true: the directive is a step of the section.
 func (s *Section) settle(text string) (step bool, err error) {
 	words, err := splitWords(text)
 	if err != nil {
@@ -254,7 +254,8 @@ func parseDirective(words []string) (d directive, err error) {
 }
 
 // expand returns text in which each `${name}` is replaced by the result of value, and each
-// `${n*text}` by text repeated n times. It returns an error if value does not have the name.
+// `${n*text}` by text repeated n times. It returns an error if value reports that there is no such
+// name.
 func expand(text string, value func(name string) (string, bool)) (string, error) {
 	var b strings.Builder
 	for {

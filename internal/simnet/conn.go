@@ -24,8 +24,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 }
 
 // Write implements [net.Conn]. It waits while the buffer is full. As with TCP, the first write
-// after the peer has closed the connection is lost without an error. Writes fail when the bytes of
-// that write have arrived.
+// after the peer has closed the connection is lost without an error. Later writes fail once the
+// bytes of that write have arrived.
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
 	if err == syscall.ECONNRESET { //nolint:errorlint // write returns this error unwrapped
@@ -111,7 +111,6 @@ type stream struct {
 	writeBy time.Time
 }
 
-// newStream returns a new stream of a link with the state s.
 func newStream(s *state) *stream {
 	st := &stream{delay: s.delay, held: s.held, left: -1}
 	st.changed.L = &st.mu
@@ -143,8 +142,8 @@ func (s *stream) read(b []byte) (int, error) {
 	}
 }
 
-// arrival returns when the next bytes or the end arrive. known is false if nothing is in transit,
-// or if the link is held.
+// arrival returns the time at which the next bytes or the end arrive. known is false if nothing is
+// in transit, or if the link is held.
 func (s *stream) arrival() (at time.Time, known bool) {
 	switch {
 	case s.held:

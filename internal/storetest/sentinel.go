@@ -102,10 +102,10 @@ func (s *Sentinels) Addrs() []string {
 	return addrs
 }
 
-// AwaitFailover returns the new master when all sentinels watch another master than old, and that
-// node is a master. The failover has ended for each sentinel then. The sentinel that leads a
-// failover names the promoted node before the failover has ended, and waits for the node forever if
-// it dies meanwhile.
+// AwaitFailover waits until each sentinel watches a node other than old that is a master, and
+// returns that node. By then the failover has ended for each sentinel. A test must not go on
+// before: the sentinel that leads a failover names the promoted node before the failover has ended,
+// and waits for that node forever if it dies meanwhile.
 func (s *Sentinels) AwaitFailover(old *Node) *Node {
 	s.t.Helper()
 	var taken *Node
