@@ -1,4 +1,4 @@
-// Command crosscheck finds what does not compile for other platforms.
+// Command crosscheck finds Go code that does not compile for other platforms.
 //
 // It checks the types of all packages and tests, with the tag real, below each directory that an
 // argument names. It generates no code, and so takes seconds where a compiler takes minutes.

@@ -23,7 +23,8 @@ type module struct {
 	licences []file
 	// licence is the SPDX expression of the licence, such as "MIT" or "Apache-2.0 AND MIT".
 	licence string
-	// declared is the same, except that it lists all alternatives if the authors offer a choice.
+	// declared is the same expression as licence, except that it lists all alternatives if the
+	// authors offer a choice.
 	declared string
 }
 
@@ -88,8 +89,8 @@ func (r *release) download(ctx context.Context, p *program, dep *debug.Module) (
 // licenceName matches the names of files with licence terms.
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|unlicense)`)
 
-// permission matches the names of files that accompany a licence and are none, so that SPDX has no
-// name for them.
+// permission matches the names of files that accompany a licence but are not licences. SPDX has no
+// identifiers for them.
 var permission = regexp.MustCompile(`(?i)^(notice|patents)`)
 
 // readLicences reads the files with licence terms in a directory. It returns an error if none of
@@ -131,7 +132,7 @@ func (m *module) readLicences(dir string) error {
 	return nil
 }
 
-// mostly is the least percentage of a text that must belong to known licences. The rest is names
+// mostly is the minimum percentage of a text that must belong to known licences. The rest is names
 // and years.
 const mostly = 75
 

@@ -22,7 +22,8 @@ type release struct {
 // program is a program with an archive of its own for each platform.
 type program struct {
 	name string
-	// module is the directory of its module, and folder its own directory in the module.
+	// module is the directory of the program's module, and folder the directory of the program in
+	// the module.
 	module, folder string
 	// common are the files of its archive on every platform, without third-party licences.
 	common []file
@@ -36,7 +37,6 @@ func programs() []*program {
 	}
 }
 
-// file is a file of an archive.
 type file struct {
 	name       string
 	content    []byte

@@ -10,7 +10,6 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// limiter is the limiter of one picture.
 type limiter struct {
 	file    string
 	title   string

@@ -47,7 +47,7 @@ type decider func(now limit.Instant, units int64) (allowed bool, wait time.Durat
 // start is a multiple of the window since 1970, so that a window begins at it.
 const start = limit.Instant(1_767_225_600_000_000_000)
 
-// run passes the load to a limiter and returns what it admits, ordered by time.
+// run passes the load to a limiter and returns what the limiter admits, ordered by time.
 func run(decide decider) []passage {
 	var through []passage
 	for _, c := range load() {
@@ -59,7 +59,7 @@ func run(decide decider) []passage {
 	return through
 }
 
-// units returns the sum of the units in the half-open span.
+// units returns the sum of the units of those calls that are at from or later, and before to.
 func units(calls []call, from, to time.Duration) int64 {
 	sum := int64(0)
 	for _, c := range calls {
@@ -70,7 +70,7 @@ func units(calls []call, from, to time.Duration) int64 {
 	return sum
 }
 
-// busiest returns the most units in any half-open span of the length of the window.
+// busiest returns the maximum number of units in a span of the length of the window.
 func busiest(calls []call) int64 {
 	peak := int64(0)
 	for _, c := range calls {

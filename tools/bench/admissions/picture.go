@@ -17,7 +17,7 @@ const (
 
 	loadBase    = 122 // y of 0 units in the upper panel
 	loadPerUnit = 4
-	loadTop     = 20 // the most units
+	loadTop     = 20 // number of units at the top of the panel
 
 	spanBase    = 212 // y of 0 units in the lower panel
 	spanPerUnit = 3
@@ -34,9 +34,10 @@ const style = `text{font:11px sans-serif;fill:#57606a}.t{font-size:15px;font-wei
 // picture is an SVG under construction.
 type picture struct{ bytes.Buffer }
 
-// draw shows what the limiter admits. The upper panel has the units of every second beside those
-// asked for. The lower panel has the units of the ten seconds that end at each instant. Only an
-// exact limiter keeps these within the limit.
+// draw returns a picture of limiter l as SVG; through has the units that l admits. The upper panel
+// shows the units of every second beside those that were requested. The lower panel shows the sum
+// of the units of the ten seconds that end at each instant. Only an exact limiter keeps this sum
+// within the limit.
 func draw(l limiter, through []passage) []byte {
 	p := &picture{}
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`, width, height, width, height)
@@ -53,7 +54,8 @@ func draw(l limiter, through []passage) []byte {
 	return p.Bytes()
 }
 
-// loadPanel draws a bar for the units asked for in each second, and one for the admitted units.
+// loadPanel draws two bars for each second: one for the requested units, and one for the admitted
+// units.
 func (p *picture) loadPanel(through []passage) {
 	p.axis(loadBase, loadPerUnit, loadTop)
 	offered := load()

@@ -64,7 +64,7 @@ func (s *scene) pick(small, full int) int {
 	return small
 }
 
-// span returns how long a continuous attack lasts.
+// span returns the duration of a continuous attack.
 func (s *scene) span() time.Duration {
 	if s.full {
 		return 10 * time.Second
@@ -77,14 +77,14 @@ func (s *scene) random(i int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, uint64(i))) //nolint:gosec // an attack is to be repeatable
 }
 
-// note adds a figure to the result.
+// note adds a figure, formatted by format and args, to the notes of the result.
 func (s *scene) note(format string, args ...any) {
 	s.tally.mu.Lock()
 	defer s.tally.mu.Unlock()
 	s.tally.notes = append(s.tally.notes, fmt.Sprintf(format, args...))
 }
 
-// count counts a reply to any client.
+// count adds a reply to any client to the counts of replies, of bytes and of errors.
 func (s *scene) count(r *reply) {
 	s.tally.replies.Add(1)
 	s.tally.bytes.Add(r.bytes)
@@ -100,7 +100,8 @@ func (s *scene) count(r *reply) {
 }
 
 // judge counts the outcome of a request from a client that waits for its replies and reads them as
-// fast as it can.
+// fast as it can. After an error the request counts as late if ctx has ended, and otherwise as
+// closed.
 func (s *scene) judge(ctx context.Context, r *reply, err error) {
 	switch {
 	case err == nil && r.refused():
@@ -114,7 +115,8 @@ func (s *scene) judge(ctx context.Context, r *reply, err error) {
 	}
 }
 
-// ask sends a command on such a client, waits for the reply and counts the outcome.
+// ask sends a command on c, a client that reads its replies, waits for the reply and counts the
+// outcome.
 func (s *scene) ask(ctx context.Context, c *client, words ...string) error {
 	r, err := c.do(words...)
 	s.judge(ctx, &r, err)

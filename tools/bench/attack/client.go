@@ -119,8 +119,9 @@ func (c *client) receive() (reply, error) {
 	return r, nil
 }
 
-// element reads the rest of an element after its first line, and returns the number of elements
-// that it contains.
+// element reads the rest of an element of a reply, and adds it to r. kind is the first byte of the
+// element's first line, and rest has the others. element returns the number of elements that follow
+// as parts of this one.
 func (c *client) element(r *reply, kind byte, rest []byte) (int64, error) {
 	switch kind {
 	case '-':

@@ -57,7 +57,7 @@ type described struct {
 	args  []syntax.Argument
 }
 
-// describe returns all commands but those that are left out, and containers, which have only
+// describe returns all commands except those in leftOut, and except containers, which have only
 // subcommands.
 func describe() (all []described) {
 	containers := map[string]bool{}
@@ -79,8 +79,8 @@ func describe() (all []described) {
 // client-query-buffer-limit, so that the server has no reason to close the connection.
 const commandSize = 1 << 20
 
-// shape divides the size of a command among its arguments: each is repeated times times and has
-// length bytes.
+// shape divides the size of a call among its arguments. An argument that may be repeated is
+// repeated as many times as times says, and a text has up to length bytes.
 type shape struct{ times, length int }
 
 // call returns a call with its arguments filled in. Half of the calls have all optional arguments,
@@ -99,10 +99,11 @@ type writer struct {
 	shape  shape
 	group  string
 	client int
-	all    bool // optional arguments are all written
+	all    bool // write all optional arguments
 }
 
-// sequence generates arguments that follow each other.
+// sequence generates arguments that follow each other. Unless w.all is set, it omits each optional
+// argument with a probability of one half.
 func (w *writer) sequence(args []syntax.Argument) (words []string) {
 	counted := -1 // the index of numkeys
 	for _, a := range args {
@@ -131,8 +132,8 @@ func (w *writer) sequence(args []syntax.Argument) (words []string) {
 	return words
 }
 
-// times returns how often an argument is repeated. There are fewer keys, because each has the
-// maximum length.
+// times returns the number of repetitions of the argument a. Keys are repeated less often, because
+// each has the maximum length.
 func (w *writer) times(a syntax.Argument) int {
 	switch {
 	case a.Name == "clause":

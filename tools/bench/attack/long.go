@@ -39,8 +39,8 @@ func long() []Attack {
 	}
 }
 
-// steadily runs n clients that send their commands in turn and read the replies, for the span of
-// the attack.
+// steadily runs n clients for the span of the attack. Client i sends the commands that commands
+// returns for i and for the number of its turn, and reads the replies.
 func (s *scene) steadily(ctx context.Context, n int, commands func(i, turn int) [][]string) {
 	steady, cancel := s.during(ctx)
 	defer cancel()

@@ -110,7 +110,8 @@ func mixActs(s *scene) []act {
 	return acts
 }
 
-// unread sends a request, reads nothing for up to half a second, and ends the connection.
+// unread returns an act that sends request, reads nothing for up to half a second, and then returns
+// an error, so that the connection is closed.
 func unread(request []byte) act {
 	return func(ctx context.Context, _ *scene, c *client, r *rand.Rand) error {
 		c.out = append(c.out, request...)

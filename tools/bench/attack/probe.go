@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen"
 )
 
-// Latency is what another client measured during an attack. It sends commands at a constant rate,
-// so that a stall counts for every command that it held up.
+// Latency has the latencies of the commands of a client that takes no part in the attack. The client
+// sends at a constant rate, so that a stall counts for every command that it delays.
 type Latency struct {
 	Count                 int64
 	P50, P99, P999, Worst time.Duration
@@ -30,7 +30,7 @@ const (
 	// probeRate is the number of commands per second of a probe, spread over as many connections as
 	// there are commands.
 	probeRate = 1000
-	// probeGrace is how long the probe waits for the last replies.
+	// probeGrace is the maximum time for which the probe waits for the last replies.
 	probeGrace = 30 * time.Second
 )
 
@@ -78,7 +78,7 @@ type look struct {
 	fault string
 }
 
-// result waits until the probe has ended.
+// result waits until the probe has ended. fault is the reason if it has failed, and "" otherwise.
 func (l *look) result() (saw Latency, fault string) {
 	<-l.done
 	return l.saw, l.fault

@@ -13,7 +13,7 @@ import (
 // proto-max-bulk-len.
 const megabyte = 1_000_000
 
-// rounds is the number of requests of each reader.
+// rounds returns the number of requests that each reader sends.
 func (s *scene) rounds() int { return s.pick(1, 3) }
 
 // largeReplies returns the attacks with replies of 60 MB that consist of values of 1 MB.

@@ -19,11 +19,11 @@ import (
 type Server struct {
 	// Label is the server's name in tables.
 	Label string
-	// Command is the program and its options, to which those of the attack are added.
+	// Command is the program and its options. The options of the attack are added to them.
 	Command []string
 }
 
-// startWithin is how long a server may take to answer its first command.
+// startWithin is the maximum time from the start of a server to its first reply.
 const startWithin = 30 * time.Second
 
 // instance is a running server.
@@ -31,8 +31,8 @@ type instance struct {
 	address string
 	pid     int
 	folder  string
-	// cell tells that it is cellserver, so that it has cellserver's commands and keeps to the
-	// bound.
+	// cell tells that the server is cellserver, which has commands of its own, and whose memory
+	// must not exceed the Bound of [Result].
 	cell bool
 	cmd  *exec.Cmd
 	// gone is closed when the process has ended.

@@ -20,7 +20,7 @@ func Table(w io.Writer, results []*Result) error {
 	return err
 }
 
-// cells returns the columns of a result.
+// cells returns the cells of the table's row for r.
 func (r *Result) cells() []string {
 	if r.Skipped != "" {
 		return append([]string{r.Attack, r.Server}, append(strings.Split(strings.Repeat("-", 15), ""), r.Skipped)...)

@@ -112,7 +112,8 @@ func (o *options) addLoad() {
 	s.StringVar(&o.title, "title", "cellbench", "`heading` of the page")
 }
 
-// parse parses the command line.
+// parse parses args and checks the options that all subcommands share. Without a target, the target
+// is port 6379 of this machine.
 func (o *options) parse(args []string) error {
 	if err := o.set.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

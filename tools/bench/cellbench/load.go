@@ -155,7 +155,7 @@ func shellWords(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// withoutPassword replaces the user and the password in a URL.
+// withoutPassword replaces the user and the password in a URL by ***.
 func withoutPassword(a string) string {
 	before, rest, ok := strings.Cut(a, "redis://")
 	if !ok {

@@ -22,7 +22,6 @@ func main() {
 	os.Exit(status)
 }
 
-// subcommand is one of the subcommands of cellbench.
 type subcommand struct {
 	name, summary string
 	// usage is the beginning of its help.

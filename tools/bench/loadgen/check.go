@@ -15,7 +15,7 @@ type Check struct {
 	Command string `json:"command"`
 	// Skipped says why nothing was checked, and is empty if it was.
 	Skipped string `json:"skipped,omitempty"`
-	// Bound is the most units that a key may be granted within Span.
+	// Bound is the maximum number of units that a key may be granted within Span.
 	Bound int64         `json:"bound"`
 	Span  time.Duration `json:"span_ns"`
 	// Keys is the number of keys compared with the bound, 0 if no key was used twice. Most is the
@@ -26,11 +26,11 @@ type Check struct {
 	Violations int   `json:"violations"`
 	// Worst are the keys that exceed the bound by most, at most ten.
 	Worst []Excess `json:"worst,omitempty"`
-	// Pressed is the number of keys that were refused so often that something must have been
-	// granted in between. Short is the number of these that were granted less than that, and
-	// Leanest are the ones that lack most, at most ten. Unserved is the number of keys that were
-	// refused and never granted anything, although the run took more than twice the time that the
-	// limit needs to recover: this limit may have refused them, or a limit of an earlier run.
+	// Pressed is the number of keys whose refusals prove that units were granted to them. Short is
+	// the number of these keys that were granted fewer units than that, and Leanest are those that
+	// lack most, at most ten. Unserved is the number of keys that were refused and never granted
+	// anything, although the run took more than twice the time that the limit needs to recover:
+	// this limit may have refused them, or a limit of an earlier run.
 	Pressed  int         `json:"pressed_keys"`
 	Short    int         `json:"short_keys"`
 	Leanest  []Shortfall `json:"leanest,omitempty"`
@@ -129,14 +129,14 @@ func (l *ledger) checkClaims(c *Check) {
 	}
 }
 
-// leanest adds s and keeps the ten keys that lack most.
+// leanest returns all with s added, cut to the ten keys that lack most, in descending order.
 func leanest(all []Shortfall, s Shortfall) []Shortfall {
 	all = append(all, s)
 	slices.SortStableFunc(all, func(a, b Shortfall) int { return cmp.Compare(b.Owed-b.Granted, a.Owed-a.Granted) })
 	return all[:min(len(all), 10)]
 }
 
-// worst adds e and keeps the ten keys that were granted most.
+// worst returns all with e added, cut to the ten keys that were granted most, in descending order.
 func worst(all []Excess, e Excess) []Excess {
 	all = append(all, e)
 	slices.SortStableFunc(all, func(a, b Excess) int { return cmp.Compare(b.Granted, a.Granted) })

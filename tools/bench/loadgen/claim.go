@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// maxClaimKeys is the number of keys whose refusals are compared with their grants. Their claims
-// take 16 MiB.
+// maxClaimKeys is the maximum number of keys whose refusals are checked against what the keys were
+// granted. The claims of that many keys take 16 MiB.
 const maxClaimKeys = 1 << 20
 
-// claimSlack is how far the instant at which the server decided may lie outside of the time between
-// request and reply.
+// claimSlack is the tolerance, in nanoseconds, for the instant of a decision of the server: the
+// instant may lie up to claimSlack before the request was sent or after the reply arrived.
 const claimSlack = int64(time.Millisecond)
 
-// slew says how much faster than the generator's clock the server's clock may run: by 1/slew, 500
-// ppm, the fastest rate at which NTP corrects a clock.
+// slew bounds the rate of the server's clock: it may run faster than the generator's clock by
+// 1/slew, which is 500 ppm, the maximum rate at which NTP corrects a clock.
 const slew = 2000
 
 // A claim adds up the units that one key must have been granted to explain its refusals. A call of
@@ -25,8 +25,9 @@ const slew = 2000
 // Before the first grant to a key its refusals claim nothing: a limit of an earlier run may be the
 // cause.
 type claim struct {
-	// since is the instant after which no claim counts grants yet. It is 0 before the first grant
-	// or refusal, and neverGranted if there were only refusals.
+	// since is the instant up to which grants have been claimed: the arrival of the last refusal
+	// that counted, or of the first grant. It is 0 before the first grant or refusal, and
+	// neverGranted if there were only refusals.
 	since atomic.Int64
 	// owed is the number of units claimed so far.
 	owed atomic.Int64
@@ -41,8 +42,9 @@ func (c *claim) granted(now int64) {
 	}
 }
 
-// refused notes a refusal that arrived at now, of a call that was due at the instant at. It claims
-// that owed units were granted within the spell before the call.
+// refused notes a refusal that arrived at now, of a call that was due at the instant at. The
+// refusal requires that owed units were granted within the spell before the call. They are added to
+// the claim unless the spell overlaps the one of an earlier refusal that counted.
 func (c *claim) refused(at, now int64, spell time.Duration, owed int64) {
 	since := c.since.Load()
 	switch {

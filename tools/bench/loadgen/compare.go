@@ -138,7 +138,7 @@ func (e *Entry) Latency() *hdrhistogram.Histogram {
 	return all
 }
 
-// Lag returns how late the requests of all rounds left.
+// Lag returns the delays with which the generator sent the requests of all rounds: see [Result.Lag].
 func (e *Entry) Lag() *hdrhistogram.Histogram {
 	all := newHistogram()
 	for _, r := range e.Rounds {
@@ -157,8 +157,9 @@ func (e *Entry) Faults() []string {
 	return slices.Compact(faults)
 }
 
-// Checks returns one check for each limit and command: that of the round which came nearest to the
-// bound or went furthest beyond it.
+// Checks returns one check for each limit and command: that of the round with the most keys beyond
+// the bound; if there are several, that with the most keys that were granted too little; and among
+// these, that with the largest number of units granted to one key.
 func (e *Entry) Checks() []Check {
 	worst := make(map[string]Check)
 	var order []string

@@ -10,7 +10,6 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// run is the state of one run.
 type run struct {
 	target    *Target
 	options   *Options

@@ -39,7 +39,7 @@ type epollWorker struct {
 	*worker
 	epoll int
 	// fds are the sockets, by the index of their flow. full tells that a socket has not taken all
-	// that was written to it. The loop then waits until it is writable.
+	// that was written to it. The loop then waits until the socket is writable.
 	fds    []int
 	full   []bool
 	events []unix.EpollEvent
@@ -175,7 +175,7 @@ func (e *epollWorker) send(now int64) error {
 	return nil
 }
 
-// pick returns the next flow in turn that can send.
+// pick returns the index of the next flow, in turn, that can send. It returns false if none can.
 func (e *epollWorker) pick() (int, bool) {
 	for range e.flows {
 		i := e.turn

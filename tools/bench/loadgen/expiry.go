@@ -17,8 +17,8 @@ type ExpiryOptions struct {
 	Keys    int64
 	Command string
 	Lead    time.Duration
-	// Foreground is a command sent at Rate over Connections to keys of its own, from the time
-	// Before the instant of the expiry until Tail after it.
+	// Foreground is a command that is sent at Rate over Connections to keys of its own. Sending
+	// begins the time Before ahead of the expiry, and ends the time Tail after it.
 	Foreground           string
 	Rate                 float64
 	Connections, Threads int
@@ -78,7 +78,7 @@ type expiry struct {
 	pid     int
 	// before is the number of keys at the start.
 	before int64
-	// instant is when the keys expire, by the clock of this machine.
+	// instant is the time at which the keys expire, by the clock of this machine.
 	instant time.Time
 	result  *ExpiryResult
 }
@@ -172,7 +172,8 @@ func (e *expiry) watch(ctx context.Context) error {
 	return errors.Join(o.err, counted)
 }
 
-// count sends DBSIZE every 5 ms until the keys are gone or the tail has passed.
+// count waits until the keys expire. Then it sends DBSIZE every 5 ms until the keys are gone or the
+// tail has passed.
 func (e *expiry) count(ctx context.Context) error {
 	const every = 5 * time.Millisecond
 	if err := pause(ctx, time.Until(e.instant)); err != nil {

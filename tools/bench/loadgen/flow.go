@@ -46,7 +46,8 @@ type flow struct {
 	reply   reply
 }
 
-// newFlow returns flow number index of flows.
+// newFlow returns the flow with the number index, from 0, of as many flows as flows says. left is
+// the number of counting requests that it may send.
 func newFlow(p *plan, rec *recorder, seed uint64, keys KeySpec, index, flows int, left int64) *flow {
 	r := rand.New(rand.NewPCG(seed, uint64(index)))
 	return &flow{
@@ -68,7 +69,7 @@ func (f *flow) batch(now int64) {
 	}
 }
 
-// follow encodes the next request of an open loop.
+// follow encodes the next request of an open loop, and records the delay with which it leaves.
 func (f *flow) follow(p *pace, now int64) {
 	at := p.next()
 	p.take()
@@ -129,7 +130,7 @@ func (f *flow) receive(now int64) error {
 	return nil
 }
 
-// judge processes f.reply, the reply to q.
+// judge processes f.reply, the reply to q, which arrived at now.
 func (f *flow) judge(q request, now int64) {
 	counts := q.at >= f.plan.from
 	t := &f.rec.tallies[q.command]
@@ -207,8 +208,9 @@ func (f *flow) got(n int) { f.in = f.in[:len(f.in)+n] }
 
 const (
 	readSize = 16 << 10
-	// shortWait is the least time that an open loop waits for replies, so that it reads even when
-	// it lags behind its schedule. longWait is the most, so that it notices the end of the run.
+	// shortWait is the minimum time for which an open loop waits for replies, so that it reads even
+	// when it lags behind its schedule. longWait is the maximum time, so that the loop notices the
+	// end of the run.
 	shortWait = 50 * time.Microsecond
 	longWait  = 50 * time.Millisecond
 	// maxWaiting limits the requests in flight per connection in an open loop. Requests that have

@@ -99,7 +99,8 @@ type keySource interface {
 	next() uint64
 }
 
-// source returns the keys of flow number index of flows.
+// source returns the source of keys for the flow with the given index. flows is the number of
+// flows.
 func (k KeySpec) source(r *rand.Rand, index, flows int) keySource {
 	switch k.Kind {
 	case KeyZipf:

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxLedgerKeys is how many keys a ledger counts, beginning with the first. The counters take 32
-// MiB.
+// maxLedgerKeys is the maximum number of keys that a ledger counts, beginning with the first. The
+// counters take 32 MiB.
 const maxLedgerKeys = 1 << 22
 
 // ledger counts the units that one limit granted to each key during a run, including the warm-up.
@@ -78,7 +78,8 @@ func newLedger(text string, c charge, keys KeySpec) *ledger {
 	return l
 }
 
-// open allocates the counters of the keys.
+// open allocates the counters of the keys. It allocates claims only if refusals prove something:
+// shared, which says that other clients use the keys, is false, and each limit has a spell.
 func (l *ledger) open(keys KeySpec, shared bool) {
 	if l.skipped != "" || l.single {
 		return
@@ -93,7 +94,7 @@ func (l *ledger) open(keys KeySpec, shared bool) {
 	}
 }
 
-// bound returns the most units that any of the limits grants within a span.
+// bound returns the maximum number of units that any of the limits grants within a span.
 func (l *ledger) bound(span time.Duration) int64 {
 	most := int64(0)
 	for _, limit := range l.limits {
@@ -121,7 +122,8 @@ func (t *Template) mayChange(pattern string) bool {
 	return true
 }
 
-// settle notes the reply to q, which arrived at now: the limit granted some of the units asked for.
+// settle notes the reply to q, which arrived at now. asked is the number of units that the call
+// requested, and granted the number of units that it was granted.
 func (l *ledger) settle(q *request, now int64, limit *Limit, asked, granted int64) {
 	if granted > 0 {
 		l.add(q.key, granted)

@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Limit describes the limit that a command asks for: what its replies must contain, and the most
-// units that it may grant to one key within a span of time.
+// Limit describes the limit that a command asks for: what its replies must contain, and the maximum
+// number of units that it may grant to one key within a span of time.
 type Limit struct {
 	// Name is a name for reports, such as "GCRA, 16 at once and one per 2s".
 	Name string
@@ -22,8 +22,8 @@ type Limit struct {
 	// instead.
 	Most   int64
 	others []int64
-	// bound returns the most units that one key may be granted within a span, both ends included,
-	// whatever happened before.
+	// bound returns the maximum number of units that one key may be granted within a span, both
+	// ends included, whatever happened before.
 	bound func(span time.Duration) int64
 	// unbounded is the reason why there is no bound, or empty.
 	unbounded string
@@ -42,8 +42,8 @@ type Limit struct {
 // drawn, as [Limit.asks], tells that the quantity differs between calls.
 const drawn = -1
 
-// Bound returns the most units that one key may be granted within span, and false if there is no
-// bound.
+// Bound returns the maximum number of units that one key may be granted within span, and false if
+// there is no bound.
 func (l *Limit) Bound(span time.Duration) (int64, bool) {
 	if l.bound == nil {
 		return 0, false
@@ -51,11 +51,11 @@ func (l *Limit) Bound(span time.Duration) (int64, bool) {
 	return l.bound(span), true
 }
 
-// Unbounded returns the reason why there is no bound.
+// Unbounded returns the reason why there is no bound, or "" if there is one.
 func (l *Limit) Unbounded() string { return l.unbounded }
 
-// owed returns how many units must have been granted within the spell before a refusal of asked
-// units.
+// owed returns the number of units that must have been granted within the spell before a refusal of
+// asked units; 0 if a refusal proves nothing.
 func (l *Limit) owed(asked int64) int64 {
 	if l.spell <= 0 || asked < 1 {
 		return 0
@@ -79,7 +79,7 @@ var errNotALimit = errors.New("not a call of a limiter")
 // callReader parses the arguments of a limiter's command one after the other.
 type callReader struct {
 	words []string
-	// quantity is the least and the most quantity of a call.
+	// quantity has the minimum and the maximum quantity of a call.
 	quantity [2]int64
 	// drawn is the range of {q}. varies tells that the quantity is {q}.
 	drawn  [2]int64
@@ -96,7 +96,8 @@ func (r *callReader) period() time.Duration {
 	return time.Second
 }
 
-// number parses an integer.
+// number parses the next argument as an integer. It returns errNotALimit if there is no argument or
+// it is no integer.
 func (r *callReader) number() (int64, error) {
 	if len(r.words) == 0 {
 		return 0, errNotALimit
@@ -109,7 +110,7 @@ func (r *callReader) number() (int64, error) {
 	return n, nil
 }
 
-// numbers parses one integer for each of places.
+// numbers parses one argument for each of places, and stores the integer there.
 func (r *callReader) numbers(places ...*int64) error {
 	for _, p := range places {
 		var err error
@@ -120,7 +121,7 @@ func (r *callReader) numbers(places ...*int64) error {
 	return nil
 }
 
-// takeQuantity parses the quantity if one follows.
+// takeQuantity parses the next argument if it is a quantity: a number or {q}.
 func (r *callReader) takeQuantity() error {
 	switch {
 	case len(r.words) == 0:

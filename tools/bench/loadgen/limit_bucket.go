@@ -55,7 +55,8 @@ func bucketLimit(r *callReader) (*Limit, error) {
 	return l, nil
 }
 
-// option parses one option, and its value if it has one.
+// option applies the option word, and parses its value if it has one. It returns errNotALimit if
+// the option or the value is invalid.
 func (c *bucketCall) option(r *callReader, word string, l *Limit) (err error) {
 	switch word {
 	case "GREEDY":

@@ -39,7 +39,7 @@ func windowLimit(r *callReader) (*Limit, error) {
 	return l, nil
 }
 
-// windowMode returns the mode as in a call.
+// windowMode returns the mode of c as a call of SW.ALLOW spells it, such as BUCKETS 6 EVEN.
 func windowMode(c *slidingwindow.Call) string {
 	name := strings.ToUpper(c.Mode.String())
 	if c.Mode == slidingwindow.Buckets {
@@ -64,7 +64,8 @@ func windowSpell(c *slidingwindow.Call) time.Duration {
 	return c.Window
 }
 
-// windowOption parses one option, and its value if it has one.
+// windowOption applies the option word, and parses its value if it has one. It returns errNotALimit
+// if the option or the value is invalid.
 func windowOption(r *callReader, word string, call *slidingwindow.Call, unit *time.Duration, l *Limit) error {
 	switch word {
 	case "COUNTER":

@@ -28,7 +28,7 @@ type Options struct {
 	Seed uint64
 	// Driver is one of the Driver constants, "" for the best driver of this system.
 	Driver string
-	// Grace is how long the run waits for the last replies; 0 means ten seconds.
+	// Grace is the maximum time for which the run waits for the last replies. 0 means 10 s.
 	Grace time.Duration
 	// SkipChecks turns off the checks of limits. SharedKeys tells that other clients use the same
 	// keys, so that only the upper bounds are checked.
@@ -80,7 +80,8 @@ func (o *Options) check() error {
 // open reports whether the run is an open loop.
 func (o *Options) open() bool { return o.Rate > 0 }
 
-// share returns how many of the Count measured commands connection i sends.
+// share returns the number of measured commands that connection i may send: its part of Count. If
+// Count is 0, there is no bound.
 func (o *Options) share(i int) int64 {
 	if o.Count == 0 {
 		return math.MaxInt64

@@ -25,7 +25,8 @@ func (p *pace) next() int64 { return int64(p.start + p.k*p.step) }
 // take advances to the next request.
 func (p *pace) take() { p.k++ }
 
-// before returns how many of the remaining requests should leave before an instant.
+// before returns how many of the remaining requests should leave before the instant until; 0 if
+// until is never.
 func (p *pace) before(until int64) int64 {
 	if until == never || p.next() >= until {
 		return 0

@@ -2,7 +2,7 @@ package loadgen
 
 // request is a request that was sent and has no reply yet.
 type request struct {
-	// at is the instant at which it should have left.
+	// at is the instant at which the request should have left.
 	at  int64
 	key uint64
 	// command is the index of the template, pick that of the quantity.

@@ -27,7 +27,7 @@ type recorder struct {
 	tallies []tally
 	// last is the instant of the last measured reply; guarded by mu.
 	last int64
-	// lag records how late the requests of an open loop left; guarded by mu.
+	// lag has the delays with which the requests of an open loop left; guarded by mu.
 	lag *hdrhistogram.Histogram
 }
 
@@ -49,13 +49,14 @@ func newRecorder(templates int) *recorder {
 	return r
 }
 
-// record records a latency; the caller holds mu.
+// record records a latency of the template with the index command. now is the arrival of the reply.
+// The caller holds mu.
 func (r *recorder) record(command int, latency, now int64) {
 	add(r.tallies[command].hist, latency)
 	r.last = max(r.last, now)
 }
 
-// left records how late a request left.
+// left records lag, the delay with which a request left.
 func (r *recorder) left(lag int64) {
 	r.mu.Lock()
 	add(r.lag, lag)
@@ -93,7 +94,7 @@ type Live struct {
 	Denied, Errors      int64
 }
 
-// glance adds up the recorders.
+// glance returns the state of a run in progress: the sums over its recorders.
 func glance(recorders []*recorder, elapsed time.Duration) Live {
 	live := Live{Elapsed: elapsed}
 	for _, r := range recorders {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// maxDepth limits the nesting of replies.
+// maxDepth is the maximum nesting of replies.
 const maxDepth = 32
 
 // maxReply limits a length in a reply; a server that announces more is broken.
@@ -29,7 +29,6 @@ type reply struct {
 	text []byte
 }
 
-// isError reports whether this is an error reply.
 func (r *reply) isError() bool { return r.kind == '-' || r.kind == '!' }
 
 // isPush reports whether this is a RESP3 push message and not a reply.
@@ -55,7 +54,7 @@ func scanReply(b []byte, r *reply) (int, error) {
 }
 
 // scanArray parses an array. It keeps the integers at its beginning, which are the content of a
-// limiter's reply.
+// limiter's reply. It returns the length of the array, 0 if it is incomplete.
 func scanArray(b []byte, r *reply) (int, error) {
 	count, at, err := scanInt(b)
 	if at == 0 {
@@ -82,7 +81,7 @@ func scanArray(b []byte, r *reply) (int, error) {
 	return at, nil
 }
 
-// skipValue returns the length of the first value of b.
+// skipValue returns the length of the first value of b; 0 if the value is incomplete.
 func skipValue(b []byte, depth int) (int, error) {
 	var scratch reply
 	if len(b) == 0 {
@@ -91,7 +90,8 @@ func skipValue(b []byte, depth int) (int, error) {
 	return scanOther(b, &scratch, depth)
 }
 
-// scanOther parses a value of any type.
+// scanOther parses the first value of b, which may have any type, into r. It returns the length of
+// the value; 0 if the value is incomplete.
 func scanOther(b []byte, r *reply, depth int) (int, error) {
 	if depth == 0 {
 		return 0, fmt.Errorf("%w: nested too deep", errProtocol)

@@ -22,8 +22,8 @@ type Result struct {
 	Commands []CommandResult
 	// Latency holds the latencies of all commands, in nanoseconds.
 	Latency *hdrhistogram.Histogram
-	// Lag holds how late the requests of an open loop left, in nanoseconds: this is what the
-	// generator itself adds to the latencies. It is empty for a closed loop.
+	// Lag has the delays, in nanoseconds, with which the generator sent the requests of an open
+	// loop. The latencies include these delays. Lag is empty for a closed loop.
 	Lag *hdrhistogram.Histogram
 	// NextKey is the number of the first key that a flood did not use.
 	NextKey uint64
@@ -56,7 +56,7 @@ type CommandResult struct {
 // Count returns the number of commands that were answered.
 func (r *Result) Count() int64 { return r.Latency.TotalCount() }
 
-// PerSecond returns the commands answered per second.
+// PerSecond returns the number of commands answered per second; 0 if none was measured.
 func (r *Result) PerSecond() float64 {
 	if r.Elapsed <= 0 {
 		return 0

@@ -74,12 +74,13 @@ func (r *run) sampleAt(now int64) {
 type watchdog struct {
 	plan  *plan
 	grace int64
-	// deadline is when waiting ends: the grace after the end of sending. Before that it is never.
+	// deadline is the instant at which waiting ends: grace after the watchdog has seen the end of
+	// sending. Until then it is never.
 	deadline int64
 	// busy tells that something is always in flight, so that no reply for the grace means a stuck
 	// server.
 	busy bool
-	// completed is the number of replies at the instant since, when it last changed.
+	// completed is the number of replies when that number last changed, at the instant since.
 	completed, since int64
 }
 

@@ -38,7 +38,7 @@ func (s *Session) Send(words ...string) error {
 	return err
 }
 
-// Receive waits for the next reply. It skips push messages.
+// Receive waits for the next reply. It skips push messages, and returns an error reply as an error.
 func (s *Session) Receive() (Answer, error) {
 	var r reply
 	buf := make([]byte, 4096)

@@ -85,7 +85,7 @@ func (t *Template) Name() string { return strings.ToUpper(t.words[0]) }
 // Limit returns the limit that the command asks for, nil if it has none that can be checked.
 func (t *Template) Limit() *Limit { return t.limit }
 
-// encode returns the form for one quantity.
+// encode returns the encoded command with the given quantity in place of {q}.
 func (t *Template) encode(quantity int64) form {
 	var f form
 	b := fmt.Appendf(nil, "*%d\r\n", len(t.words))

@@ -37,7 +37,6 @@ func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 // library is the contender with which all others are compared.
 const library = "redis_rate"
 
-// contests returns all contests.
 func contests() []contest {
 	all := []contest{
 		{

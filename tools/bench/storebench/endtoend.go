@@ -28,7 +28,8 @@ type load struct {
 // many commands as take the span at this rate.
 const trial = 20_000
 
-// server sends the load to a cellserver.
+// server starts a cellserver that uses the nodes as its store, sends the load to it, and returns
+// the figures.
 func (l load) server(ctx context.Context, b *bench) (f figures, err error) {
 	if err := b.nodes.flush(ctx); err != nil {
 		return f, err
@@ -64,7 +65,7 @@ func answers(ctx context.Context, port string, command []string) error {
 	return errors.Join(err, client.Close())
 }
 
-// script sends the load to the nodes, with the script of redis_rate.
+// script sends the load to the nodes, with the script of redis_rate, and returns the figures.
 func (l load) script(ctx context.Context, b *bench) (f figures, err error) {
 	if err := b.nodes.flush(ctx); err != nil {
 		return f, err
@@ -128,7 +129,8 @@ func (n *nodes) loadScript(ctx context.Context) (sha string, err error) {
 	return sha, nil
 }
 
-// pipelined runs redis-benchmark twice: first to find the rate, then for the span.
+// pipelined runs redis-benchmark twice: first to find the rate, then for the span. own are the
+// processes whose processor time is measured beside that of the nodes.
 func (b *bench) pipelined(ctx context.Context, own []int, args []string) (f figures, err error) {
 	rate, _, err := redisBenchmark(ctx, trial, args)
 	if err != nil {

@@ -108,7 +108,8 @@ func (b *bench) look() (sight, error) {
 	return sight{time.Now(), cpu}, err
 }
 
-// total adds up the reports of the workers of a group.
+// total adds up the reports of the workers of a group, and returns the figures of the turn. It
+// returns an error if more than one call in a hundred has failed.
 func total(group []*member, before, after sight) (f figures, err error) {
 	hist := newHistogram()
 	var decisions, messages, least, most int64

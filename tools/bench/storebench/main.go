@@ -1,5 +1,6 @@
-// Command storebench compares cellserver --store with the script of redis_rate on the same cluster,
-// which it starts on loopback. `make bench-store` runs it and writes docs/scale-out-performance.md.
+// Command storebench compares cellserver --store with the script of redis_rate on the same cluster.
+// It starts the cluster on loopback. `make bench-store` runs storebench and writes
+// docs/scale-out-performance.md.
 //
 // All contenders of all contests take turns in every round. So other load of the machine affects
 // all of them, and the ratios of one round can be compared.

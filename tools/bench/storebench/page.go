@@ -130,7 +130,8 @@ func spread(values []float64) string {
 	return fmt.Sprintf("%s (%s..%s)", short(values[len(values)/2]), short(values[0]), short(values[len(values)-1]))
 }
 
-// short formats a number with at least three significant digits from 1 up.
+// short formats v with three significant digits, or with all digits of its integer part if it has
+// more. A number below 1 gets three decimal places.
 func short(v float64) string {
 	digits := 3
 	for most := 1.0; most <= v && digits > 0; most *= 10 {

@@ -79,14 +79,14 @@ func work(ctx context.Context, args []string, in io.Reader, out io.Writer) error
 	return t.call(s, bufio.NewScanner(in), out)
 }
 
-// subject is what a worker measures.
+// subject is the limiter whose calls a worker measures.
 type subject struct {
 	newDecider func() decider // called once for each caller
 	messages   func() int64   // the number of messages so far
 	close      func()
 }
 
-// connect returns the subject of the task.
+// connect sets up the limiter that the task names.
 func connect(ctx context.Context, t task) (*subject, error) {
 	switch t.Kind {
 	case library:

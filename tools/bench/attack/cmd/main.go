@@ -146,7 +146,7 @@ func (o *options) attackAll(ctx context.Context, stdout, stderr io.Writer) int {
 	return status
 }
 
-// installed returns the servers whose program exists.
+// installed returns the servers whose program exists, and prints a line for each of the others.
 func (o *options) installed(stderr io.Writer) []attack.Server {
 	var servers []attack.Server
 	for _, s := range o.servers {
@@ -159,7 +159,7 @@ func (o *options) installed(stderr io.Writer) []attack.Server {
 	return servers
 }
 
-// keep appends a result to the JSON file.
+// keep appends a result to the JSON file, if the command line names one.
 func (o *options) keep(r *attack.Result) error {
 	if o.json == "" {
 		return nil

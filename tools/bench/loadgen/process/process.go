@@ -1,6 +1,6 @@
-// Package process examines a server's process from outside: which process listens at an
-// address, how much processor time it has used, and how much memory it takes. This works on
-// Linux; on other systems every function returns [ErrUnknown].
+// Package process examines a server's process from outside. It finds the process that listens at an
+// address, and reads the processor time and the memory of a process. This works on Linux; on other
+// systems every function returns [ErrUnknown].
 package process
 
 import (
@@ -14,11 +14,11 @@ var ErrUnknown = errors.New("the server's process is not known")
 
 // Usage is the resource usage of a process.
 type Usage struct {
-	// CPU is its processor time in user and kernel mode, summed over its threads, in steps of a
-	// clock tick (10 ms).
+	// CPU is the processor time of the process in user and kernel mode, summed over its threads, in
+	// steps of a clock tick (10 ms).
 	CPU time.Duration
 	// User is the part of CPU in user mode.
 	User time.Duration
-	// RSS is its resident memory in bytes.
+	// RSS is the resident memory of the process in bytes.
 	RSS int64
 }

@@ -68,7 +68,7 @@ func parsePeak(status []byte) (int64, error) {
 }
 
 // Find returns the process that listens at an address of this machine. Only root can find the
-// processes of other users.
+// processes of other users. If there is none, the error is ErrUnknown.
 func Find(addr net.Addr) (int, error) {
 	inode, err := listener(addr)
 	if err != nil {
@@ -131,7 +131,8 @@ func isLocal(ip net.IP) bool {
 }
 
 // tcpListener searches /proc/net/tcp or tcp6 for a listening socket that accepts connections to
-// addr: one bound to it, or to all addresses.
+// addr, and returns its inode; "" if there is none. Such a socket is bound to addr or to all
+// addresses.
 func tcpListener(table []byte, addr netip.AddrPort) string {
 	const localField, stateField, inodeField, listening = 1, 3, 9, "0A"
 	for line := range strings.Lines(string(table)) {
@@ -163,7 +164,7 @@ func parseProcAddr(text string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(ip, uint16(n)), ok
 }
 
-// unixListener searches /proc/net/unix for the listening socket at path.
+// unixListener searches /proc/net/unix for the listening socket at path, and returns its inode.
 func unixListener(table []byte, path string) (string, error) {
 	const flagsField, inodeField, pathField, acceptsConnections = 3, 6, 7, "00010000"
 	for line := range strings.Lines(string(table)) {

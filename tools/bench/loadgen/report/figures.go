@@ -73,7 +73,7 @@ func (r *Report) latencies() grid {
 	return g
 }
 
-// lags returns the table of how late the requests of an open loop left.
+// lags returns the table of the delays with which the requests of an open loop left.
 func (r *Report) lags() grid {
 	g := grid{title: "How late commands left, in µs: the generator's own share of the latency", head: []string{"target"}}
 	for _, p := range percentiles {

@@ -39,7 +39,8 @@ const (
 )
 
 // latencyChart draws the latency of each entry over the percentile. The percentile axis is
-// logarithmic in 1-p, so that every further nine takes the same room.
+// logarithmic in 1-p, so that every further nine takes the same room. It returns "" if no entry has
+// latencies.
 func latencyChart(entries []*loadgen.Entry) (string, error) {
 	p := newPlot()
 	p.X.Label.Text, p.Y.Label.Text = "percentile", "latency, µs"

@@ -1,5 +1,5 @@
-// Package report writes the measurements of package loadgen: as a table for people, as Markdown
-// for documents, as JSON for programs, and as one self-contained HTML page.
+// Package report writes the measurements of package loadgen. The forms are a table for people,
+// Markdown for documents, JSON for programs, and one self-contained HTML page.
 package report
 
 import (
