@@ -1,4 +1,5 @@
-// Package page opens the page of the admin port in a browser, without a window: with invented
-// answers of the API, to see each of its states, and with a real server that incidents happen
-// to. It is a module of its own, so that what drives the browser never reaches the server.
+// Package page tests the page of the admin port in a browser without a window. Some tests invent
+// the responses of the API, to show each state of the page, and others use a real server in which
+// incidents happen. It is a module of its own, so that the dependencies of the browser do not reach
+// the server.
 package page

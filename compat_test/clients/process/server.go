@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// readyWithin is how long a server may take from its start to its first
-	// PONG, and stopWithin from SIGTERM to its end.
+	// readyWithin is the maximum time from the start of a server to its first PONG, and stopWithin
+	// that from SIGTERM to its end.
 	readyWithin = time.Minute
 	stopWithin  = time.Minute
 )
 
-// Command returns the command line of the server under test, to which Start
-// adds port and address: the words of CELL_SERVER_CMD if that is set, else
-// ./cmd/cellserver of the module at root, built into the folder out.
+// Command returns the command line of the server under test, without the port and the address,
+// which Start adds. It consists of the words of CELL_SERVER_CMD if that is set. Otherwise Command
+// builds ./cmd/cellserver of the module at root into the folder out and returns its path.
 func Command(root, out string) ([]string, error) {
 	if words := strings.Fields(os.Getenv("CELL_SERVER_CMD")); len(words) > 0 {
 		return words, nil
@@ -43,22 +43,21 @@ func Command(root, out string) ([]string, error) {
 	return []string{binary}, nil
 }
 
-// Server is a running server. Its methods must not be called concurrently,
-// except Output.
+// Server is a running server. Its methods must not be called concurrently, except for Output.
 type Server struct {
-	// Addr is host:port, the same through all restarts.
+	// Addr is the host and the port of the server. Restarts do not change it.
 	Addr string
 
 	command []string
 	dir     string
-	socket  *activation.Socket // that it inherits; nil for a program that cannot
+	socket  *activation.Socket // the socket that the program inherits; nil if it cannot inherit one
 	running *exec.Cmd
 	ended   chan struct{} // closed when running has ended
 	log     lockedBuffer
 }
 
-// Start starts command in the folder dir and waits until it answers PING. A
-// program of CELL_SERVER_CMD gets a free port, and ours a socket that listens.
+// Start starts command in the folder dir and waits until the server replies to PING. The server of
+// CELL_SERVER_CMD gets a free port, and the server of this module inherits a listening socket.
 func Start(command []string, dir string) (*Server, error) {
 	if os.Getenv("CELL_SERVER_CMD") == "" {
 		socket, err := activation.Listen("port")
@@ -73,7 +72,7 @@ func Start(command []string, dir string) (*Server, error) {
 	}
 	var err error
 	for range 5 {
-		// Another process may take the port between the look and the start.
+		// Another process may take the port after it was chosen.
 		port := freeport.Choose()
 		s := &Server{
 			Addr:    net.JoinHostPort("127.0.0.1", port),
@@ -87,8 +86,8 @@ func Start(command []string, dir string) (*Server, error) {
 	return nil, err
 }
 
-// Restart stops the server as an operator would, with SIGTERM, and starts it
-// again on the same address. All clients have lost their connections by then.
+// Restart stops the server with SIGTERM and starts it again on the same address. By then all
+// clients have lost their connections.
 func (s *Server) Restart() error {
 	if err := s.Stop(); err != nil {
 		return err
@@ -96,8 +95,8 @@ func (s *Server) Restart() error {
 	return s.start()
 }
 
-// Stop asks the server to end. One that does not end in time is killed, which
-// is an error, as is an end before it was asked.
+// Stop sends SIGTERM and waits until the server has ended. It returns an error if the server has
+// ended before, or if it does not end within stopWithin. In the second case Stop kills the server.
 func (s *Server) Stop() error {
 	select {
 	case <-s.ended:
@@ -116,7 +115,7 @@ func (s *Server) Stop() error {
 	}
 }
 
-// Output returns what the server has written to its standard streams so far.
+// Output returns everything that the server has written to its standard output and error so far.
 func (s *Server) Output() string { return s.log.String() }
 
 func (s *Server) start() error {
@@ -137,8 +136,7 @@ func (s *Server) start() error {
 	return s.awaitReady()
 }
 
-// awaitReady returns once the server answers PING, which it may do only after
-// it has loaded what it stores.
+// awaitReady returns when the server replies to PING, which it does after it has loaded its files.
 func (s *Server) awaitReady() error {
 	deadline := time.After(readyWithin)
 	retry := time.NewTicker(10 * time.Millisecond)
@@ -181,7 +179,7 @@ func ping(addr string) error {
 	return nil
 }
 
-// lockedBuffer is written by a process and read by a test.
+// lockedBuffer is a buffer to which a process writes while a test reads it.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

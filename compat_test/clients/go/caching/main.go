@@ -1,5 +1,5 @@
-// Command caching drives the cache of rueidis (DoCache): see "Caching" in the README of
-// the clients for what it reports.
+// Command caching tests the client-side cache of rueidis (DoCache). The section "Caching" in the
+// README of the clients describes what it reports.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 		return value, err
 	}
 	over, quiet := make(chan struct{}), make(chan struct{})
-	go func() { // others write at the same time
+	go func() { // other keys are written at the same time
 		defer close(quiet)
 		for i := 0; ; i++ {
 			select {
@@ -61,11 +61,13 @@ func main() {
 	fmt.Println("ok never-stale")
 }
 
-// patience is how long an invalidation may take on its way.
+// patience is the maximum time that an invalidation may take to reach the client.
 const patience = 5 * time.Second
 
-// rounds has the client keep a value, changes it elsewhere, and counts in how many
-// rounds the client goes on to serve the old one.
+// rounds makes the client cache a value and changes the value by another client, CELL_ROUNDS times.
+// stale is the number of rounds in which the client still returned the old value after patience,
+// and hits the number of rounds in which it returned a value from its cache. rounds ends after
+// three stale ones.
 func rounds(set func(key, value string) error, get func(key string) (string, error)) (stale, hits int, err error) {
 	n, err := strconv.Atoi(os.Getenv("CELL_ROUNDS"))
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package checks holds what every Go client has to pass, and how it is
-// reported: one line per check on standard output (see README.md two folders
-// up).
+// Package checks has the checks that every Go client library must pass. It reports one line per
+// check on the standard output (see README.md two folders up).
 package checks
 
 import (
@@ -15,18 +14,18 @@ import (
 	"time"
 )
 
-// Adapter is one client library as the checks see it. A reply is an int64, a
-// string or a []int64; an element of a pipeline's answer may be an error.
+// Adapter is a client library in the form that the checks use. A reply is an int64, a string or a
+// []int64. An element of the replies to a pipeline may also be an error.
 type Adapter interface {
-	// Call sends one command. Arguments are strings, whatever bytes they hold.
+	// Call sends one command. The arguments may contain any bytes.
 	Call(args ...string) (any, error)
 	// Pipeline sends all commands before it reads the first reply.
 	Pipeline(commands [][]string) ([]any, error)
-	// IsReplyError tells an error reply from every other error.
+	// IsReplyError reports whether an error is an error reply of the server.
 	IsReplyError(error) bool
 }
 
-// Check is one named check beyond those that every client has to pass.
+// Check is a named check in addition to those that every client must pass.
 type Check struct {
 	Name string
 	Run  func() error
@@ -36,14 +35,14 @@ const (
 	usage = "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 	// binaryKey holds a NUL, a line end and bytes that are not UTF-8.
 	binaryKey = "\x00\xff\r\n\x80 k"
-	// reconnectWithin is how long a client may take to find a restarted server.
+	// reconnectWithin is the maximum time that a client may take to reach a restarted server.
 	reconnectWithin = 20 * time.Second
 )
 
 // Fresh is the reply to the first `CL.THROTTLE key 15 30 60`.
 var Fresh = []int64{0, 16, 15, -1, 2}
 
-// Expect returns an error unless got and want are the same, type included.
+// Expect returns an error unless got and want are equal and have the same type.
 func Expect(got, want any) error {
 	if !reflect.DeepEqual(got, want) {
 		return fmt.Errorf("got %#v, want %#v", got, want)
@@ -51,13 +50,14 @@ func Expect(got, want any) error {
 	return nil
 }
 
-// Addr is the server's host:port, and Protocol the version of RESP to ask for,
-// "" meaning the client's default.
+// Addr returns the host and the port of the server. Protocol returns the version of RESP to
+// request; "" means the default of the client.
 func Addr() string     { return os.Getenv("CELL_ADDR") }
 func Protocol() string { return os.Getenv("CELL_RESP") }
 
-// Run does every check in order and ends the process with the exit code.
-// Module is the path of the client library, whose version is reported.
+// Run runs all checks in order, reports their results, and ends the process: with the status 1 if a
+// check has failed, and otherwise 0. module is the path of the client library, whose version is
+// reported.
 func Run(module string, a Adapter, extra ...Check) {
 	say("info version " + version(module))
 	s := suite{a}
@@ -90,7 +90,7 @@ func Run(module string, a Adapter, extra ...Check) {
 	os.Exit(code)
 }
 
-// Fail reports that the client could not even be made, and ends the process.
+// Fail reports that the client could not be created, and ends the process with the status 1.
 func Fail(err error) {
 	say(fmt.Sprintf("FAIL connect: %v", err))
 	os.Exit(1)
@@ -112,8 +112,8 @@ func version(module string) string {
 
 type suite struct{ a Adapter }
 
-// throttle expects the reply to begin with the values given; all five of them
-// when the caller gives five.
+// throttle calls CL.THROTTLE and returns the five integers of the reply. It returns an error unless
+// they begin with want, which may have fewer than five values.
 func (s suite) throttle(want []int64, args ...string) ([]int64, error) {
 	got, err := s.a.Call(append([]string{"CL.THROTTLE"}, args...)...)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s suite) pipeline() error {
 	return nil
 }
 
-// refused expects an error of the client's usual type whose text holds part.
+// refused returns an error unless err is an error reply whose text contains part.
 func (s suite) refused(err error, part string) error {
 	if err == nil {
 		return errors.New("got a reply, want an error")
@@ -239,7 +239,7 @@ func (s suite) reconnect() error {
 		if err == nil {
 			return Expect(got, Fresh)
 		}
-		// The client learns of the broken connection by using it.
+		// The client notices the broken connection only when it uses it.
 		if s.a.IsReplyError(err) || time.Now().After(deadline) {
 			return err
 		}

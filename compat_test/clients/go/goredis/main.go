@@ -1,4 +1,4 @@
-// Command goredis drives go-redis.
+// Command goredis runs the checks of clients with go-redis.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	checks.Run("github.com/redis/go-redis/v9", adapter{redis.NewClient(options)})
 }
 
-// reply reads a command's result the way its users do.
+// reply returns the reply to cmd as users of the library read it: an array as integers.
 func reply(cmd *redis.Cmd) (any, error) {
 	got, err := cmd.Result()
 	if err != nil {
@@ -48,7 +48,7 @@ func (a adapter) Pipeline(commands [][]string) ([]any, error) {
 	for i, args := range commands {
 		sent[i] = pipe.Do(ctx, boxed(args)...)
 	}
-	// Exec returns the first error reply, which is also in its own command.
+	// Exec returns the first error reply. The command of that reply returns it, too.
 	if _, err := pipe.Exec(ctx); err != nil && !a.IsReplyError(err) {
 		return nil, err
 	}

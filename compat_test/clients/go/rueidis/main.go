@@ -1,4 +1,4 @@
-// Command rueidis drives rueidis, the one client with a builder for
+// Command rueidis runs the checks of clients with rueidis. It is the only client with a builder for
 // CL.THROTTLE. By default it turns client tracking on for every connection.
 package main
 
@@ -27,8 +27,8 @@ func main() {
 	checks.Run("github.com/redis/rueidis", a, checks.Check{Name: "builder", Run: a.builder})
 }
 
-// builder calls CL.THROTTLE through rueidis' own types, with and without the
-// optional quantity.
+// builder calls CL.THROTTLE with the types of rueidis, once with and once without the optional
+// quantity.
 func (a adapter) builder() error {
 	call := a.client.B().ClThrottle().Key("builder").MaxBurst(15).CountPerPeriod(30).Period(60)
 	with := a.client.B().ClThrottle().Key("builder").MaxBurst(15).CountPerPeriod(30).Period(60).Quantity(15)

@@ -1,5 +1,5 @@
-// Package checks is what the programs of the Go libraries report with: one line per
-// check on standard output (see README.md two folders up).
+// Package checks runs the checks of the programs for Go libraries and reports the results. It
+// prints one line per check to the standard output (see README.md two folders up).
 package checks
 
 import (
@@ -20,11 +20,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Margin is added to every wait that a library asks for, since its clock and the
-// server's may round differently.
+// Margin is added to each time that a library tells a caller to wait, since the clock of the
+// library and that of the server may round differently.
 const Margin = 60 * time.Millisecond
 
-// reopenWithin is how long a limit of a second or two may take to open again.
+// reopenWithin is the maximum time after which a limit of one or two seconds must admit a call
+// again.
 const reopenWithin = 20 * time.Second
 
 // Check is one named check.
@@ -33,19 +34,19 @@ type Check struct {
 	Run  func() error
 }
 
-// Ctx is for the many calls that take one.
+// Ctx is the context of all calls.
 var Ctx = context.Background()
 
-// Addr is the server's host:port.
+// Addr returns the host and the port of the server.
 func Addr() string { return os.Getenv("CELL_ADDR") }
 
-// Client is a new client of the server, with connections of its own.
+// Client returns a new client of the server, with connections of its own.
 func Client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: Addr(), PoolSize: 8})
 }
 
-// Run does every check in order and ends the process with the exit code. Module is the
-// path of the library, whose version is reported.
+// Run runs all checks in order, reports their results, and ends the process: with the status 1 if a
+// check has failed, and otherwise 0. module is the path of the library, whose version is reported.
 func Run(module string, all ...Check) {
 	say("info version " + version(module))
 	code := 0
@@ -74,7 +75,7 @@ func version(module string) string {
 	return "unknown"
 }
 
-// Expect returns an error unless got and want are the same, type included.
+// Expect returns an error unless got and want are equal and have the same type.
 func Expect(got, want any) error {
 	if !reflect.DeepEqual(got, want) {
 		return fmt.Errorf("got %#v, want %#v", got, want)
@@ -90,7 +91,7 @@ func Within(got, low, high time.Duration) error {
 	return nil
 }
 
-// Refused returns an error unless err is one whose text holds part.
+// Refused returns an error unless err is an error whose text contains part.
 func Refused(err error, part string) error {
 	if err == nil || !strings.Contains(err.Error(), part) {
 		return fmt.Errorf("got the error %v, want one with %q", err, part)
@@ -98,7 +99,8 @@ func Refused(err error, part string) error {
 	return nil
 }
 
-// Admits expects that want of calls sequential calls pass.
+// Admits makes as many calls as calls says, one after another. It returns an error unless exactly
+// want of them are admitted.
 func Admits(want, calls int, allow func() (bool, error)) error {
 	passed := 0
 	for range calls {
@@ -113,8 +115,9 @@ func Admits(want, calls int, allow func() (bool, error)) error {
 	return Expect(passed, want)
 }
 
-// Parallel expects that want of calls pass when callers make them at once. The
-// callers take turns with the functions, which may be those of several clients.
+// Parallel makes as many calls as calls says, from concurrent callers. It returns an error unless
+// exactly want of them are admitted. Caller i uses the function with the index i modulo the number
+// of functions. The functions may belong to several clients.
 func Parallel(want, callers, calls int, allow ...func() (bool, error)) error {
 	var passed, next atomic.Int64
 	failures := make([]error, callers)
@@ -136,7 +139,7 @@ func Parallel(want, callers, calls int, allow ...func() (bool, error)) error {
 	return errors.Join(errors.Join(failures...), Expect(int(passed.Load()), want))
 }
 
-// Reopens waits until a call passes.
+// Reopens repeats allow until a call is admitted, for at most reopenWithin.
 func Reopens(allow func() (bool, error)) error {
 	deadline := time.Now().Add(reopenWithin)
 	for {
@@ -151,8 +154,8 @@ func Reopens(allow func() (bool, error)) error {
 	}
 }
 
-// Room waits for the next period of the clock if this one ends sooner than room, so
-// that what follows falls into one period.
+// Room makes sure that at least room is left of the present period of the wall clock. If less is
+// left, it waits for the next period. So the calls that follow fall into one period.
 func Room(period, room time.Duration) {
 	now := time.Now()
 	left := now.Truncate(period).Add(period).Sub(now)
@@ -161,8 +164,9 @@ func Room(period, room time.Duration) {
 	}
 }
 
-// OwnTests runs the compiled tests that a library ships, with the environment given,
-// and expects the tests named to pass.
+// OwnTests returns a check for each of tests, tests of a library that were compiled into the file
+// binary beside this program. A check passes if its test passes. The tests run once, with the
+// variables in environment.
 func OwnTests(binary string, environment []string, tests ...string) []Check {
 	var output string
 	run := sync.OnceFunc(func() {
@@ -187,8 +191,8 @@ func OwnTests(binary string, environment []string, tests ...string) []Check {
 	return all
 }
 
-// AnotherServer tells that a command of cellserver's is unknown because the programs
-// run against a Redis.
+// AnotherServer reports whether err says that a command of cellserver is unknown, because the
+// program runs against a server of CELL_SERVER_CMD.
 func AnotherServer(err error) bool {
 	return err != nil && os.Getenv("CELL_SERVER_CMD") != "" && strings.Contains(err.Error(), "unknown command")
 }

@@ -1,6 +1,6 @@
-// Command envoy plays what envoyproxy/ratelimit sends to Redis, with the client it
-// uses: a pipeline of INCRBY and EXPIRE for every descriptor, and of GET before it when
-// it is told to stop counting above the limit.
+// Command envoy sends the commands that envoyproxy/ratelimit sends to Redis, with the same client
+// library. For every descriptor it sends INCRBY and EXPIRE in a pipeline. If counting has to stop
+// at the limit, it sends GET before.
 package main
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/cellserver/cellserver/compat_test/libraries/go/checks"
 )
 
-// descriptor is one limit that a request has to keep.
+// descriptor is one limit of a request.
 type descriptor struct {
 	name  string
 	limit int64
 	unit  time.Duration
 }
 
-// key is the descriptor's with the start of its window in Unix seconds, as the service
-// builds it.
+// key returns the key of the descriptor for the present window. As in the service, it contains the
+// start of the window in Unix seconds.
 func (d descriptor) key() string {
 	return fmt.Sprintf("domain_%s_%d", d.name, time.Now().Truncate(d.unit).Unix())
 }
@@ -34,7 +34,8 @@ func dial() radix.Client {
 	return client
 }
 
-// limit counts one hit on every descriptor and tells which are within their limit.
+// limit counts one hit for every descriptor, and returns for each whether it is within its limit.
+// If stop is true, it counts nothing when one of them has reached its limit.
 func limit(c radix.Client, stop bool, all ...descriptor) ([]bool, error) {
 	hits := int64(1)
 	counts := make([]int64, len(all))
@@ -113,7 +114,7 @@ func main() {
 			return errors.Join(checks.Admits(2, 3, call(c, false, d)), checks.Reopens(call(c, false, d)))
 		}},
 		checks.Check{Name: "implicit-pipelining", Run: func() error {
-			// The service's default: commands of many callers share writes.
+			// By default the service sends commands of many callers in one write.
 			return checks.Parallel(100, 32, 400, call(c, false, hourly("many", 100)))
 		}},
 		checks.Check{Name: "error", Run: func() error {

@@ -1,5 +1,5 @@
-// Command goredis runs the ways of go-redis on which limiters are built: Script.Run,
-// TxPipelined, Watch, and publish and subscribe.
+// Command goredis tests the functions of go-redis with which limiters are built. These are
+// Script.Run, TxPipelined, Watch, and publish and subscribe.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 
 var client = checks.Client()
 
-// window is the fixed window that articles write.
+// window is the script of a fixed window that many articles show.
 var window = redis.NewScript(`
 local n = redis.call('INCR', KEYS[1])
 if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
@@ -68,7 +68,8 @@ func noScript() error {
 	return errors.Join(err, checks.Expect(known, []bool{true}))
 }
 
-// transaction is INCR and EXPIRE between MULTI and EXEC.
+// transaction sends INCR and EXPIRE between MULTI and EXEC, and reports whether the counter is at
+// most 30.
 func transaction() (bool, error) {
 	var n *redis.IntCmd
 	_, err := client.TxPipelined(checks.Ctx, func(p redis.Pipeliner) error {
@@ -79,7 +80,8 @@ func transaction() (bool, error) {
 	return err == nil && n.Val() <= 30, err
 }
 
-// watch has a transaction fail because another client wrote in between.
+// watch requires that a transaction fails if another client has written the watched key before
+// EXEC.
 func watch() error {
 	other := checks.Client()
 	err := client.Watch(checks.Ctx, func(tx *redis.Tx) error {
@@ -111,7 +113,7 @@ func sortedSet() (bool, error) {
 	return got == 1, err
 }
 
-// receive waits for one message.
+// receive waits for one message, for at most 20 s.
 func receive(s *redis.PubSub) (*redis.Message, error) {
 	ctx, cancel := context.WithTimeout(checks.Ctx, 20*time.Second)
 	defer cancel()

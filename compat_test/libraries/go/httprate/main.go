@@ -1,4 +1,4 @@
-// Command httprate runs go-chi/httprate with httprate-redis, as a middleware.
+// Command httprate tests go-chi/httprate with httprate-redis as a middleware.
 package main
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/cellserver/cellserver/compat_test/libraries/go/checks"
 )
 
-// handler limits by the header X-User. Every handler is what one process would run.
+// handler returns a handler with a limit for each value of the header X-User. Each handler has a
+// counter of its own, like the handler of another process.
 func handler(limit int, window time.Duration, fallback bool, addr string) http.Handler {
 	host, port, _ := net.SplitHostPort(addr)
 	number, _ := strconv.ParseUint(port, 10, 16)
@@ -60,8 +61,8 @@ func main() {
 		checks.Check{Name: "limit", Run: func() error { return checks.Admits(20, 30, call(hourly(20), "limit")) }},
 		checks.Check{Name: "at-once", Run: func() error { return checks.Parallel(50, 8, 200, call(hourly(50), "at-once")) }},
 		checks.Check{Name: "two-processes", Run: func() error {
-			// One after the other: the library reads and then counts, so that
-			// processes that do it at once may both pass.
+			// Use them one after the other: the library reads a counter before it increments it, so
+			// calls of two processes at the same time may both pass.
 			one, two := hourly(30), hourly(30)
 			return errors.Join(checks.Admits(20, 20, call(one, "two")), checks.Admits(10, 20, call(two, "two")))
 		}},

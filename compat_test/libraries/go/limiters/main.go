@@ -1,4 +1,4 @@
-// Command limiters runs mennanov/limiters with its Redis back ends and its Redis lock.
+// Command limiters tests mennanov/limiters with its Redis back ends and its Redis lock.
 package main
 
 import (
@@ -23,7 +23,7 @@ var (
 	quiet  = limiters.NewStdLogger()
 )
 
-// limiter is any of the library's.
+// limiter is the method that all limiters of the library have.
 type limiter interface {
 	Limit(ctx context.Context) (time.Duration, error)
 }
@@ -38,8 +38,8 @@ func call(l limiter) func() (bool, error) {
 	}
 }
 
-// lock is the distributed lock that the token and leaky buckets take for each call; its
-// own client makes it that of another process.
+// lock returns the distributed lock that the token and leaky buckets take for each call. With a
+// client of its own it acts like the lock of another process.
 func lock(c *redis.Client, key string) limiters.DistLocker {
 	return limiters.NewLockRedis(goredis.NewPool(c), "lock:"+key,
 		redsync.WithTries(2000), redsync.WithRetryDelay(2*time.Millisecond))
@@ -51,7 +51,7 @@ func bucket(key string, capacity int64, refill time.Duration) *limiters.TokenBuc
 		limiters.NewTokenBucketRedis(c, key, hour, true), clock, quiet)
 }
 
-// leaky lets capacity calls wait behind the one that passes at once.
+// leaky returns a leaky bucket that admits one call at once and queues capacity further calls.
 func leaky(key string, capacity int64, rate time.Duration) *limiters.LeakyBucket {
 	c := checks.Client()
 	return limiters.NewLeakyBucket(capacity, rate, lock(c, key),
@@ -106,7 +106,8 @@ func main() {
 	)
 }
 
-// waits admits n calls, is told how long to wait, at most longest, and waits.
+// waits requires that n calls are admitted and a further one is denied with a waiting time of at
+// most longest. It waits for that time, and requires that the next call is admitted.
 func waits(l limiter, n int, longest time.Duration) error {
 	if err := checks.Admits(n, n, call(l)); err != nil {
 		return err
@@ -122,7 +123,8 @@ func waits(l limiter, n int, longest time.Duration) error {
 	return checks.Admits(1, 1, call(l))
 }
 
-// raceCheck lets two processes without a lock write what they read: the second is told.
+// raceCheck makes two clients write, without a lock, the state that both have read. It requires
+// that the second write fails.
 func raceCheck() error {
 	one := limiters.NewTokenBucketRedis(client, "race", hour, true)
 	two := limiters.NewTokenBucketRedis(client, "race", hour, true)

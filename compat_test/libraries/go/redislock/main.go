@@ -1,4 +1,4 @@
-// Command redislock runs bsm/redislock.
+// Command redislock tests bsm/redislock.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	)
 }
 
-// is expects an error of the library's.
+// is returns an error unless err is want, an error of the library.
 func is(err, want error) error {
 	if !errors.Is(err, want) {
 		return fmt.Errorf("got %v, want %v", err, want)
@@ -105,12 +105,12 @@ func retry() error {
 	_, err := two.Obtain(checks.Ctx, "retry", time.Hour, &redislock.Options{
 		RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(20*time.Millisecond), 1000),
 	})
-	// Obtain waits no longer than the lifetime asked for, here an hour.
+	// Obtain does not wait longer than the lifetime of the lock, which is an hour here.
 	return err
 }
 
-// exclusion has callers read and write a counter, which comes out right only if none of
-// them does so at the same time as another.
+// exclusion makes callers read and write a counter while they hold the lock. The sum is correct
+// only if no two of them do that at the same time.
 func exclusion() error {
 	counter := 0
 	options := &redislock.Options{RetryStrategy: redislock.LinearBackoff(2 * time.Millisecond)}

@@ -1,4 +1,4 @@
-// Command redisrate runs go-redis/redis_rate.
+// Command redisrate tests go-redis/redis_rate.
 package main
 
 import (
@@ -16,7 +16,7 @@ var (
 	rate   = redis_rate.NewLimiter(client)
 )
 
-// call is one Allow of l.
+// call returns a function that calls Allow of l and reports whether the call was admitted.
 func call(l *redis_rate.Limiter, key string, limit redis_rate.Limit) func() (bool, error) {
 	return func() (bool, error) {
 		res, err := l.Allow(checks.Ctx, key, limit)
@@ -120,8 +120,8 @@ func ring() error {
 	return checks.Admits(5, 9, call(redis_rate.NewLimiter(ring), "ring", redis_rate.PerHour(5)))
 }
 
-// native is the same limit as one command of the server, answered with the same
-// numbers: a burst of b is a max_burst of b-1.
+// native requires that a single command of the server, with the same limit, replies with the same
+// numbers. A burst of b corresponds to a max_burst of b-1.
 func native() error {
 	for _, want := range []int64{0, 0, 1} {
 		got, err := client.Do(checks.Ctx, "CL.THROTTLE", "native", 1, 2, 3600, 1).Int64Slice()

@@ -1,4 +1,4 @@
-// Command redisstore runs sethvargo/go-redisstore, and its own test.
+// Command redisstore tests sethvargo/go-redisstore, and runs a test of that library.
 package main
 
 import (

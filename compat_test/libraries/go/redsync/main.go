@@ -1,4 +1,4 @@
-// Command redsync runs go-redsync/redsync over go-redis and redigo.
+// Command redsync tests go-redsync/redsync with go-redis and with redigo.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	)
 }
 
-// taken expects that m cannot be locked.
+// taken returns an error unless locking m fails because it is locked.
 func taken(m *redsync.Mutex) error {
 	var want *redsync.ErrTaken
 	if err := m.TryLock(); !errors.As(err, &want) {
@@ -97,8 +97,8 @@ func notOurs() error {
 	return errors.Join(err, checks.Expect(unlocked, false), checks.Expect(extended, false), checks.Expect(value, "somebody else"))
 }
 
-// exclusion has callers read and write a counter, which comes out right only if none of
-// them does so at the same time as another.
+// exclusion makes callers read and write a counter while they hold the lock. The sum is correct
+// only if no two of them do that at the same time.
 func exclusion() error {
 	counter := 0
 	with := func(r *redsync.Redsync) func() (bool, error) {

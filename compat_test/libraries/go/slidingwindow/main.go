@@ -1,7 +1,7 @@
-// Command slidingwindow runs RussellLuo/slidingwindow with a data store over go-redis:
-// two processes share one limit, and what they admit above it is measured against the
-// interval at which they synchronise. With the argument "table" it prints the
-// measurement as the table of docs/migrating/go.md.
+// Command slidingwindow tests RussellLuo/slidingwindow with a data store that uses go-redis. Two
+// processes share one limit, and the program measures how many calls they admit beyond it, by the
+// interval at which they synchronize. With the argument "table" it prints the measurements as the
+// table of docs/migrating/go.md.
 package main
 
 import (
@@ -25,10 +25,10 @@ const (
 	size      = time.Hour // so that no window ends during a measurement
 	pace      = time.Millisecond
 	lasts     = time.Second // each process makes at most lasts/pace calls
-	native    = "native"    // in place of an interval
+	native    = "native"    // the argument that selects SW.ALLOW in place of an interval
 )
 
-// datastore is the one of the library's documentation.
+// datastore is the data store that the documentation of the library shows.
 type datastore struct{ client *redis.Client }
 
 func name(key string, start int64) string { return fmt.Sprintf("%s@%d", key, start) }
@@ -90,8 +90,8 @@ func allow(l *slidingwindow.Limiter) func() (bool, error) {
 	return func() (bool, error) { return l.Allow(), nil }
 }
 
-// turns has two limiters that synchronise with every call: each sees all of what the
-// other did before its last call.
+// turns requires that two limiters which synchronize at every call admit 10 or 11 calls together.
+// Each of them knows all calls that the other made before its last call.
 func turns() error {
 	one, two := newLimiter("turns", 10, 0), newLimiter("turns", 10, 0)
 	passed := 0
@@ -115,7 +115,7 @@ func expires() error {
 	return errors.Join(err, checks.Within(ttl, size, 2*size))
 }
 
-// failure expects that an error of the server reaches the data store's caller.
+// failure requires that the data store returns an error of the server to its caller.
 func failure() error {
 	client := checks.Client()
 	client.LPush(checks.Ctx, name("list", 1), "x")
@@ -125,10 +125,11 @@ func failure() error {
 
 var intervals = []int{10, 50, 100, 500}
 
-// bound is how many calls may pass above the limit, by counting calls and not time: a
-// process does not see what the other admitted in its last interval, nor in the one
-// before if it was read just before it was written, while it makes calls of its own;
-// and no process admits more than the limit.
+// bound returns the maximum number of calls that may be admitted beyond the limit if the processes
+// synchronize every ms milliseconds. It counts calls and not time. A process does not know the
+// calls that the other one has admitted in the last interval, nor those of the interval before if
+// it read the counter just before the other one wrote it; meanwhile it makes calls of its own. No
+// process admits more than the limit.
 func bound(ms int) int {
 	calls := int(time.Duration(ms) * time.Millisecond / pace)
 	return min(limit*(processes-1), 3*calls+20)
@@ -146,8 +147,8 @@ func bounded(ms int) error {
 	return nil
 }
 
-// measure has the processes share one limit, and returns what they admitted and how
-// many calls they made.
+// measure runs processes that share one limit. It returns how many calls they have admitted and how
+// many they have made.
 func measure(interval string) (admitted, offered int, err error) {
 	key := fmt.Sprintf("measure-%s-%d", interval, time.Now().UnixNano())
 	start := strconv.FormatInt(time.Now().Add(300*time.Millisecond).UnixNano(), 10)
@@ -179,8 +180,8 @@ func measure(interval string) (admitted, offered int, err error) {
 	return admitted, offered, err
 }
 
-// worker is one of the processes: it prints how many of its calls passed, and how many
-// it made.
+// worker runs one of the processes. It prints the number of calls that were admitted, and the
+// number of calls that it made.
 func worker(key, interval, start string) {
 	ask := asker(key, interval)
 	at, _ := strconv.ParseInt(start, 10, 64)
@@ -211,7 +212,7 @@ func asker(key, interval string) func() (bool, error) {
 	return func() (bool, error) {
 		got, err := client.Do(checks.Ctx, "SW.ALLOW", key, limit, int(size.Seconds()), "COUNTER").Int64Slice()
 		if checks.AnotherServer(err) {
-			// Nothing to measure: do what the parent expects.
+			// There is nothing to measure, so return the results that the parent process expects.
 			if passed < limit/processes {
 				passed++
 				return true, nil

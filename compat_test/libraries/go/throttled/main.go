@@ -1,4 +1,4 @@
-// Command throttled runs throttled's GCRA limiter with its go-redis and redigo stores.
+// Command throttled tests the GCRA limiter of throttled with its go-redis and redigo stores.
 package main
 
 import (
@@ -14,8 +14,9 @@ import (
 	"github.com/cellserver/cellserver/compat_test/libraries/go/checks"
 )
 
-// attempts is how often a call may lose the race to store what it computed; with the
-// default of ten, sixteen callers at once may be told of an error instead.
+// attempts is the maximum number of times that a call may fail to store its result because another
+// call was faster. With the default of ten, a call of sixteen concurrent ones may fail with an
+// error.
 const attempts = 10000
 
 var client = checks.Client()
@@ -95,7 +96,8 @@ func retry(s throttled.GCRAStoreCtx, key string) error {
 	return checks.Admits(1, 1, call(s, key+"retry", 1, quota.MaxRate))
 }
 
-// native is the quota of the library's documentation as one command of the server.
+// native requires that a single command of the server decides like the quota in the documentation
+// of the library.
 func native() error {
 	quota := throttled.RateQuota{MaxRate: throttled.PerHour(20), MaxBurst: 5}
 	l, err := throttled.NewGCRARateLimiterCtx(goRedis(), quota)

@@ -1,4 +1,4 @@
-// Command ulule runs ulule/limiter with its Redis store, and the store's own tests.
+// Command ulule tests ulule/limiter with its Redis store, and runs the tests of that store.
 package main
 
 import (
@@ -75,7 +75,7 @@ func resetTime() error {
 	if err != nil {
 		return err
 	}
-	wait := time.Until(time.Unix(got.Reset+1, 0)) // a whole second, cut
+	wait := time.Until(time.Unix(got.Reset+1, 0)) // got.Reset is in whole seconds, rounded down
 	if wait > 3*time.Second {
 		return errors.New("it resets later than its window ends: " + wait.String())
 	}
