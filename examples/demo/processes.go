@@ -1,6 +1,6 @@
-// Package demo has what the demonstrations share. It starts programs on free ports of this machine,
-// waits for them, and kills them. Its main type is [Processes]. Each demonstration has a folder of
-// its own.
+// Package demo has the helpers that all demonstrations use. It starts programs on free ports of this
+// machine, waits for them, and kills them. Its main type is [Processes]. Each demonstration has a
+// folder of its own.
 package demo
 
 import (

@@ -1,6 +1,7 @@
-// Package extension adds commands to the server from a module of its own: EX.COUNT, and BACKOFF.TRY
-// with a limiter family that the server does not have. It does the steps for a new command and a
-// new family in CONTRIBUTING.md, and imports no package that other modules must not import.
+// Package extension adds commands to the server from a module of its own: EX.COUNT and BACKOFF.TRY.
+// BACKOFF.TRY has a limiter family that the server does not have. The package does the steps for a
+// new command and a new family in CONTRIBUTING.md, and imports only packages that other modules may
+// import.
 package extension
 
 import (

@@ -36,10 +36,10 @@ type load struct {
 	away     time.Duration
 }
 
-// counts has the numbers of calls by their outcome.
+// counts has the numbers of calls by outcome.
 type counts struct {
 	acked            int64  // INCR that were answered with a number
-	lost             int64  // the number of these whose effect the server did not have later
+	lost             int64  // the number of such INCR whose effect was missing on the server later
 	admitted, denied int64  // CL.THROTTLE
 	failed           int64  // calls of INCR or CL.THROTTLE that were answered with an error, or not at all
 	why              string // the error of the last failed call

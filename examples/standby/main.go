@@ -1,6 +1,7 @@
-// Command standby shows what a standby is for. It starts a primary, its replicas and three stock
-// sentinels on this machine, and calls them through a client of Sentinel. Then it kills the
-// primary, and compares the acknowledged calls with the state of the next primary: make ha-demo.
+// Command standby shows how Sentinel replaces a primary that was killed. It starts a primary, its
+// replicas and three sentinels on this machine, and calls them through a client that asks the
+// sentinels. Then it kills the primary, and compares the acknowledged calls with the state of the
+// next primary: make ha-demo.
 package main
 
 import (
