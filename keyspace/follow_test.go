@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/waiting"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -81,7 +82,7 @@ func TestEmptyLeavesNothingAndIsNotRecorded(t *testing.T) {
 	var w keyspace.Watcher
 	v.Watch(&w, 1, []byte("watched"))
 	woken := 0
-	v.Enqueue(1, []byte("waited for"), &keyspace.Waiter{Wake: func() { woken++ }})
+	v.Enqueue(1, []byte("waited for"), &waiting.Waiter{Wake: func() { woken++ }})
 	log := &changeLog{}
 	ks.ObserveSweep(log)
 	ks.StartObserving()

@@ -9,6 +9,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/object"
+	"github.com/cellserver/cellserver/keyspace/waiting"
 	"github.com/cellserver/cellserver/keyspace/world"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -57,8 +58,8 @@ type Handle struct {
 	locks
 	decisions
 	recording
-	popServer
-	observed observed // the observer, and what the handle has yet to do for it
+	pops     waiting.Server // the queues that the handle serves
+	observed observed       // the observer, and what the handle has yet to do for it
 
 	objects [object.Kinds]object.Object // scratch for reading and changing small collections
 }

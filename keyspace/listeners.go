@@ -2,12 +2,11 @@ package keyspace
 
 import (
 	"bytes"
-	"container/list"
 	"sync"
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/effect"
+	"github.com/cellserver/cellserver/keyspace/waiting"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -124,7 +123,7 @@ type Watcher struct {
 }
 
 type watchedKey struct {
-	name keyName
+	name waiting.Key
 	hash uint64
 	// alive is true if the key existed at WATCH, so that its expiry counts as a change.
 	alive bool
@@ -135,116 +134,4 @@ type watchedKey struct {
 type watchMark struct {
 	w     *Watcher
 	alive bool
-}
-
-// Waiter waits in the queue of a key for room in the limiter at that key. The caller makes a Waiter
-// with Wake set and uses it for one wait, with [Handle.Enqueue] and [Handle.Dequeue].
-type Waiter struct {
-	// Wake is called when this waiter is the first in the queue and there may be room, and when it
-	// becomes the first. Wake is called with a shard locked: it must neither block nor use the
-	// keyspace. A call does not guarantee that there is room.
-	Wake func()
-
-	name   keyName
-	hash   uint64
-	queued bool // guarded by the shard's lock
-}
-
-// queue has the waiters for one key in the order of their arrival. It is never empty.
-type queue struct{ waiters []*Waiter }
-
-// PopWaiter waits in the queues of several keys until one of the keys has elements. The caller
-// makes a PopWaiter with the exported fields set and uses it for one wait, with [Handle.EnqueuePop]
-// and [Handle.DequeuePop].
-type PopWaiter struct {
-	// Kind is [entry.List] or [entry.SortedSet]: the kind of the keys from which the waiter takes
-	// elements.
-	Kind entry.Kind
-	// Dest is the key to which the taken element is moved; nil if the element is not moved.
-	Dest []byte
-	// Owner is not used by the keyspace. The function that serves the waiter finds its own data
-	// there: see [Handle.Serve].
-	Owner any
-	// Ready is called when the key has changed, this waiter is the first in the key's queue, and
-	// the goroutine that changed the key does not serve waiters: see [Handle.Serve]. It is also
-	// called for a waiter that could not be served because the handle did not hold all keys that
-	// the waiter needs. Ready is called with a shard locked: it may only arrange for a call of
-	// [Handle.MarkReady]. Until that call Ready is not called again for the key, however often the
-	// key changes.
-	Ready func(db int, key string)
-
-	places []popPlace
-}
-
-// popPlace is the place of a PopWaiter in the queue of one key.
-type popPlace struct {
-	queue *popQueue
-	at    *list.Element
-}
-
-// popQueue has the waiters for elements of one key in the order of their arrival.
-type popQueue struct {
-	name    keyName
-	hash    uint64
-	waiters list.List // of *PopWaiter
-	// kind is the kind of the key, without treeBit, after the key's last change. Any goroutine may
-	// read it.
-	kind atomic.Uint32
-	// lacking is the waiter that was not served because the handle did not hold all keys that the
-	// waiter needs, or nil.
-	lacking *PopWaiter
-	ready   bool // the queue is in popServer.ready of the handle that holds the key
-	called  bool // Ready was called, and MarkReady was not called since
-}
-
-// wake calls Ready of the first waiter, if there is a waiter: see call.
-func (q *popQueue) wake() {
-	if e := q.waiters.Front(); e != nil {
-		q.call(e.Value.(*PopWaiter))
-	}
-}
-
-// call calls Ready of w, a waiter of q, unless Ready was called for q and MarkReady was not called
-// since.
-func (q *popQueue) call(w *PopWaiter) {
-	if !q.called {
-		q.called = true
-		w.Ready(q.name.db, q.name.key)
-	}
-}
-
-// maxStrange is the maximum number of queues that strange yields for one waiter.
-const maxStrange = 16
-
-// strange yields the queues of those keys of w that hold another kind than w waits for, or held
-// another kind until they expired. If w is served with such a key before any other, the command of
-// w gets an error. The kind of a key that is not locked may change at any time.
-func (w *PopWaiter) strange(yield func(q *popQueue) bool) {
-	n := 0
-	for i := range w.places {
-		q := w.places[i].queue
-		if k := entry.Kind(q.kind.Load()); k == entry.None || k == w.Kind {
-			continue
-		}
-		if n++; n > maxStrange || !yield(q) {
-			return
-		}
-	}
-}
-
-// popServer has the queues that a handle has to serve before it unlocks their keys.
-type popServer struct {
-	serving bool        // see [Handle.Serving]
-	ready   []*popQueue // queues of the keys that have changed since Serving was called
-}
-
-// endServing ends the state that Serving has begun. If Serve has failed and left queues unserved,
-// endServing calls Ready of their first waiters.
-func (p *popServer) endServing() {
-	p.serving = false
-	for _, q := range p.ready {
-		q.ready = false
-		q.wake()
-	}
-	p.ready = nil
 }

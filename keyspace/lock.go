@@ -42,8 +42,8 @@ func (v *Handle) attend(s *shard) {
 			s.by = &v.observed
 		}
 	}
-	if s.pops != nil {
-		s.server = &v.popServer
+	if s.pops.Any() {
+		s.server = &v.pops
 	}
 	s.slack = v.slack
 }

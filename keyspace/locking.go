@@ -89,8 +89,8 @@ func (v *Handle) Unlock() {
 	if !v.holding {
 		return
 	}
-	if v.serving {
-		v.endServing()
+	if v.pops.Serving() {
+		v.pops.End()
 	}
 	v.holding, v.refused, v.slack = false, false, 0
 	v.known.n = 0 // the memory of a transaction's keys may be reused before the batch ends

@@ -5,6 +5,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/object"
+	"github.com/cellserver/cellserver/keyspace/waiting"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -225,7 +226,7 @@ func (s *shard) notify(db int, key []byte) {
 	if s.by != nil && db != System {
 		s.by.changed(key, false)
 	}
-	if s.pops != nil {
+	if s.pops.Any() {
 		s.notifyPops(db, key)
 	}
 }
@@ -249,15 +250,15 @@ func (s *shard) notifyFlushed(db int) {
 
 // freed wakes the first waiter in the queue of key, because the limiter at key may have room now.
 func (s *shard) freed(db int, key []byte) {
-	if s.queues != nil {
-		s.wakeHead(db, key)
+	if s.room.Any() {
+		s.room.Wake(db, key)
 	}
 }
 
 // freedAll wakes the first waiter of every queue in db.
 func (s *shard) freedAll(db int) {
-	if s.queues != nil {
-		s.wakeHeads(db)
+	if s.room.Any() {
+		s.room.WakeAll(db)
 	}
 }
 
@@ -279,7 +280,7 @@ func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) er
 // mark marks the watchers of key as dirty. If byTime is true, it marks only those for which key
 // existed at WATCH.
 func (s *shard) mark(db int, key []byte, byTime bool) {
-	for _, m := range s.watched[keyName{db, string(key)}] {
+	for _, m := range s.watched[waiting.Key{DB: db, Name: string(key)}] {
 		if m.alive || !byTime {
 			m.w.dirty.Store(true)
 		}
@@ -290,45 +291,17 @@ func (s *shard) mark(db int, key []byte, byTime bool) {
 // expired it marks only the watchers for which the key existed at WATCH.
 func (s *shard) markAll(db int) {
 	for name := range s.watched {
-		if name.db == db {
-			key := []byte(name.key)
+		if name.DB == db {
+			key := []byte(name.Name)
 			s.mark(db, key, s.get(db, s.hash(key), key).Kind == entry.None)
 		}
 	}
 }
 
-// wakeHead wakes the first waiter in the queue of key, if there is a queue.
-func (s *shard) wakeHead(db int, key []byte) {
-	if q := s.queues[keyName{db, string(key)}]; q != nil {
-		q.waiters[0].Wake()
-	}
-}
-
-// wakeHeads wakes the first waiter of every queue of db.
-func (s *shard) wakeHeads(db int) {
-	for name, q := range s.queues {
-		if name.db == db {
-			q.waiters[0].Wake()
-		}
-	}
-}
-
-// notifyPops notes for the waiters for elements that key has changed. If the handle that has the
-// lock serves waiters, the queue of key is added to those that it will serve. Otherwise Ready of
-// the first waiter is called if key holds a list or a sorted set.
+// notifyPops tells the waiters for elements of key, if there are any, that key has changed: see
+// [waiting.PopQueue.Changed].
 func (s *shard) notifyPops(db int, key []byte) {
-	q := s.pops[keyName{db, string(key)}]
-	if q == nil {
-		return
-	}
-	kind := base(s.get(db, q.hash, key).Kind)
-	q.kind.Store(uint32(kind))
-	switch {
-	case q.ready:
-	case s.server != nil && s.server.serving:
-		q.ready = true
-		s.server.ready = append(s.server.ready, q)
-	case kind == entry.List || kind == entry.SortedSet: // no waiter takes elements of other kinds
-		q.wake()
+	if q := s.pops.Queue(db, key); q != nil {
+		q.Changed(base(s.get(db, q.Hash, key).Kind), s.server)
 	}
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/waiting"
 )
 
 // popper returns a waiter that logs its calls of Ready.
-func popper(kind entry.Kind, name string, ready *[]string) *keyspace.PopWaiter {
-	return &keyspace.PopWaiter{Kind: kind, Owner: name, Ready: func(_ int, key string) { *ready = append(*ready, name+":"+key) }}
+func popper(kind entry.Kind, name string, ready *[]string) *waiting.PopWaiter {
+	return &waiting.PopWaiter{Kind: kind, Owner: name, Ready: func(_ int, key string) { *ready = append(*ready, name+":"+key) }}
 }
 
 func pushTo(t *testing.T, v *keyspace.Handle, key string, values ...string) {
@@ -49,7 +50,7 @@ func TestPopWaitersAreServedInOrder(t *testing.T) {
 	var ready, served []string
 	keys := [][]byte{[]byte("a"), []byte("b"), []byte("b")}
 	refs := []keyspace.Ref{{Key: keys[0]}, {Key: keys[1]}}
-	waiters := map[string]*keyspace.PopWaiter{}
+	waiters := map[string]*waiting.PopWaiter{}
 	for _, name := range []string{"one", "two", "three"} {
 		waiters[name] = popper(entry.List, name, &ready)
 		v.Lock(refs)
@@ -67,7 +68,7 @@ func TestPopWaitersAreServedInOrder(t *testing.T) {
 	pushTo(t, v, "b", "1")
 	pushTo(t, v, "a", "2", "3", "4")
 	gone := map[string]bool{}
-	v.Serve(func(w *keyspace.PopWaiter, _ int, key []byte) keyspace.Served {
+	v.Serve(func(w *waiting.PopWaiter, _ int, key []byte) keyspace.Served {
 		name := w.Owner.(string)
 		if gone[name] {
 			return keyspace.ServedGone
@@ -114,7 +115,7 @@ func TestPopWaitersAreNotifiedWhenNobodyServes(t *testing.T) {
 	other.Lock(refs)
 	other.Serving()
 	other.MarkReady(0, refs[0].Key)
-	other.Serve(func(*keyspace.PopWaiter, int, []byte) keyspace.Served { return keyspace.ServedLater })
+	other.Serve(func(*waiting.PopWaiter, int, []byte) keyspace.Served { return keyspace.ServedLater })
 	other.Unlock()
 	require.Len(t, ready, 3)
 
@@ -150,7 +151,7 @@ func TestPopWaitersAreNotifiedOnce(t *testing.T) {
 	v.Lock(refs)
 	v.Serving()
 	v.MarkReady(0, key)
-	v.Serve(func(*keyspace.PopWaiter, int, []byte) keyspace.Served { return keyspace.ServedGone })
+	v.Serve(func(*waiting.PopWaiter, int, []byte) keyspace.Served { return keyspace.ServedGone })
 	v.Unlock()
 	pushTo(t, v, "k", "1")
 	require.Len(t, ready, 2, "whoever was told has come and gone")

@@ -7,6 +7,7 @@ import (
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/object"
+	"github.com/cellserver/cellserver/keyspace/waiting"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -21,15 +22,14 @@ type shard struct {
 	dbs  []database
 	// seen has the tables of dbs for [Handle.Prefetch], which reads them without the lock.
 	seen []atomic.Pointer[dense.Table]
-	// watched has the watchers of each watched key; it is nil while no key is watched. queues has
-	// the waiters for room of each limiter; it is nil while there are none. A command that has
-	// nothing to do with either only compares them with nil.
-	watched map[keyName][]watchMark
-	queues  map[keyName]*queue
-	// pops has the waiters for elements of each key; it is nil while there are none. While it is
-	// not nil, server belongs to the handle that has the lock, or is nil for code without a handle.
-	pops   map[keyName]*popQueue
-	server *popServer
+	// watched has the watchers of each watched key; it is nil while no key is watched. room has the
+	// waiters for room. A command that has nothing to do with either only compares them with nil.
+	watched map[waiting.Key][]watchMark
+	room    waiting.Room
+	// pops has the waiters for elements. While there are any, server belongs to the handle that has
+	// the lock, or is nil for code without a handle.
+	pops   waiting.Elements
+	server *waiting.Server
 	// claimed is true while some keys of the shard are claimed: see [claim].
 	claimed bool
 	expired int64 // number of expired entries that were removed or overwritten since the start

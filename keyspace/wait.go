@@ -1,61 +1,34 @@
 package keyspace
 
 import (
-	"container/list"
-	"slices"
-
 	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/keyspace/waiting"
 )
 
 // Enqueue puts w at the end of the queue of key and reports whether w is the first. Only the first
 // waiter needs a timer: the others are woken when they become the first. The caller waits because
 // the limiter has refused it. To lose no wake-up, the caller gets the refusal under the same Lock,
 // or asks the limiter once more after Enqueue.
-func (v *Handle) Enqueue(db int, key []byte, w *Waiter) (first bool) {
-	h := v.ks.hash(key)
-	s := v.lock(h)
+func (v *Handle) Enqueue(db int, key []byte, w *waiting.Waiter) (first bool) {
+	w.Hash = v.ks.hash(key)
+	s := v.lock(w.Hash)
 	defer v.unlock(s)
-	w.name, w.hash, w.queued = keyName{db, string(key)}, h, true
-	if s.queues == nil {
-		s.queues = make(map[keyName]*queue)
-	}
-	q := s.queues[w.name]
-	if q == nil {
-		q = new(queue)
-		s.queues[w.name] = q
-	}
-	q.waiters = append(q.waiters, w)
-	return len(q.waiters) == 1
+	return s.room.Add(waiting.Key{DB: db, Name: string(key)}, w)
 }
 
 // First reports whether w is the first in its queue. It returns false after [Handle.Dequeue].
-func (v *Handle) First(w *Waiter) bool {
-	s := v.lock(w.hash)
+func (v *Handle) First(w *waiting.Waiter) bool {
+	s := v.lock(w.Hash)
 	defer v.unlock(s)
-	return w.queued && s.queues[w.name].waiters[0] == w
+	return s.room.First(w)
 }
 
 // Dequeue takes w out of its queue. If another waiter becomes the first by that, Dequeue wakes it.
 // A second call does nothing.
-func (v *Handle) Dequeue(w *Waiter) {
-	s := v.lock(w.hash)
+func (v *Handle) Dequeue(w *waiting.Waiter) {
+	s := v.lock(w.Hash)
 	defer v.unlock(s)
-	if !w.queued {
-		return
-	}
-	w.queued = false
-	q := s.queues[w.name]
-	i := slices.Index(q.waiters, w)
-	q.waiters = slices.Delete(q.waiters, i, i+1)
-	switch {
-	case len(q.waiters) == 0:
-		delete(s.queues, w.name)
-		if len(s.queues) == 0 {
-			s.queues = nil
-		}
-	case i == 0:
-		q.waiters[0].Wake()
-	}
+	s.room.Remove(w)
 }
 
 // Waiting returns the number of waiters in the queues of all keys. It locks one shard after
@@ -64,15 +37,13 @@ func (ks *Keyspace) Waiting() (n int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]
 		s.mu.Lock()
-		for _, q := range s.queues {
-			n += len(q.waiters)
-		}
+		n += s.room.Len()
 		s.mu.Unlock()
 	}
 	return n
 }
 
-// Served is the result of an attempt to serve a [PopWaiter]: see [Handle.Serve].
+// Served is the result of an attempt to serve a [waiting.PopWaiter]: see [Handle.Serve].
 type Served uint8
 
 const (
@@ -88,44 +59,24 @@ const (
 // EnqueuePop puts w at the end of the queues of keys of database db, once in each queue. The handle
 // must hold the keys: the caller checks under the same locks whether there is an element to take,
 // so that it misses none.
-func (v *Handle) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
+func (v *Handle) EnqueuePop(db int, keys [][]byte, w *waiting.PopWaiter) {
 	for _, key := range keys {
 		h := v.ks.hash(key)
 		s := v.lock(h)
-		if s.pops == nil {
-			s.pops = make(map[keyName]*popQueue)
-		}
-		q := s.pops[keyName{db, string(key)}]
-		if q == nil {
-			q = &popQueue{name: keyName{db, string(key)}, hash: h}
-			s.pops[q.name] = q
-		}
-		if last := q.waiters.Back(); last == nil || last.Value != w {
-			w.places = append(w.places, popPlace{q, q.waiters.PushBack(w)})
-		}
+		s.pops.Add(waiting.Key{DB: db, Name: string(key)}, h, w)
 		v.unlock(s)
 	}
 }
 
 // DequeuePop takes w out of its queues. It locks the keys one after another, so the handle must
 // hold no keys.
-func (v *Handle) DequeuePop(w *PopWaiter) {
-	for i := range w.places {
-		q := w.places[i].queue
-		s := v.lock(q.hash)
-		q.waiters.Remove(w.places[i].at)
-		if q.lacking == w {
-			q.lacking = nil
-		}
-		if q.waiters.Len() == 0 {
-			delete(s.pops, q.name)
-			if len(s.pops) == 0 {
-				s.pops = nil
-			}
-		}
+func (v *Handle) DequeuePop(w *waiting.PopWaiter) {
+	for i := range w.Queues() {
+		s := v.lock(w.Queue(i).Hash)
+		s.pops.Leave(w, i)
 		v.unlock(s)
 	}
-	w.places = nil
+	w.Forget()
 }
 
 // maxMoves is the maximum number of waiters in the queue of one key that AppendMoves examines, and
@@ -147,24 +98,16 @@ func (v *Handle) AppendMoves(refs []Ref) []Ref {
 	for i := 0; i < len(refs) && len(refs) < most; i++ {
 		h := v.ks.hash(refs[i].Key)
 		s := v.lock(h)
-		if q := s.pops[keyName{refs[i].DB, string(refs[i].Key)}]; q != nil {
-			need := func(w *PopWaiter) {
+		if q := s.pops.Queue(refs[i].DB, refs[i].Key); q != nil {
+			for w := range q.Next(maxMoves) {
 				if w.Dest != nil && !names(refs[named:], refs[i].DB, w.Dest) {
 					refs = append(refs, Ref{refs[i].DB, w.Dest})
 				}
-				for strange := range w.strange {
-					if key := []byte(strange.name.key); !names(refs, refs[i].DB, key) {
+				for strange := range w.Strange {
+					if key := []byte(strange.Key.Name); !names(refs, refs[i].DB, key) {
 						refs = append(refs, Ref{refs[i].DB, key})
 					}
 				}
-			}
-			if q.lacking != nil {
-				need(q.lacking)
-			}
-			n := 0
-			for e := q.waiters.Front(); e != nil && n < maxMoves; e = e.Next() {
-				need(e.Value.(*PopWaiter))
-				n++
 			}
 		}
 		v.unlock(s)
@@ -185,7 +128,7 @@ func names(refs []Ref, db int, key []byte) bool {
 // Serving makes the handle collect the queues of the keys that change from now on. The goroutine
 // has to call [Handle.Serve] before it unlocks the keys, so that no other client takes elements
 // that are for waiters. Unlock ends this state.
-func (v *Handle) Serving() { v.serving = true }
+func (v *Handle) Serving() { v.pops.Begin() }
 
 // IsLocked reports whether the handle has locked the shard of key. It does not consider claims.
 func (v *Handle) IsLocked(key []byte) bool {
@@ -196,8 +139,8 @@ func (v *Handle) IsLocked(key []byte) bool {
 // of PopWaiter.Ready, which may be called again from now on. The handle must hold key.
 func (v *Handle) MarkReady(db int, key []byte) {
 	s := v.lock(v.ks.hash(key))
-	if q := s.pops[keyName{db, string(key)}]; q != nil {
-		q.called = false
+	if q := s.pops.Queue(db, key); q != nil {
+		q.Again()
 	}
 	s.notifyPops(db, key)
 }
@@ -208,45 +151,36 @@ func (v *Handle) MarkReady(db int, key []byte) {
 // change keys that the handle holds; the waiters of these keys are served afterwards. If f returns
 // ServedLater, or the handle does not hold all keys that w needs, Serve calls Ready of w and goes
 // on with the next key.
-func (v *Handle) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
-	for len(v.ready) > 0 {
-		q := v.ready[0]
-		v.ready = v.ready[1:]
-		q.ready = false
+func (v *Handle) Serve(f func(w *waiting.PopWaiter, db int, key []byte) Served) {
+	for q := v.pops.Next(); q != nil; q = v.pops.Next() {
 		v.serveQueue(q, f)
 	}
-	v.ready = nil
 }
 
 // serveQueue offers the elements of q's key to its waiters, in the order of their arrival. It ends
 // when the key has no elements left or a waiter cannot be served. It passes over waiters for
 // another kind than the key's.
-func (v *Handle) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) Served) {
-	s := v.lock(q.hash)
-	key := []byte(q.name.key)
-	var next *list.Element
-	for e := q.waiters.Front(); e != nil; e = next {
-		next = e.Next()
-		kind := s.get(q.name.db, q.hash, key).Kind
-		w := e.Value.(*PopWaiter)
-		switch {
+func (v *Handle) serveQueue(q *waiting.PopQueue, f func(w *waiting.PopWaiter, db int, key []byte) Served) {
+	s := v.lock(q.Hash)
+	key := []byte(q.Key.Name)
+	for w := range q.All {
+		switch kind := s.get(q.Key.DB, q.Hash, key).Kind; {
 		case kind == entry.None:
 			return
 		case base(kind) != w.Kind:
 			continue
 		}
-		if !v.holds(w) || f(w, q.name.db, key) == ServedLater {
-			q.lacking = w
-			q.call(w)
+		if !v.holds(w) || f(w, q.Key.DB, key) == ServedLater {
+			q.Lacks(w)
 			return
 		}
 	}
 }
 
-// holds reports whether the handle has locked all keys of w that strange yields.
-func (v *Handle) holds(w *PopWaiter) bool {
-	for q := range w.strange {
-		if !v.holding || !v.held.has(int(q.hash>>v.ks.shift)) {
+// holds reports whether the handle has locked all keys of w that Strange yields.
+func (v *Handle) holds(w *waiting.PopWaiter) bool {
+	for q := range w.Strange {
+		if !v.holding || !v.held.has(int(q.Hash>>v.ks.shift)) {
 			return false
 		}
 	}
@@ -259,9 +193,7 @@ func (ks *Keyspace) PopWaiting() (n int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]
 		s.mu.Lock()
-		for _, q := range s.pops {
-			n += q.waiters.Len()
-		}
+		n += s.pops.Len()
 		s.mu.Unlock()
 	}
 	return n

@@ -10,6 +10,7 @@ import (
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/waiting"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -17,14 +18,14 @@ func window(quantity int64) *slidingwindow.Call {
 	return &slidingwindow.Call{Limit: 10, Window: time.Minute, Quantity: quantity, Mode: slidingwindow.Counter}
 }
 
-// waiting is a waiter that counts its wake-ups.
-type waiting struct {
-	keyspace.Waiter
+// queued is a waiter that counts its wake-ups.
+type queued struct {
+	waiting.Waiter
 	woken int
 }
 
-func newWaiting() *waiting {
-	w := new(waiting)
+func newWaiting() *queued {
+	w := new(queued)
 	w.Wake = func() { w.woken++ }
 	return w
 }
@@ -117,7 +118,7 @@ func TestQueueIsFIFO(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
 	k := []byte("k")
 	a, b, c := newWaiting(), newWaiting(), newWaiting()
-	for _, w := range []*waiting{a, b, c} {
+	for _, w := range []*queued{a, b, c} {
 		v.Enqueue(0, k, &w.Waiter)
 	}
 	require.True(t, v.First(&a.Waiter))

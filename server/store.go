@@ -6,6 +6,7 @@ import (
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/waiting"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -62,19 +63,19 @@ func (s *store) Unwatch(token any) { s.Handle.Unwatch(token.(*keyspace.Watcher))
 
 // Enqueue implements [env.Store].
 func (s *store) Enqueue(db int, key []byte, wake func()) (ticket any, first bool) {
-	w := &keyspace.Waiter{Wake: wake}
+	w := &waiting.Waiter{Wake: wake}
 	return w, s.Handle.Enqueue(db, key, w)
 }
 
 // First implements [env.Store].
-func (s *store) First(ticket any) bool { return s.Handle.First(ticket.(*keyspace.Waiter)) }
+func (s *store) First(ticket any) bool { return s.Handle.First(ticket.(*waiting.Waiter)) }
 
 // Dequeue implements [env.Store].
-func (s *store) Dequeue(ticket any) { s.Handle.Dequeue(ticket.(*keyspace.Waiter)) }
+func (s *store) Dequeue(ticket any) { s.Handle.Dequeue(ticket.(*waiting.Waiter)) }
 
 // EnqueuePop implements [env.Store].
 func (s *store) EnqueuePop(db int, keys [][]byte, w env.PopWait) (ticket any) {
-	p := &keyspace.PopWaiter{Kind: entry.List, Dest: w.Dest, Owner: w.Owner, Ready: w.Ready}
+	p := &waiting.PopWaiter{Kind: entry.List, Dest: w.Dest, Owner: w.Owner, Ready: w.Ready}
 	if w.SortedSet {
 		p.Kind = entry.SortedSet
 	}
@@ -83,7 +84,7 @@ func (s *store) EnqueuePop(db int, keys [][]byte, w env.PopWait) (ticket any) {
 }
 
 // DequeuePop implements [env.Store].
-func (s *store) DequeuePop(ticket any) { s.Handle.DequeuePop(ticket.(*keyspace.PopWaiter)) }
+func (s *store) DequeuePop(ticket any) { s.Handle.DequeuePop(ticket.(*waiting.PopWaiter)) }
 
 // AppendMoves implements [env.Store].
 func (s *store) AppendMoves(refs []env.KeyRef) []env.KeyRef {
@@ -101,7 +102,7 @@ func (s *store) AppendMoves(refs []env.KeyRef) []env.KeyRef {
 // Serve implements [env.Store]. It converts env.Served to keyspace.Served, whose values have the
 // same numbers.
 func (s *store) Serve(f func(owner any, db int, key []byte) env.Served) {
-	s.Handle.Serve(func(w *keyspace.PopWaiter, db int, key []byte) keyspace.Served {
+	s.Handle.Serve(func(w *waiting.PopWaiter, db int, key []byte) keyspace.Served {
 		return keyspace.Served(f(w.Owner, db, key))
 	})
 }

@@ -88,7 +88,7 @@ var layers = map[string]layer{
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: the store locks it and keeps it"},
 
 	"keyspace": {
-		imports: append([]string{"decide", "collection", "shared", "keyspace/clock", "entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/world", "yield"}, families...),
+		imports: append([]string{"decide", "collection", "shared", "keyspace/clock", "entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/waiting", "keyspace/world", "yield"}, families...),
 		why:     "the store calls the algorithms and knows no disk, reply or command: it declares Journal, and persistence implements it",
 	},
 	"entry": {
@@ -106,6 +106,10 @@ var layers = map[string]layer{
 	"keyspace/effect": {
 		imports: append([]string{"collection", "shared", "entry", "keyspace/object"}, families...),
 		why:     "records of changes are read and checked without a store",
+	},
+	"keyspace/waiting": {
+		imports: []string{"entry"},
+		why:     "queues of clients are data: the store, which has the locks, says when a client may get something",
 	},
 	"keyspace/world": {
 		imports: []string{"limit"},
@@ -328,7 +332,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "keyspace/waiting", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -1,0 +1,95 @@
+// Package waiting has the queues of clients that wait for a key: for room in its limiter, or for
+// elements of its value.
+//
+// The queues are data without a lock. The keyspace has them in its shards, and the lock of the shard
+// of a key guards the queues of the key.
+package waiting
+
+import "slices"
+
+// Key identifies a key in the database with the index DB.
+type Key struct {
+	DB   int
+	Name string
+}
+
+// Waiter waits in the queue of a key for room in the limiter at that key. The caller makes a Waiter
+// with Wake set and uses it for one wait.
+type Waiter struct {
+	// Wake is called when this waiter is the first in the queue and there may be room, and when it
+	// becomes the first. Wake is called with a shard locked: it must neither block nor use the
+	// keyspace. A call does not guarantee that there is room.
+	Wake func()
+	// Hash is the hash of the key, which the keyspace sets.
+	Hash uint64
+
+	key    Key
+	queued bool
+}
+
+// Room has the waiters for room, in a queue for each key in the order of their arrival. The zero value
+// has none.
+type Room struct {
+	queues map[Key][]*Waiter // no queue is empty; nil while there are none
+}
+
+// Any reports whether there are waiters.
+func (r *Room) Any() bool { return r.queues != nil }
+
+// Add puts w at the end of the queue of k, and reports whether it is the first there.
+func (r *Room) Add(k Key, w *Waiter) (first bool) {
+	w.key, w.queued = k, true
+	if r.queues == nil {
+		r.queues = make(map[Key][]*Waiter)
+	}
+	r.queues[k] = append(r.queues[k], w)
+	return len(r.queues[k]) == 1
+}
+
+// First reports whether w is the first in its queue. It returns false after [Room.Remove].
+func (r *Room) First(w *Waiter) bool { return w.queued && r.queues[w.key][0] == w }
+
+// Remove takes w out of its queue, and wakes the waiter that becomes the first by that. A second call
+// does nothing.
+func (r *Room) Remove(w *Waiter) {
+	if !w.queued {
+		return
+	}
+	w.queued = false
+	q := r.queues[w.key]
+	i := slices.Index(q, w)
+	q = slices.Delete(q, i, i+1)
+	if len(q) > 0 {
+		if r.queues[w.key] = q; i == 0 {
+			q[0].Wake()
+		}
+		return
+	}
+	if delete(r.queues, w.key); len(r.queues) == 0 {
+		r.queues = nil
+	}
+}
+
+// Wake wakes the first waiter in the queue of the key called name in the database db, if there is one.
+func (r *Room) Wake(db int, name []byte) {
+	if q := r.queues[Key{db, string(name)}]; q != nil {
+		q[0].Wake()
+	}
+}
+
+// WakeAll wakes the first waiter of each queue of the database db.
+func (r *Room) WakeAll(db int) {
+	for k, q := range r.queues {
+		if k.DB == db {
+			q[0].Wake()
+		}
+	}
+}
+
+// Len returns the number of waiters in all queues.
+func (r *Room) Len() (n int) {
+	for _, q := range r.queues {
+		n += len(q)
+	}
+	return n
+}
