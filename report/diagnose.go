@@ -189,7 +189,7 @@ func scriptRuns(f *Facts) (Verdict, bool) {
 	return Verdict{
 		Kind: Script, Sick: true, Since: since, Client: s.Client, Script: s.SHA,
 		Title: fmt.Sprintf("Sick: %s of %s has been running for %d s.", what, who, int64(s.Running.Seconds())),
-		Text:  "It has been running since " + f.clock(since) + ". Everybody else is answered -BUSY. SCRIPT KILL ends it if it has written nothing.",
+		Text:  "It has been running since " + f.clock(since) + ". All other calls are answered -BUSY. SCRIPT KILL ends it if it has written nothing.",
 	}, true
 }
 
@@ -240,7 +240,7 @@ func limitChanged(f *Facts) (Verdict, bool) {
 		name := g.Group.Group
 		v := Verdict{
 			Kind: Limit, Since: g.Changed, Group: &name, Share: f.shareOf(g),
-			Title: fmt.Sprintf("The limiter works. Everybody in %s: %s, was %s.", name.shown(), g.Limit, g.Was),
+			Title: fmt.Sprintf("The limiter works. All keys in %s: %s, was %s.", name.shown(), g.Limit, g.Was),
 			Text:  fmt.Sprintf("Since %s the calls of %s ask for another limit. %s of them are denied, on about %s keys.", f.clock(g.Changed), name.shown(), percent(g.DeniedRatio), thousands(g.KeysDenied)),
 		}
 		if g.Before >= 0 {
@@ -310,7 +310,7 @@ func oneCaller(f *Facts) (Verdict, bool) {
 	all := f.Now.CallsS * f.Now.DeniedRatio
 	calls, denied := f.Now.CallsS-max(k.CallsS, all*k.Share), all*(1-k.Share)
 	if calls >= 1 {
-		v.Text += " Of everybody else's calls " + percent(min(1, max(0, denied/calls))) + " are denied."
+		v.Text += " Of all other calls " + percent(min(1, max(0, denied/calls))) + " are denied."
 	}
 	return v, true
 }
@@ -396,5 +396,5 @@ func nobodyCalls(f *Facts) (Verdict, bool) {
 	if !f.Idle {
 		return Verdict{}, false
 	}
-	return Verdict{Kind: Idle, Title: "Nobody calls a limiter.", Text: "The server is up and answers. No limiter has been called for a minute."}, true
+	return Verdict{Kind: Idle, Title: "No client calls a limiter.", Text: "The server is up and answers. No limiter has been called for a minute."}, true
 }

@@ -130,8 +130,8 @@ func TestDiagnoseNamesEachIncident(t *testing.T) {
 		{"logins that have recovered", report.Healthy, "The limiter works.", func(f *report.Facts) { locked(f); f.Logins[0].Last = at - 31e3 }},
 		{"a change that came after", report.Healthy, "The limiter works.", func(f *report.Facts) { locked(f); f.Changes[0].At = at }},
 
-		{"limit", report.Limit, "The limiter works. Everybody in calls: 10/min, was 100/min.", lower},
-		{"limit before one caller", report.Limit, "The limiter works. Everybody in calls: 10/min, was 100/min.", func(f *report.Facts) { one(f); lower(f); f.Keys[0].Share = 0.7 }},
+		{"limit", report.Limit, "The limiter works. All keys in calls: 10/min, was 100/min.", lower},
+		{"limit before one caller", report.Limit, "The limiter works. All keys in calls: 10/min, was 100/min.", func(f *report.Facts) { one(f); lower(f); f.Keys[0].Share = 0.7 }},
 		{"a higher limit", report.Healthy, "The limiter works.", func(f *report.Facts) { lower(f); f.Groups[0].Rate = 1000; f.Now.DeniedRatio = 0.01 }},
 		{"a lower limit that hurts nobody", report.Healthy, "The limiter works.", func(f *report.Facts) { lower(f); f.Groups[0].DeniedRatio, f.Now.DeniedRatio = 0.002, 0.002 }},
 		{"a lower limit of a few keys", report.Healthy, "The limiter works.", func(f *report.Facts) { lower(f); f.Groups[0].KeysDenied = 9; f.Now.DeniedRatio = 0.01 }},
@@ -172,7 +172,7 @@ func TestDiagnoseNamesEachIncident(t *testing.T) {
 		{"more than usual, which nobody knows yet", report.Healthy, "The limiter works.", func(f *report.Facts) { f.Now.DeniedRatio, f.Now.UsualRatio = 0.6, -1 }},
 		{"a check for a moment", report.Healthy, "The limiter works.", func(f *report.Facts) { f.Checks[0].OK, f.Failing["p99"] = false, at-59e3 }},
 		{"a check that passes again", report.Healthy, "The limiter works.", func(f *report.Facts) { f.Failing["p99"] = at - 61e3 }},
-		{"nobody", report.Idle, "Nobody calls a limiter.", func(f *report.Facts) { f.Idle = true }},
+		{"nobody", report.Idle, "No client calls a limiter.", func(f *report.Facts) { f.Idle = true }},
 	} {
 		f := healthyFacts()
 		row.change(&f)
@@ -213,7 +213,7 @@ func TestDiagnoseExplainsItself(t *testing.T) {
 		"Since Nov 13, 22:13 UTC commands that change something are refused with -MISCONF: no space left on device.":                                 func(f *report.Facts) { f.Fault, f.FaultSince = "no space left on device", at-24*3600e3 },
 		"Since 22:13 UTC new keys of calls are refused with -OOM. 200 of 1,024 MiB are in use.":                                                      func(f *report.Facts) { f.FullSince, f.Lacking = at-1e3, "calls" },
 		"Since 22:13 UTC new keys are refused with -OOM. 200 of 1,024 MiB are in use.":                                                               func(f *report.Facts) { f.FullSince = at - 1e3 },
-		"It has been running since 22:13 UTC. Everybody else is answered -BUSY. SCRIPT KILL ends it if it has written nothing.":                      script,
+		"It has been running since 22:13 UTC. All other calls are answered -BUSY. SCRIPT KILL ends it if it has written nothing.":                      script,
 		"Since 22:12 UTC the calls of calls ask for another limit. 60 % of them are denied, on about 4,900 keys.":                                    lower,
 		"Since 22:12 UTC the calls of calls ask for another limit. 60 % of them are denied, on about 4,900 keys. Before that 1.0 % were.":            func(f *report.Facts) { lower(f); f.Groups[0].Before = 0.01 },
 		"40 % of the calls are denied, usually 0.2 %, on about 40 keys. No limit has changed in the last hour.":                                      func(f *report.Facts) { f.Now.DeniedRatio = 0.4 },
@@ -242,7 +242,7 @@ func TestDiagnoseNamesTheCulprit(t *testing.T) {
 	require.Equal(t, ptr("calls"), v.Group)
 	require.EqualValues(t, 7, v.Client)
 	require.Equal(t, int64(at-60e3), v.Since)
-	require.Equal(t, "Since 22:12 UTC 98 % of all denials are one key, calls:1, whose limit is 100/min. Of everybody else's calls 0.2 % are denied.", v.Text)
+	require.Equal(t, "Since 22:12 UTC 98 % of all denials are one key, calls:1, whose limit is 100/min. Of all other calls 0.2 % are denied.", v.Text)
 
 	f = healthyFacts()
 	f.Changes = append([]report.Change{{ID: 9, Mark: "I", At: at - 60e3, Kind: "acl", Text: "ACL SETUSER app", By: "admin, from 10.0.0.1:1"}}, f.Changes...)

@@ -292,7 +292,7 @@ func TestLimitChangesAreSeenInCalls(t *testing.T) {
 	require.Equal(t, []string{"Limit of group calls changed in calls: 10/min, was 100/min"}, d.changes)
 	v := d.rep.Overview(d.admin).Verdict
 	require.Equal(t, report.Limit, v.Kind, v.Text)
-	require.Equal(t, "The limiter works. Everybody in calls: 10/min, was 100/min.", v.Title)
+	require.Equal(t, "The limiter works. All keys in calls: 10/min, was 100/min.", v.Title)
 	require.Equal(t, "A", v.Mark)
 }
 

@@ -155,9 +155,9 @@ func TestAskReadsAllReports(t *testing.T) {
 
 // TestEmptyServerHasText: a server without calls has a complete text.
 func TestEmptyServerHasText(t *testing.T) {
-	s := top.Snapshot{Overview: report.Overview{At: at, Verdict: report.Verdict{Kind: report.Idle, Title: "Nobody calls a limiter."}, Now: report.Now{UsualRatio: -1}}}
+	s := top.Snapshot{Overview: report.Overview{At: at, Verdict: report.Verdict{Kind: report.Idle, Title: "No client calls a limiter."}, Now: report.Now{UsualRatio: -1}}}
 	text := top.Text(&s, 80)
-	require.Contains(t, text, "– Nobody calls a limiter.  (idle)")
+	require.Contains(t, text, "– No client calls a limiter.  (idle)")
 	require.Contains(t, text, "Groups\n  none has been called\n")
 	for _, width := range []int{40, 41, 60, 200} {
 		require.NotEmpty(t, top.Text(&s, width), fmt.Sprint(width))

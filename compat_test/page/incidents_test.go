@@ -162,7 +162,7 @@ func TestIncidentLimit(t *testing.T) {
 	r.load("edge", callsEach("login", 300, 99, 100, 60))
 	b := watch(t, r)
 	pause(time.Until(started.Add(calm + 10*time.Second)))
-	incident{says: []string{"The limiter works. Everybody in api", "10/min, was 100/min"}, mark: "10/min"}.expect(t, r, b, time.Now())
+	incident{says: []string{"The limiter works. All keys in api", "10/min, was 100/min"}, mark: "10/min"}.expect(t, r, b, time.Now())
 }
 
 // TestIncidentOneCaller: one key is called at fifty times its limit, among 5,000.

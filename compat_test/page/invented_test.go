@@ -257,7 +257,7 @@ func healthy() *invented {
 func idle() *invented {
 	v := oneCaller()
 	v.overview.Server.UptimeS = 40
-	v.overview.Verdict = report.Verdict{Kind: report.Idle, Title: "Nobody calls a limiter.", Text: "The server is up and answers. No limiter has been called for a minute."}
+	v.overview.Verdict = report.Verdict{Kind: report.Idle, Title: "No client calls a limiter.", Text: "The server is up and answers. No limiter has been called for a minute."}
 	v.overview.Now = report.Now{UsualRatio: -1, Clients: 1, Memory: 9 << 20}
 	v.history = waves(40.0/60, 0, flat(0), flat(0))
 	v.keys, v.groups = []report.DeniedKey{}, []report.Group{}
@@ -295,7 +295,7 @@ func blocked() *invented {
 func limitChanged() *invented {
 	v := oneCaller()
 	v.overview.Verdict = report.Verdict{
-		Kind: report.Limit, Title: "The limiter works. Everybody in api is denied: 10/min, was 100/min.",
+		Kind: report.Limit, Title: "The limiter works. All keys in api are denied: 10/min, was 100/min.",
 		Text: "5,000 keys of api are called with 10/min since mark B; 4,870 of them are denied. Nobody else is.", Since: ago(9), Group: key("api"), Change: 2, Mark: "B", Share: 1,
 	}
 	v.overview.Now.DeniedRatio, v.overview.Now.KeysDenied, v.overview.Now.Keys = 0.71, 4870, 66000
