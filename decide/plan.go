@@ -77,7 +77,8 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return value // only the expiry changes
 }
 
-// Cell returns the entry to store if Kind is [entry.Cell]. Its value is appended to dst.
+// Cell returns the entry to store if Kind is [entry.Cell]. Its value has the memory of dst, which must
+// be empty.
 func (p *Plan) Cell(dst []byte) entry.Entry {
 	return entry.Entry{Kind: entry.Cell, Expiry: p.Expiry, Value: entry.AppendCell(dst, p.tat, p.Expiry)}
 }

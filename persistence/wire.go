@@ -11,13 +11,16 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// These are the types of the records that a [Tap] gets and that replicas know. The comments on the
-// type recordType describe them.
+// These are the types of the records that a [Tap] gets and that replicas know.
 const (
+	// FrameEffects is the type of a record with all effects of one command.
 	FrameEffects = byte(typeEffects)
-	FrameClock   = byte(typeClock)
+	// FrameClock is the type of a record with readings of the server's clocks.
+	FrameClock = byte(typeClock)
+	// FrameDurable is the type of a record with an offset before which everything was durable.
 	FrameDurable = byte(typeDurable)
-	FrameEnd     = byte(typeEnd)
+	// FrameEnd is FrameDurable for the last record of a file.
+	FrameEnd = byte(typeEnd)
 	// FrameWatermark is the type of a frame with an instant such that no effect after the frame is
 	// earlier.
 	FrameWatermark = byte(typeWatermark)

@@ -234,9 +234,9 @@ func (l *link) read(r *bufio.Reader) error {
 	}
 }
 
-// readChunk appends the next chunk to buf and returns the result. It grows buf as bytes arrive, and
-// not at once to the length in the header, which may be wrong. Each byte of the payload counts as
-// progress.
+// readChunk reads the next chunk into the memory of buf, which must be empty, and returns the chunk.
+// It grows buf as bytes arrive, and not at once to the length in the header, which may be wrong. Each
+// byte of the payload counts as progress.
 func (l *link) readChunk(r *bufio.Reader, buf []byte) ([]byte, error) {
 	defer func() { l.every = false }()
 	total := ChunkHead

@@ -260,8 +260,8 @@ type Input struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`             // the proposed value
 	Several bool   `json:"several,omitempty"` // the value is several arguments
-	// Empty describes the effect of an empty value, which omits Before, too: "for good". It is ""
-	// if a value is required.
+	// Empty says what it means to leave the value empty, such as "for good". Then the command has
+	// neither the value nor Before. Empty is "" if a value is required.
 	Empty string `json:"empty,omitempty"`
 }
 

@@ -9,7 +9,7 @@ type exitStatus struct {
 	err  error
 }
 
-// Error returns the text of err.
+// Error returns the text of err, or "exit status" and the code if err is nil.
 func (s exitStatus) Error() string {
 	if s.err == nil {
 		return fmt.Sprintf("exit status %d", s.code)

@@ -37,10 +37,10 @@ func (r *Runtime) openString() {
 	r.stringMeta = r.ReadOnly(shown)
 }
 
-// arithmetic returns a metamethod that applies f to two numbers or strings. The interpreter calls
-// it if an operand is a string. It raises an error if the other operand is neither a number nor a
-// numeric string. That operand may have a metamethod of its own, which the interpreter does not
-// find if the string comes first.
+// arithmetic returns a metamethod that applies f to two operands, each of which is a number or a
+// numeric string. The interpreter calls the metamethod if an operand is a string. The metamethod raises
+// an error if an operand is anything else. If the string comes first, this is so even if the second
+// operand has a metamethod of its own, because the interpreter does not look for that one.
 func arithmetic(f func(a, b float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
 		a, ok1 := value.ToNumber(l.Get(1))

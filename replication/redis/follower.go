@@ -77,9 +77,9 @@ func New(o Options) *Follower {
 	return &Follower{o: o, keyTable: newKeyTable(), kick: make(chan struct{}, 1)}
 }
 
-// Current returns what the next PSYNC has to send: the replication ID replid of the history that is
-// followed, and the offset up to which its stream was applied. replid is "" if no history is
-// followed. settled says that everything before offset is stored and offset is not inside a
+// Current returns the replication ID replid of the history that is followed, and the offset up to
+// which its stream was applied. The next PSYNC has to ask for replid and offset+1. replid is "" if no
+// history is followed. settled says that everything before offset is stored and offset is not inside a
 // transaction, so that the node may be promoted. Any goroutine may call Current.
 func (f *Follower) Current() (replid string, offset int64, settled bool) {
 	position, stored := f.keyTable.at()
