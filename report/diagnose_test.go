@@ -213,7 +213,7 @@ func TestDiagnoseExplainsItself(t *testing.T) {
 		"Since Nov 13, 22:13 UTC commands that change something are refused with -MISCONF: no space left on device.":                                 func(f *report.Facts) { f.Fault, f.FaultSince = "no space left on device", at-24*3600e3 },
 		"Since 22:13 UTC new keys of calls are refused with -OOM. 200 of 1,024 MiB are in use.":                                                      func(f *report.Facts) { f.FullSince, f.Lacking = at-1e3, "calls" },
 		"Since 22:13 UTC new keys are refused with -OOM. 200 of 1,024 MiB are in use.":                                                               func(f *report.Facts) { f.FullSince = at - 1e3 },
-		"It has been running since 22:13 UTC. All other calls are answered -BUSY. SCRIPT KILL ends it if it has written nothing.":                      script,
+		"It has been running since 22:13 UTC. All other calls are answered -BUSY. SCRIPT KILL ends it if it has written nothing.":                    script,
 		"Since 22:12 UTC the calls of calls ask for another limit. 60 % of them are denied, on about 4,900 keys.":                                    lower,
 		"Since 22:12 UTC the calls of calls ask for another limit. 60 % of them are denied, on about 4,900 keys. Before that 1.0 % were.":            func(f *report.Facts) { lower(f); f.Groups[0].Before = 0.01 },
 		"40 % of the calls are denied, usually 0.2 %, on about 40 keys. No limit has changed in the last hour.":                                      func(f *report.Facts) { f.Now.DeniedRatio = 0.4 },
