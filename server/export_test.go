@@ -31,15 +31,6 @@ var HoldsLong = holdsLong
 // ClientAuth returns how the TLS port requests client certificates.
 func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().ClientAuth }
 
-// SnapshotSeconds returns the fields of INFO about the duration of snapshots, for a snapshot that
-// began at began and one that took took, at the stopwatch reading now.
-func SnapshotSeconds(began, took, now time.Duration, saving bool) (last, running int64) {
-	var n snapshots
-	n.began.Store(int64(began))
-	n.took.Store(int64(took))
-	return n.seconds(saving, now)
-}
-
 // FreedHeap decides when memory that keys have freed is returned.
 type FreedHeap struct{ f freedHeap }
 

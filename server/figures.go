@@ -77,13 +77,13 @@ func ownFigures() []figure.Figure {
 		{
 			Name: "sync_age_seconds", Kind: figure.Gauge,
 			Help: "For how long changes have been waiting to be safe on disk, 0 if none are or nothing is kept in a log.",
-			Read: figure.One(func(v *figure.View) float64 { return figure.Of[*Server](v).persistence.unsafe().Seconds() }),
+			Read: figure.One(func(v *figure.View) float64 { return figure.Of[*Server](v).persistence.Unsafe().Seconds() }),
 		},
 		{
 			Name: "persistence_ok", Kind: figure.Gauge, Help: "0 while changes are refused with -MISCONF or the last snapshot has failed.",
 			Read: figure.One(func(v *figure.View) float64 {
 				s := figure.Of[*Server](v)
-				return figure.Bit(s.config.Remote() || s.persistence.healthy())
+				return figure.Bit(s.config.Remote() || s.persistence.Healthy())
 			}),
 		},
 	}
@@ -127,17 +127,4 @@ func (l *lastKeys) look(s *Server) keyspace.Stats {
 	}
 	l.mu.Lock()
 	return l.keys
-}
-
-// healthy reports whether changes are persisted as configured: none are refused, and the last
-// snapshot has not failed.
-func (m *persistenceManager) healthy() bool { return !m.Refuses() && !m.saveFailed.Load() }
-
-// unsafe returns for how long the oldest change that is not safe on disk has been waiting. It is 0
-// if there is no such change or no log on disk.
-func (m *persistenceManager) unsafe() time.Duration {
-	if l := m.fileLog(); l != nil {
-		return l.Stats().Unsafe
-	}
-	return 0
 }

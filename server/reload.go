@@ -59,7 +59,7 @@ func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.reloading.changed = nil
-	if s.persistence.isLoaded() { // while loading, the service manager must not be notified that the server is ready
+	if s.persistence.Loaded() { // while loading, the service manager must not be notified that the server is ready
 		s.tellManager("RELOADING=1\nSTATUS=Reading the configuration again\n")
 		defer s.tellManager(ready)
 	}

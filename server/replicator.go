@@ -51,7 +51,7 @@ func (s *Server) openReplication(o *env.Options) {
 }
 
 // replicator connects a node of package replication with the server, as the node's
-// [replication.Host]. A nil *replicator means that nothing is replicated.
+// [replication.Host], and with the persistence, as its [manager.Replication]. A nil *replicator means that nothing is replicated.
 type replicator struct {
 	s       *Server
 	source  *replication.Source
@@ -152,14 +152,16 @@ func (r *replicator) putInForce() {
 	r.node.PutInForce()
 }
 
-// await reports whether the reply to the change at position may be sent to p; see
-// [replication.ReplyBarrier]. Without replication it may.
-func (r *replicator) await(position uint64, p transport.Peer) transport.Outcome {
-	if r == nil {
-		return transport.Kept
-	}
+// The methods below implement [manager.Replication].
+
+// Await reports whether the reply to the change at position may be sent to p; see
+// [replication.ReplyBarrier].
+func (r *replicator) Await(position uint64, p transport.Peer) transport.Outcome {
 	return r.barrier.Await(position, p)
 }
 
-// delays reports whether replies to changes wait for acknowledgements of replicas.
-func (r *replicator) delays() bool { return r != nil && r.barrier.Delays() }
+// Delays reports whether replies to changes wait for acknowledgements of replicas.
+func (r *replicator) Delays() bool { return r.barrier.Delays() }
+
+// IsWhole reports whether memory has a complete state.
+func (r *replicator) IsWhole() bool { return r.node.IsWhole() }

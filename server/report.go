@@ -106,9 +106,7 @@ func (r *reporting) figures() report.Figures {
 	f := report.Figures{FailedLogins: e.Refusals.Count(acl.DeniedAuth)}
 	if p := e.Options.Persistence; p != nil {
 		f.Fault = p.Fault()
-		if log := r.s.persistence.fileLog(); log != nil {
-			f.Keeps, f.SyncAge = true, time.Duration(log.Stats().StalledMillis)*time.Millisecond
-		}
+		f.SyncAge, f.Keeps = r.s.persistence.Stalled()
 	}
 	if running, ok := e.Running(); ok {
 		f.Script = &report.RunningScript{SHA: running.Script, Client: running.Client.ID, Name: report.Key(running.Client.Name()), Running: running.For, Busy: running.Busy}

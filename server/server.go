@@ -28,6 +28,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/persistence/manager"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
@@ -102,7 +103,7 @@ type Server struct {
 	tls         certificates
 	port        atomic.Int64
 	began       time.Time
-	persistence *persistenceManager
+	persistence *manager.Persistence
 	replicator  *replicator // nil if nothing is replicated
 	reports     *reporting
 	reloading   reloading
@@ -143,13 +144,14 @@ func New(c *config.Config, o Options) (*Server, error) {
 		return nil, err
 	}
 	logIdle(c, s.log)
-	if err := s.openPersistence(o.FS); err != nil {
+	s.persistence = s.newPersistence()
+	if err := s.persistence.Lock(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	if err := s.listen(o.Listeners); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
-	if err := s.persistence.read(); err != nil {
+	if err := s.persistence.Read(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	if err := s.assemble(o.Clock, o.OpenStore, table); err != nil {
@@ -158,13 +160,13 @@ func New(c *config.Config, o Options) (*Server, error) {
 	if o.Node != nil {
 		s.engine.Options.Node = o.Node
 	}
-	if err := s.persistence.prepare(); err != nil {
+	if err := s.persistence.Prepare(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	if err := s.openTransport(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
-	s.engine.SetLoading(!s.persistence.isLoaded())
+	s.engine.SetLoading(!s.persistence.Loaded())
 	s.putInForce()
 	if err := s.start(s.prepareUsers); err != nil {
 		return nil, errors.Join(err, s.abandon())
@@ -213,7 +215,7 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 	c := s.config
 	if s.clock = source; s.clock == nil {
 		o := s.given.Time
-		o.Start, o.OnStep = s.persistence.start, s.clockStepped
+		o.Start, o.OnStep = s.persistence.ClockStart(), s.clockStepped
 		s.clock = clock.NewSystem(o)
 	}
 	s.keyspace = keyspace.New(keyspace.Options{
@@ -253,6 +255,7 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 		s.remoteOptions(&o)
 	}
 	s.openReplication(&o)
+	s.connectPersistence()
 	if s.given.Env != nil {
 		s.given.Env(&o)
 	}
@@ -279,13 +282,39 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 	o.SuspendExpiry = s.keyspace.SuspendExpiry
 }
 
+// newPersistence creates the persistence of the server, which uses no files yet.
+func (s *Server) newPersistence() *manager.Persistence {
+	return manager.New(manager.Options{
+		FS:        s.given.FS,
+		Settings:  s.config,
+		Follows:   func() bool { return s.config.Replication().Host != "" },
+		Time:      s.given.Time,
+		Began:     s.began,
+		Stopwatch: s.stopwatch,
+		Loading:   func() bool { return s.engine.Loading() },
+		Wrote:     func(took time.Duration) { s.noteEvent(stats.WriteEvent, took) },
+		Synced:    func(took time.Duration) { s.noteEvent(stats.SyncEvent, took) },
+		Log:       s.log,
+	})
+}
+
+// connectPersistence connects the persistence of the server with the parts that were created after
+// it.
+func (s *Server) connectPersistence() {
+	if s.replicator == nil { // a nil *replicator in the interface would not compare equal to nil
+		s.persistence.Connect(s.clock, s.keyspace, nil)
+		return
+	}
+	s.persistence.Connect(s.clock, s.keyspace, s.replicator)
+}
+
 // abandon releases all that New has opened before it failed.
 func (s *Server) abandon() (err error) {
 	err = closeAll(s.listening.open)
 	for _, l := range s.admin.listeners {
 		err = errors.Join(err, l.Close())
 	}
-	err = errors.Join(err, s.persistence.close())
+	err = errors.Join(err, s.persistence.Close())
 	s.closeStore()
 	if s.keyspace != nil {
 		s.keyspace.Close()
@@ -341,7 +370,7 @@ func (s *Server) putInForce() {
 	s.keyspace.SetMaxElements(int(s.config.Number("collection-max-elements")))
 	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())
-	s.persistence.putInForce()
+	s.persistence.PutInForce()
 	if s.store != nil {
 		s.store.SetFailPolicies(s.config.FailPolicies())
 	}
@@ -402,7 +431,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		background.Go(func() { s.keyspace.Run(housekeeping) })
 		background.Go(func() { s.janitor(housekeeping) })
-		background.Go(func() { s.persistence.run(housekeeping) })
+		background.Go(func() { s.persistence.Run(housekeeping) })
 		if s.replicator != nil {
 			replication.Go(func() { s.replicator.run(replicating) })
 		}
@@ -417,7 +446,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case err = <-failed:
 	}
 	s.listening.end()
-	s.persistence.leaveLoading()
+	s.persistence.LeaveLoading()
 	err = errors.Join(err, s.drain())
 	loading.Wait()
 	endReplication()
@@ -426,14 +455,14 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.engine.EndScripts() {
 		s.log.Warn("a script was stopped before its end; its changes are not kept, and no final snapshot is written")
 	} else if !s.config.Remote() {
-		err = errors.Join(err, s.persistence.saveAtStop(env.StopMode(s.stopMode.Load())))
+		err = errors.Join(err, s.persistence.SaveAtStop(env.StopMode(s.stopMode.Load())))
 	}
 	err = errors.Join(err, s.endAdmin())
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()
 	s.closeStore()
-	err = errors.Join(err, s.persistence.close())
+	err = errors.Join(err, s.persistence.Close())
 	s.keyspace.Close()
 	err = errors.Join(err, s.removePIDFile())
 	s.bounds.reportLeftOut(true)
@@ -455,11 +484,11 @@ func (s *Server) warnOfHistory() {
 // load loads the files, while clients get LOADING errors, and then reports that the server is
 // ready. It returns nil if the server stops before loading is done.
 func (s *Server) load() error {
-	if !s.persistence.isLoaded() {
+	if !s.persistence.Loaded() {
 		s.log.Info("loading; clients get -LOADING meanwhile", "addresses", s.addresses())
-		err := s.persistence.load()
+		err := s.persistence.Load()
 		switch {
-		case s.persistence.left.Load():
+		case s.persistence.Left():
 			return nil // the server stops and does not need the state
 		case err != nil:
 			return err

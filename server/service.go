@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // notifySocket is the environment variable that has the address of the socket on which systemd
@@ -97,7 +98,7 @@ func checkDir(c *config.Config) error {
 		_, err = os.Stat(dir + string(os.PathSeparator) + ".")
 	}
 	if err != nil {
-		return c.At("dir", fmt.Errorf("Can't chdir to '%s': %s", dir, systemWords(err))) //nolint:staticcheck // the words of Redis
+		return c.At("dir", fmt.Errorf("Can't chdir to '%s': %s", dir, resp.Strerror(err))) //nolint:staticcheck // the words of Redis
 	}
 	return nil
 }

@@ -27,9 +27,9 @@ const keepsNothing = "nothing, memory only"
 
 // keeps describes which part of the state survives a restart, and where.
 func (s *Server) keeps() string {
-	dir, err := filepath.Abs(s.persistence.path())
+	dir, err := filepath.Abs(s.persistence.Path())
 	if err != nil {
-		dir = s.persistence.path()
+		dir = s.persistence.Path()
 	}
 	switch {
 	case s.config.Remote():

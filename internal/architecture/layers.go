@@ -119,6 +119,10 @@ var layers = map[string]layer{
 		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "entry", "keyspace/effect"}, families...),
 		why:     "files have what is stored, not the commands that stored it; records refer to long values",
 	},
+	"persistence/manager": {
+		imports: []string{"persistence", "keyspace", "keyspace/clock", "env", "limit", "replication", "resp", "shared", "transport"},
+		why:     "the manager decides when files are read and written: it gets the settings, the keyspace and replication as interfaces, and knows no session",
+	},
 	"rdb": {pure: true, why: "RDB is a format of bytes: the callers decide what its keys mean here and where they go"},
 	"replication/redis": {
 		imports: []string{"rdb", "keyspace", "keyspace/clock", "keyspace/effect", "entry", "persistence", "collection", "gcra", "limit", "transport", "replication", "replication/protocol", "resp"},
@@ -332,7 +336,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "keyspace/waiting", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "persistence/manager", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -1,4 +1,4 @@
-package server_test
+package manager_test
 
 import (
 	"testing"
@@ -6,15 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/persistence/manager"
 )
 
 // TestSnapshotSeconds: whole seconds, and -1 without a snapshot.
 func TestSnapshotSeconds(t *testing.T) {
-	last, running := server.SnapshotSeconds(5*time.Second, 3900*time.Millisecond, 12*time.Second, true)
+	last, running := manager.SnapshotSeconds(5*time.Second, 3900*time.Millisecond, 12*time.Second, true)
 	require.EqualValues(t, 3, last)
 	require.EqualValues(t, 7, running)
-	last, running = server.SnapshotSeconds(0, 0, time.Second, false)
+	last, running = manager.SnapshotSeconds(0, 0, time.Second, false)
 	require.EqualValues(t, -1, last)
 	require.EqualValues(t, -1, running)
 }

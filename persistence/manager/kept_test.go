@@ -1,4 +1,4 @@
-package server_test
+package manager_test
 
 import (
 	"strings"

@@ -1,22 +1,96 @@
-package server
+// Package manager runs the persistence of a server: it loads the files, and saves what changes.
+//
+// A [Persistence] passes the records of effects to the log, writes a snapshot when one is due or is
+// requested, and repairs the log after a fault. It keeps the files unchanged while a replica
+// receives the state of its primary. The files and their formats are in package persistence.
+package manager
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
+
+// Settings is the configuration of the server. Its methods return the present values of options, by
+// their names. Any goroutine may call them.
+type Settings interface {
+	// Value returns the value of an option as text. Number, Seconds and Yes return the value of an
+	// option that is a number, a number of seconds, or yes or no.
+	Value(name string) string
+	Number(name string) int64
+	Seconds(name string) time.Duration
+	Yes(name string) bool
+	// Remote reports whether a store outside of the process has the keys. Then the files are not
+	// used.
+	Remote() bool
+	// SaveDue reports whether a save point has been reached, given the time since the last snapshot
+	// and the number of changes since then.
+	SaveDue(since time.Duration, changes int64) bool
+}
+
+// Keyspace has the keys that are loaded and saved. [keyspace.Keyspace] implements it.
+type Keyspace interface {
+	persistence.Sink
+	persistence.Source
+	// SetJournal makes the keyspace pass the records of effects to j.
+	SetJournal(j keyspace.Journal)
+	// Exclusively calls f while no goroutine uses the keyspace.
+	Exclusively(f func())
+	// SweepTo makes the keyspace remove only those expired keys whose expiry is not after at.
+	SweepTo(at limit.Instant)
+	// Watermark returns an instant that is not later than any record which the journal has yet to
+	// receive.
+	Watermark() limit.Instant
+}
+
+// Replication has what persistence needs to know about the replicas of this server and about its
+// primary. Any goroutine may call its methods.
+type Replication interface {
+	// Await delays the reply to the change at position until enough replicas have acknowledged the
+	// change; see [replication.ReplyBarrier]. Delays reports whether there are such delays now.
+	Await(position uint64, p transport.Peer) transport.Outcome
+	Delays() bool
+	// IsWhole reports whether memory has a complete state. It has not while a full
+	// resynchronization is under way.
+	IsWhole() bool
+}
+
+// Options are the options of a [Persistence].
+type Options struct {
+	// FS is the file system of the files; nil uses that of the operating system.
+	FS persistence.FS
+	// Settings is the configuration of the server.
+	Settings Settings
+	// Follows reports whether the server is configured to follow a primary.
+	Follows func() bool
+	// Time has the sources of time from which [Persistence.Read] determines the instant at which
+	// the server's clock continues.
+	Time clock.Options
+	// Began is the civil time at which the server was created. Stopwatch returns the time since
+	// then, by a monotonic clock.
+	Began     time.Time
+	Stopwatch func() time.Duration
+	// Loading reports whether the server still refuses commands because it is loading, for INFO.
+	Loading func() bool
+	// Wrote and Synced get the duration of each write and fsync of the log.
+	Wrote, Synced func(took time.Duration)
+	// Log receives messages for operators.
+	Log *slog.Logger
+}
 
 // dataSet has the data set of the keys in memory.
 type dataSet struct {
@@ -24,13 +98,19 @@ type dataSet struct {
 	changed atomic.Bool                         // the data set was changed and the manifest may name another
 }
 
-// persistenceManager runs persistence: it loads the files, passes changes to the log, writes a
+// Persistence runs persistence: it loads the files, passes changes to the log, writes a
 // snapshot when one is due, and repairs the log after a fault. It implements [env.Persistence], and
 // [keyspace.Journal] around the log. Without appendonly it only counts changes and writes
 // snapshots.
-type persistenceManager struct {
-	s  *Server
-	fs persistence.FS
+//
+// The server calls Lock and Read before it has a clock, Connect and Prepare before it accepts
+// clients, and Load and Run afterwards. Except for these, any goroutine may call the methods.
+type Persistence struct {
+	o           Options
+	clock       clock.Clock
+	keyspace    Keyspace
+	replication Replication // nil if nothing is replicated
+
 	// start is the instant at which the server's clock continues. It is 0 if no files were read.
 	start limit.Instant
 	log   atomic.Pointer[persistence.Log] // nil while loading, and without appendonly unless replicas need it
@@ -62,26 +142,44 @@ type persistenceManager struct {
 	dataSet dataSet
 }
 
-func (m *persistenceManager) path() string {
-	return filepath.Join(m.s.config.Value("dir"), m.s.config.Value("appenddirname"))
+// New creates a Persistence that uses no files yet.
+func New(o Options) *Persistence {
+	if o.FS == nil {
+		o.FS = persistence.OS{}
+	}
+	m := &Persistence{o: o, heal: make(chan struct{}, 1)}
+	m.lastSave.Store(o.Began.Unix())
+	return m
+}
+
+// Connect sets the clock and the keyspace of the server, and what replicates its changes, which is
+// nil if nothing does.
+func (m *Persistence) Connect(c clock.Clock, ks Keyspace, r Replication) {
+	m.clock, m.keyspace, m.replication = c, ks, r
+}
+
+// Path returns the path of the directory of persistence, relative to the working directory if the
+// option dir is.
+func (m *Persistence) Path() string {
+	return filepath.Join(m.o.Settings.Value("dir"), m.o.Settings.Value("appenddirname"))
 }
 
 // take opens and locks the directory of persistence, and sets m.dir. The caller holds mu, or no
 // other goroutine uses m yet.
-func (m *persistenceManager) take() (err error) {
-	path, err := filepath.Abs(m.path())
+func (m *Persistence) take() (err error) {
+	path, err := filepath.Abs(m.Path())
 	if err != nil {
 		return fmt.Errorf("the directory of persistence: %w", err)
 	}
 	m.dir, err = persistence.Take(persistence.Options{
-		FS: m.fs, Path: path, Clock: m.record, Stopwatch: m.s.stopwatch, DataSet: m.hasDataSet, Log: m.s.log,
+		FS: m.o.FS, Path: path, Clock: m.record, Stopwatch: m.o.Stopwatch, DataSet: m.hasDataSet, Log: m.o.Log,
 	})
 	return err
 }
 
 // open returns the directory of persistence. It opens and reads the directory first if m has not
 // used it before.
-func (m *persistenceManager) open() (*persistence.Dir, error) {
+func (m *Persistence) open() (*persistence.Dir, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dir == nil {
@@ -98,16 +196,17 @@ func (m *persistenceManager) open() (*persistence.Dir, error) {
 }
 
 // record returns the reading of the server's clock in the form in which files store it.
-func (m *persistenceManager) record() clock.Record {
-	if c, ok := m.s.clock.(interface{ Record() clock.Record }); ok {
+func (m *Persistence) record() clock.Record {
+	if c, ok := m.clock.(interface{ Record() clock.Record }); ok {
 		return c.Record()
 	}
-	return clock.Record{Derived: m.s.clock.Now(), Wall: int64(m.s.clock.Now())}
+	return clock.Record{Derived: m.clock.Now(), Wall: int64(m.clock.Now())}
 }
 
-func (m *persistenceManager) putInForce() {
+// PutInForce applies the present settings to the log.
+func (m *Persistence) PutInForce() {
 	if l := m.log.Load(); l != nil {
-		if p, err := persistence.ParsePolicy(m.s.config.Value("appendfsync")); err == nil {
+		if p, err := persistence.ParsePolicy(m.o.Settings.Value("appendfsync")); err == nil {
 			l.SetPolicy(p)
 		}
 	}
@@ -115,7 +214,7 @@ func (m *persistenceManager) putInForce() {
 
 // Append implements [keyspace.Journal]. It counts the change. Without a log it releases refs and
 // returns 0.
-func (m *persistenceManager) Append(record []byte, refs []shared.Ref, at limit.Instant) uint64 {
+func (m *Persistence) Append(record []byte, refs []shared.Ref, at limit.Instant) uint64 {
 	m.changes.Add(1)
 	l := m.log.Load()
 	if l == nil {
@@ -126,21 +225,24 @@ func (m *persistenceManager) Append(record []byte, refs []shared.Ref, at limit.I
 }
 
 // Refuses implements [keyspace.Journal]. It returns false without a log.
-func (m *persistenceManager) Refuses() bool {
+func (m *Persistence) Refuses() bool {
 	l := m.log.Load()
 	return l != nil && l.Refuses()
 }
 
 // Await implements [env.Persistence]. When the log has the change at position, the outcome is that
 // of the barrier for replies, which waits for replicas. Without a log it is [transport.Kept].
-func (m *persistenceManager) Await(position uint64, p transport.Peer) transport.Outcome {
+func (m *Persistence) Await(position uint64, p transport.Peer) transport.Outcome {
 	l := m.log.Load()
 	if l == nil {
 		return transport.Kept
 	}
 	switch l.Await(position, p) {
 	case persistence.Kept:
-		return m.s.replicator.await(position, p)
+		if m.replication == nil {
+			return transport.Kept
+		}
+		return m.replication.Await(position, p)
 	case persistence.Pending:
 		return transport.Pending
 	}
@@ -148,7 +250,7 @@ func (m *persistenceManager) Await(position uint64, p transport.Peer) transport.
 }
 
 // Position implements [env.Persistence]. It returns 0 without a log.
-func (m *persistenceManager) Position() uint64 {
+func (m *Persistence) Position() uint64 {
 	l := m.log.Load()
 	if l == nil {
 		return 0
@@ -158,7 +260,7 @@ func (m *persistenceManager) Position() uint64 {
 
 // Fault implements [env.Persistence]. The message begins with a capital letter, as the messages of
 // C's strerror do in replies of Redis.
-func (m *persistenceManager) Fault() string {
+func (m *Persistence) Fault() string {
 	l := m.log.Load()
 	if l == nil {
 		return ""
@@ -167,35 +269,48 @@ func (m *persistenceManager) Fault() string {
 	if err == nil {
 		return ""
 	}
-	return systemWords(err)
+	return resp.Strerror(err)
 }
 
 // Awaited implements [env.Persistence]. It reports whether replies to changes wait for replicas.
-func (m *persistenceManager) Awaited() bool {
-	return m.s.replicator.delays()
+func (m *Persistence) Awaited() bool {
+	return m.replication != nil && m.replication.Delays()
 }
 
-// systemWords returns the text of the innermost error in err, without paths and with a capital
-// letter, as C's strerror.
-func systemWords(err error) string {
-	for u := err; u != nil; u = errors.Unwrap(u) {
-		err = u
+// Healthy reports whether changes are persisted as configured: none are refused, and the last
+// snapshot has not failed.
+func (m *Persistence) Healthy() bool { return !m.Refuses() && !m.saveFailed.Load() }
+
+// Unsafe returns for how long the oldest change that is not safe on disk has been waiting. It is 0
+// if there is no such change or no log on disk.
+func (m *Persistence) Unsafe() time.Duration {
+	if l := m.fileLog(); l != nil {
+		return l.Stats().Unsafe
 	}
-	text := err.Error()
-	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
+	return 0
 }
 
-// faulted makes run repair the log after a fault. It does not block.
-func (m *persistenceManager) faulted(error) {
+// Stalled returns for how long the present fsync of the log has been running, in whole
+// milliseconds. It is 0 if none is running. logs is false if there is no log on disk.
+func (m *Persistence) Stalled() (running time.Duration, logs bool) {
+	l := m.fileLog()
+	if l == nil {
+		return 0, false
+	}
+	return time.Duration(l.Stats().StalledMillis) * time.Millisecond, true
+}
+
+// faulted makes Run repair the log after a fault. It does not block.
+func (m *Persistence) faulted(error) {
 	select {
 	case m.heal <- struct{}{}:
 	default:
 	}
 }
 
-// run repairs the log and writes snapshots when they are due, until ctx ends. Then it interrupts a
+// Run repairs the log and writes snapshots when they are due, until ctx ends. Then it interrupts a
 // snapshot that is being written, and waits for its end.
-func (m *persistenceManager) run(ctx context.Context) {
+func (m *Persistence) Run(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -216,7 +331,7 @@ func (m *persistenceManager) run(ctx context.Context) {
 }
 
 // interrupt stops a snapshot that is being written, or loading.
-func (m *persistenceManager) interrupt() {
+func (m *Persistence) interrupt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dir != nil {
@@ -227,31 +342,31 @@ func (m *persistenceManager) interrupt() {
 // errLoading is the reason why a snapshot is refused during loading.
 var errLoading = errors.New("the dataset is still being loaded")
 
-// isLoaded reports whether the loading of the files is complete.
-func (m *persistenceManager) isLoaded() bool { return m.loaded.Load() != nil }
+// Loaded reports whether the loading of the files is complete.
+func (m *Persistence) Loaded() bool { return m.loaded.Load() != nil }
 
 // due reports whether a snapshot is due, because the log has grown enough or a save point has been
 // reached. It returns false while a retry has to wait.
-func (m *persistenceManager) due() bool {
-	if int64(m.s.stopwatch()) < m.retryAt.Load() {
+func (m *Persistence) due() bool {
+	if int64(m.o.Stopwatch()) < m.retryAt.Load() {
 		return false
 	}
 	changed := m.changes.Load() - m.savedTo.Load()
-	if m.s.config.SaveDue(m.s.stopwatch()-time.Duration(m.savedAt.Load()), changed) {
+	if m.o.Settings.SaveDue(m.o.Stopwatch()-time.Duration(m.savedAt.Load()), changed) {
 		return true
 	}
-	percent := m.s.config.Number("auto-aof-rewrite-percentage")
+	percent := m.o.Settings.Number("auto-aof-rewrite-percentage")
 	if m.fileLog() == nil || percent == 0 {
 		return false
 	}
 	base, grown := m.dir.Sizes()
-	return grown >= m.s.config.Number("auto-aof-rewrite-min-size") && grown >= base/100*percent
+	return grown >= m.o.Settings.Number("auto-aof-rewrite-min-size") && grown >= base/100*percent
 }
 
 // begin starts to write a snapshot in the background. It returns false, and starts none, if one is
 // being written, if the files are being loaded, or if persistence is suspended.
-func (m *persistenceManager) begin() bool {
-	if !m.isLoaded() || m.suspended.Load() || !m.claim() {
+func (m *Persistence) begin() bool {
+	if !m.Loaded() || m.suspended.Load() || !m.claim() {
 		return false
 	}
 	m.work.Go(func() {
@@ -262,12 +377,12 @@ func (m *persistenceManager) begin() bool {
 }
 
 // Start implements [env.Persistence]. It begins a snapshot in the background.
-func (m *persistenceManager) Start() bool { return m.begin() }
+func (m *Persistence) Start() bool { return m.begin() }
 
 // Save implements [env.Persistence]. It writes a snapshot and returns when that is done. It returns
 // an error during loading, and while another snapshot is being written.
-func (m *persistenceManager) Save() error {
-	if !m.isLoaded() {
+func (m *Persistence) Save() error {
+	if !m.Loaded() {
 		return errLoading
 	}
 	if !m.claim() {
@@ -279,7 +394,7 @@ func (m *persistenceManager) Save() error {
 
 // claim reserves the right to write a snapshot until release. It returns false if another goroutine
 // has that right.
-func (m *persistenceManager) claim() bool {
+func (m *Persistence) claim() bool {
 	if !m.writing.TryLock() {
 		return false
 	}
@@ -287,7 +402,7 @@ func (m *persistenceManager) claim() bool {
 	return true
 }
 
-func (m *persistenceManager) release() {
+func (m *Persistence) release() {
 	m.saving.Store(false)
 	m.writing.Unlock()
 }
@@ -303,16 +418,16 @@ const (
 // write writes a snapshot and updates the figures about snapshots. If ctx ends before, it returns
 // an error and counts no failure. It logs other errors, unless the log was to be repaired. The
 // caller has claimed the right to write.
-func (m *persistenceManager) write(ctx context.Context) error {
+func (m *Persistence) write(ctx context.Context) error {
 	healing := m.Refuses()
-	began, upTo := m.s.stopwatch(), m.changes.Load()
+	began, upTo := m.o.Stopwatch(), m.changes.Load()
 	m.snapshots.began.Store(int64(began))
 	var done persistence.Rewritten
 	dir, err := m.open()
 	if err == nil {
-		done, err = dir.RewriteContext(ctx, m.s.keyspace)
+		done, err = dir.RewriteContext(ctx, m.keyspace)
 	}
-	took := m.s.stopwatch() - began
+	took := m.o.Stopwatch() - began
 	m.snapshots.took.Store(int64(took))
 	if err != nil && ctx.Err() != nil {
 		return err
@@ -321,38 +436,38 @@ func (m *persistenceManager) write(ctx context.Context) error {
 		m.saveFailed.Store(true)
 		if n := m.failures.Add(1); n >= failuresAllowed {
 			delay := min(time.Minute<<min(n-failuresAllowed, 10), maxRetryDelay)
-			m.retryAt.Store(int64(m.s.stopwatch() + delay))
+			m.retryAt.Store(int64(m.o.Stopwatch() + delay))
 		}
 		if !healing {
-			m.s.log.Error("a snapshot could not be written", "error", err)
+			m.o.Log.Error("a snapshot could not be written", "error", err)
 		}
 		return err
 	}
 	m.failures.Store(0)
 	m.snapshots.written.Add(1)
 	m.saveFailed.Store(false)
-	m.lastSave.Store(int64(m.s.clock.Civil(m.s.clock.Now())) / int64(time.Second))
-	m.savedAt.Store(int64(m.s.stopwatch()))
+	m.lastSave.Store(int64(m.clock.Civil(m.clock.Now())) / int64(time.Second))
+	m.savedAt.Store(int64(m.o.Stopwatch()))
 	m.savedTo.Store(upTo)
-	m.s.log.Info("snapshot written", "keys", done.Keys, "bytes", done.Bytes, "took", took.String(), "healed", healing)
+	m.o.Log.Info("snapshot written", "keys", done.Keys, "bytes", done.Bytes, "took", took.String(), "healed", healing)
 	return nil
 }
 
-// saveAtStop writes the final snapshot, if one is needed. mode says what the operator has
+// SaveAtStop writes the final snapshot, if one is needed. mode says what the operator has
 // requested. A log on disk is complete, so with a log a snapshot is written only on request, or if
 // the log refuses changes: its content on disk is unknown then.
-func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
-	if m.left.Load() || !m.isLoaded() {
+func (m *Persistence) SaveAtStop(mode env.StopMode) error {
+	if m.left.Load() || !m.Loaded() {
 		return nil // memory has nothing that the files lack
 	}
 	if m.suspended.Load() {
-		if mode != env.StopSaving || !m.s.replicator.node.IsWhole() {
+		if mode != env.StopSaving || !m.replication.IsWhole() {
 			return nil // the primary has the state, or memory has only a part of it
 		}
 		return m.rewriteState(context.Background())
 	}
 	wanted := mode == env.StopSaving ||
-		mode == env.StopAsConfigured && m.fileLog() == nil && m.s.config.Value("save") != ""
+		mode == env.StopAsConfigured && m.fileLog() == nil && m.o.Settings.Value("save") != ""
 	if !wanted && !m.Refuses() {
 		return nil
 	}
@@ -368,7 +483,7 @@ func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 // rewriteState writes a snapshot of the state that was copied from a primary, and ends the
 // suspension of persistence by unlocking m.writing. If ctx ends before, it returns an error, and
 // persistence stays suspended.
-func (m *persistenceManager) rewriteState(ctx context.Context) (err error) {
+func (m *Persistence) rewriteState(ctx context.Context) (err error) {
 	m.changes.Add(1) // count a change for the save points, since no file has the new state
 	if m.fileLog() != nil {
 		m.saving.Store(true)
@@ -385,11 +500,11 @@ func (m *persistenceManager) rewriteState(ctx context.Context) (err error) {
 
 // LastSave implements [env.Persistence]. It returns Unix seconds, those of the start if there was
 // no snapshot since.
-func (m *persistenceManager) LastSave() int64 { return m.lastSave.Load() }
+func (m *Persistence) LastSave() int64 { return m.lastSave.Load() }
 
-// close waits for a snapshot that is being written, then closes the log. All changes that were
+// Close waits for a snapshot that is being written, then closes the log. All changes that were
 // acknowledged are durable when it returns. Only the first call has an effect.
-func (m *persistenceManager) close() (err error) {
+func (m *Persistence) Close() (err error) {
 	m.closeOnce.Do(func() {
 		m.work.Wait()
 		m.mu.Lock()

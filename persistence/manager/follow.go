@@ -1,4 +1,4 @@
-package server
+package manager
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// keepsNone is the state of a persistenceManager while changes are not written to files.
+// keepsNone is the state of a Persistence while changes are not written to files.
 type keepsNone struct {
 	volatile  atomic.Bool // there is no file: the log only passes changes to replicas
 	suspended atomic.Bool // a full resynchronization is under way, and the state in memory is incomplete or not in the files
@@ -18,7 +18,7 @@ type keepsNone struct {
 }
 
 // fileLog returns the log on disk, or nil if there is none.
-func (m *persistenceManager) fileLog() *persistence.Log {
+func (m *Persistence) fileLog() *persistence.Log {
 	if m.volatile.Load() {
 		return nil
 	}
@@ -28,26 +28,26 @@ func (m *persistenceManager) fileLog() *persistence.Log {
 // Log implements [replication.Files]. If there is no log on disk, it creates one that only passes
 // changes to replicas, and makes the keyspace report changes to m. To do so it waits for exclusive
 // use of the keyspace.
-func (m *persistenceManager) Log() (replication.Log, error) {
+func (m *Persistence) Log() (replication.Log, error) {
 	m.making.Lock()
 	defer m.making.Unlock()
 	if l := m.log.Load(); l != nil {
 		return l, nil
 	}
 	l := persistence.NewVolatile(persistence.LogOptions{
-		Stopwatch: m.s.stopwatch, Clock: m.record, Watermark: m.s.keyspace.Watermark, OnFault: func(error) {}, Log: m.s.log,
+		Stopwatch: m.o.Stopwatch, Clock: m.record, Watermark: m.keyspace.Watermark, OnFault: func(error) {}, Log: m.o.Log,
 	})
-	m.s.keyspace.Exclusively(func() {
+	m.keyspace.Exclusively(func() {
 		m.volatile.Store(true)
 		m.log.Store(l)
-		m.s.keyspace.SetJournal(m)
+		m.keyspace.SetJournal(m)
 	})
 	return l, nil
 }
 
 // Origin implements [replication.Files]. It returns nil if something was changed since the files
 // were loaded.
-func (m *persistenceManager) Origin() *persistence.Origin {
+func (m *Persistence) Origin() *persistence.Origin {
 	found := m.loaded.Load()
 	if found == nil || m.changes.Load() > 0 {
 		return nil
@@ -59,30 +59,30 @@ func (m *persistenceManager) Origin() *persistence.Origin {
 // replica and this server is to be a replica, else nil. If there is an origin, the keyspace removes
 // only keys that had expired [replication.KeepExpired] before the last instant that the files
 // record, since the primary may have prolonged others.
-func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
+func (m *Persistence) findOrigin() (*persistence.Origin, error) {
 	o := m.dir.Origin()
 	if m.dir.DataSet().Restored {
 		return nil, nil // the operator does not want the changes that the primary made after the origin
 	}
-	if o == nil || m.s.config.Replication().Host == "" || !m.s.config.Yes("appendonly") {
+	if o == nil || !m.o.Follows() || !m.o.Settings.Yes("appendonly") {
 		return nil, nil
 	}
 	last, _, err := m.dir.Clock()
 	if err != nil {
 		return nil, err
 	}
-	m.s.keyspace.SweepTo(last.Derived.Add(-replication.KeepExpired))
+	m.keyspace.SweepTo(last.Derived.Add(-replication.KeepExpired))
 	return o, nil
 }
 
 // DataSet implements [replication.Files].
-func (m *persistenceManager) DataSet() string { return m.hasDataSet().ID }
+func (m *Persistence) DataSet() string { return m.hasDataSet().ID }
 
 // Restored implements [replication.Files].
-func (m *persistenceManager) Restored() bool { return m.hasDataSet().Restored }
+func (m *Persistence) Restored() bool { return m.hasDataSet().Restored }
 
 // hasDataSet returns the data set of the keys in memory. It is zero before findDataSet.
-func (m *persistenceManager) hasDataSet() persistence.DataSet {
+func (m *Persistence) hasDataSet() persistence.DataSet {
 	if has := m.dataSet.has.Load(); has != nil {
 		return *has
 	}
@@ -90,14 +90,14 @@ func (m *persistenceManager) hasDataSet() persistence.DataSet {
 }
 
 // SetDataSet implements [replication.Files]. keepDataSet updates the manifest soon after.
-func (m *persistenceManager) SetDataSet(id string) {
+func (m *Persistence) SetDataSet(id string) {
 	m.dataSet.has.Store(&persistence.DataSet{ID: id})
 	m.dataSet.changed.Store(true)
 }
 
 // findDataSet sets the data set in memory to that of the loaded files. If the server starts without
 // files, it begins a new data set.
-func (m *persistenceManager) findDataSet() {
+func (m *Persistence) findDataSet() {
 	var has persistence.DataSet
 	if m.dir != nil {
 		has = m.dir.DataSet()
@@ -106,14 +106,14 @@ func (m *persistenceManager) findDataSet() {
 		has.ID = persistence.NewID()
 	}
 	if has.Restored {
-		m.s.log.Info("this server was restored from a backup: it takes over no other data set by itself", "data_set", has.ID)
+		m.o.Log.Info("this server was restored from a backup: it takes over no other data set by itself", "data_set", has.ID)
 	}
 	m.dataSet.has.Store(&has)
 }
 
 // keepDataSet writes the data set to the manifest if replication has changed it. It does nothing
 // while a snapshot is being written, since that may take long; it has to be called again.
-func (m *persistenceManager) keepDataSet() {
+func (m *Persistence) keepDataSet() {
 	if !m.dataSet.changed.Load() || m.fileLog() == nil || !m.writing.TryLock() {
 		return
 	}
@@ -121,7 +121,7 @@ func (m *persistenceManager) keepDataSet() {
 	m.dataSet.changed.Store(false)
 	if err := m.dir.KeepDataSet(); err != nil {
 		m.dataSet.changed.Store(true)
-		m.s.log.Warn("the manifest does not name the data set yet", "error", err)
+		m.o.Log.Warn("the manifest does not name the data set yet", "error", err)
 	}
 }
 
@@ -130,7 +130,7 @@ var errFullSync = errors.New("a full sync with the primary is under way")
 
 // Suspend implements [replication.Files]. It waits for the end of a snapshot that is being written,
 // and locks m.writing until rewriteState unlocks it.
-func (m *persistenceManager) Suspend() {
+func (m *Persistence) Suspend() {
 	if m.suspended.Swap(true) {
 		return
 	}
@@ -142,13 +142,13 @@ func (m *persistenceManager) Suspend() {
 
 // Rewrite implements [replication.Files]. If the log cannot accept effects at once, it accepts them
 // after finish has written the new base.
-func (m *persistenceManager) Rewrite() (finish func(context.Context) error) {
+func (m *Persistence) Rewrite() (finish func(context.Context) error) {
 	if !m.suspended.Load() {
 		return func(context.Context) error { return nil }
 	}
 	if m.fileLog() != nil {
 		if err := m.dir.AcceptState(); err != nil {
-			m.s.log.Error("changes are refused until a snapshot is written", "error", err)
+			m.o.Log.Error("changes are refused until a snapshot is written", "error", err)
 		}
 	}
 	return m.rewriteState

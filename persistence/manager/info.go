@@ -1,4 +1,4 @@
-package server
+package manager
 
 import (
 	"strconv"
@@ -10,7 +10,7 @@ import (
 )
 
 // Info implements [env.Persistence].
-func (m *persistenceManager) Info() []env.InfoField {
+func (m *Persistence) Info() []env.InfoField {
 	var st persistence.LogStats
 	var base, increments int64
 	log, found := m.fileLog(), m.loaded.Load()
@@ -22,7 +22,7 @@ func (m *persistenceManager) Info() []env.InfoField {
 		found = &loaded{}
 	}
 	saving := m.saving.Load()
-	took, running := m.snapshots.seconds(saving, m.s.stopwatch())
+	took, running := m.snapshots.seconds(saving, m.o.Stopwatch())
 	fields := append(m.loadingInfo(), []env.InfoField{
 		field("rdb_changes_since_last_save", m.changes.Load()-m.savedTo.Load()),
 		{Name: "rdb_bgsave_in_progress", Value: digit(saving)},
@@ -85,9 +85,9 @@ func (n *snapshots) seconds(saving bool, now time.Duration) (took, running int64
 }
 
 // loadingInfo returns the fields of INFO about loading. Loading is over when commands are no longer
-// refused because of it, which is a little later than when isLoaded returns true.
-func (m *persistenceManager) loadingInfo() []env.InfoField {
-	if !m.s.engine.Loading() {
+// refused because of it, which is a little later than when Loaded returns true.
+func (m *Persistence) loadingInfo() []env.InfoField {
+	if !m.o.Loading() {
 		return []env.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
 	}
 	total, read, eta := m.far()
@@ -95,7 +95,7 @@ func (m *persistenceManager) loadingInfo() []env.InfoField {
 	return []env.InfoField{
 		{Name: "loading", Value: "1"},
 		{Name: "async_loading", Value: "0"},
-		field("loading_start_time", m.s.began.Add(time.Duration(m.began.Load())).Unix()),
+		field("loading_start_time", m.o.Began.Add(time.Duration(m.began.Load())).Unix()),
 		field("loading_total_bytes", total),
 		field("loading_loaded_bytes", read),
 		{Name: "loading_loaded_perc", Value: strconv.FormatFloat(percent, 'f', 2, 64)},
