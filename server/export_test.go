@@ -31,18 +31,6 @@ var HoldsLong = holdsLong
 // ClientAuth returns how the TLS port requests client certificates.
 func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().ClientAuth }
 
-// FreedHeap decides when memory that keys have freed is returned.
-type FreedHeap struct{ f freedHeap }
-
-// Due is one check with the bytes that keys take.
-func (f *FreedHeap) Due(keys int64) bool { return f.f.due(keys) }
-
-// QuietHeap decides when idle memory of Go's heap is returned.
-type QuietHeap struct{ q quietHeap }
-
-// Due is one check.
-func (q *QuietHeap) Due(cycles uint64, idle, held int64) bool { return q.q.due(cycles, idle, held) }
-
 // NewStore returns the store that the server passes to its engine, for engines that a test
 // assembles.
 func NewStore(ks *keyspace.Keyspace) env.Store { return newStore(ks) }

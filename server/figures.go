@@ -12,6 +12,7 @@ import (
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/process"
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -59,7 +60,7 @@ func ownFigures() []figure.Figure {
 			Name: "build_info", Kind: figure.Gauge, Labels: []string{"version", "revision", "redis_version", "go_version"},
 			Help: "Always 1. The labels say which version runs, of which commit (zeros if the build does not say it), and which Redis it answers as.",
 			Read: func(_ *figure.View, emit figure.Emit) {
-				commit, _ := shortRevision()
+				commit, _ := process.ShortRevision()
 				emit(1, Version, commit, command.RedisVersion, runtime.Version())
 			},
 		},

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"math"
-	"runtime/metrics"
 	"sync/atomic"
 	"time"
 
@@ -47,7 +45,7 @@ func (s *Server) boundLongInput() (again bool) {
 	s.longInput.most.Store(max(s.longInput.most.Load(), transport.MappedInput()))
 	s.engine.RefuseCommands(s.clientMemory())
 	s.keyspace.SetBeside(s.besideKeys())
-	again = s.heapExceeds()
+	again = s.heap.Exceeds(heapTolerance)
 	hold := again && s.longInput.held < maxHolds
 	if hold {
 		s.longInput.held++
@@ -56,36 +54,4 @@ func (s *Server) boundLongInput() (again bool) {
 	}
 	s.engine.HoldLongInput(hold)
 	return again
-}
-
-// heapExceeds reports whether Go's heap exceeds its bound by more than heapTolerance. It returns
-// false if no bound was set.
-func (s *Server) heapExceeds() bool {
-	if s.limitHeap == nil {
-		return false
-	}
-	s.heapMu.Lock()
-	bound := s.heapBound
-	s.heapMu.Unlock()
-	return bound < math.MaxInt64-heapTolerance && s.sizeOfHeap() > bound+heapTolerance
-}
-
-// sizeOfHeap returns the number of bytes that the bound of Go's heap limits; see
-// [debug.SetMemoryLimit]. It returns 0 if the runtime lacks a metric.
-func (s *Server) sizeOfHeap() int64 {
-	if s.heapSize != nil {
-		return s.heapSize()
-	}
-	const ofAll, ofReleased = 0, 1
-	sizes := []metrics.Sample{
-		ofAll:      {Name: "/memory/classes/total:bytes"},
-		ofReleased: {Name: "/memory/classes/heap/released:bytes"},
-	}
-	metrics.Read(sizes)
-	for _, m := range sizes {
-		if m.Value.Kind() != metrics.KindUint64 {
-			return 0 // the runtime lacks this metric
-		}
-	}
-	return int64(sizes[ofAll].Value.Uint64() - sizes[ofReleased].Value.Uint64())
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"os"
 	"slices"
@@ -29,15 +28,13 @@ import (
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/persistence/manager"
+	"github.com/cellserver/cellserver/process"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 	"github.com/cellserver/cellserver/transport/epoll"
 	"github.com/cellserver/cellserver/transport/goroutine"
 )
-
-// Version is the version of cellserver. Clients see [command.RedisVersion] as the version of Redis.
-const Version = "0.1.0"
 
 // Options has the parts of a server that a caller, such as a test, may replace. The zero value is a
 // server as the configuration describes it.
@@ -111,7 +108,9 @@ type Server struct {
 	recent      recent
 	lastKeys    lastKeys
 	decided     decided
-	heap
+	heap        *process.Heap
+	maxMemory   atomic.Int64 // the present value of maxmemory
+	longInput   longInput
 	stopping
 }
 
@@ -132,7 +131,7 @@ func New(c *config.Config, o Options) (*Server, error) {
 	}
 	s := &Server{
 		config: c, began: time.Now(), given: o,
-		heap:     heap{limitHeap: o.LimitHeap, heapSize: o.HeapSize, freeHeap: o.FreeHeap, heapBound: math.MaxInt64},
+		heap:     process.NewHeap(process.HeapOptions{Limit: o.LimitHeap, Size: o.HeapSize, Free: o.FreeHeap}),
 		stopping: stopping{stop: make(chan struct{})},
 	}
 	if o.FS == nil {
@@ -235,11 +234,11 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 		Report: func(u *acl.User, from, name string, given map[string][]string) ([]byte, error) {
 			return s.reports.answer(u, from, name, given)
 		},
-		Process:    newProcess(s),
+		Process:    newProcessInfo(s),
 		Stop:       s.stopAs,
 		Log:        s.log,
 		ScriptRoom: s.scriptRoom,
-		FreeHeap:   s.freeHeap,
+		FreeHeap:   s.given.FreeHeap,
 		Reload:     s.reloadFor,
 		Groups:     c.Groups(),
 		Rewrite:    s.Rewrite,
@@ -400,7 +399,7 @@ func (s *Server) filesBeside() int {
 // It raises the limit if it can, and logs a warning if fewer than want are permitted.
 func (s *Server) clientsForFiles(want int) int {
 	beside := s.filesBeside()
-	files := raiseFiles(uint64(want + beside))
+	files := process.RaiseFiles(uint64(want + beside))
 	if files >= uint64(want+beside) {
 		return want
 	}

@@ -14,7 +14,6 @@ var larger = map[string]string{
 	"keyspace":    "shards, their locks, and the waits, watches and expiries under these locks change together",
 	"persistence": "manifest, base and log are read, checked and recovered together: each depends on the offsets of the others",
 	"replication": "a node is primary and replica in turn: both roles share history, offsets and chunks",
-	"server":      "the assembly imports every part: a division would hide these imports",
 	"session":     "feeding a session, its waits and its state end together: each depends on the progress of the others",
 }
 

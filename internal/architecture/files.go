@@ -21,7 +21,7 @@ var filePlaces = []place{
 	{"persistence/osfs.go", "the files of the server's own directory"},
 	{"persistence/osfs_unix.go", "the server's own directory, to sync it"},
 	{"server/log.go", "the server writes its log, which may be a FIFO or a device"},
-	{"server/process_unix.go", "files of /proc, with fixed names"},
+	{"process/system_unix.go", "files of /proc, with fixed names"},
 	{"keyspace/clock/record.go", "a file of /proc, with a fixed name"},
 	{"cmd", "files from a command line, which the user can interrupt"},
 	{"internal", "tests and generators"},

@@ -1,4 +1,8 @@
-package server
+// Package process reads what the operating system and Go's runtime tell about this process.
+//
+// These are its memory and processor time, the limit of its open files, and the revision of its
+// program. A [Heap] bounds the memory of Go's runtime. The package knows nothing of servers.
+package process
 
 import (
 	"regexp"
@@ -6,9 +10,11 @@ import (
 	"sync"
 )
 
-// revision returns the commit from which this program was compiled, and whether its source had
-// uncommitted changes. The commit is "" if the build does not record it, as in tests. revision
+// Revision returns the commit from which this program was compiled, and whether its source had
+// uncommitted changes. The commit is "" if the build does not record it, as in tests. Revision
 // reads the build information only once.
+func Revision() (commit string, modified bool) { return revision() }
+
 var revision = sync.OnceValues(func() (commit string, modified bool) {
 	build, _ := debug.ReadBuildInfo()
 	return revisionOf(build)
@@ -41,25 +47,12 @@ func revisionOf(build *debug.BuildInfo) (commit string, modified bool) {
 	return commit, modified
 }
 
-// shortRevision returns the first eight digits of the commit, and whether the source had
+// ShortRevision returns the first eight digits of the commit, and whether the source had
 // uncommitted changes. An unknown commit is eight zeros, as in INFO of Redis.
-func shortRevision() (commit string, modified bool) {
+func ShortRevision() (commit string, modified bool) {
 	const digits = 8
-	if commit, modified = revision(); len(commit) < digits {
+	if commit, modified = Revision(); len(commit) < digits {
 		return "00000000", modified
 	}
 	return commit[:digits], modified
-}
-
-// VersionText returns the version and, if it is known, the revision, such as "0.1.0 (60cbce0b,
-// modified)".
-func VersionText() string {
-	if commit, _ := revision(); commit == "" {
-		return Version
-	}
-	text, modified := shortRevision()
-	if modified {
-		text += ", modified"
-	}
-	return Version + " (" + text + ")"
 }

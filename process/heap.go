@@ -1,30 +1,42 @@
-package server
+package process
 
 import (
 	"math"
 	"runtime/metrics"
 	"sync"
-	"sync/atomic"
 )
 
-// heap has the state by which a server sets the bound of Go's heap and returns memory to the
-// system.
-type heap struct {
-	limitHeap func(int64) int64
-	heapSize  func() int64
-	freeHeap  func()
-	longInput longInput
-	freed     freedHeap
-	quiet     quietHeap
-	maxMemory atomic.Int64
-	heapMu    sync.Mutex
-	heapBound int64 // the last value passed to limitHeap; guarded by heapMu
+// HeapOptions has the functions by which a [Heap] changes Go's runtime. All of them concern the
+// whole process.
+type HeapOptions struct {
+	// Limit sets the memory limit of Go's runtime in bytes, as [debug.SetMemoryLimit] does; nil
+	// means that there is no limit.
+	Limit func(bytes int64) int64
+	// Size returns the number of bytes that Limit bounds; nil asks Go's runtime.
+	Size func() int64
+	// Free makes the runtime collect garbage and return free memory to the operating system, as
+	// [debug.FreeOSMemory] does; nil means that memory is not returned explicitly.
+	Free func()
 }
 
-// With a maxmemory of M bytes the server may take 1.1 M, and 64 MiB for memory that clients cannot
+// Heap bounds Go's heap, and returns memory that is no longer used to the operating system. Any
+// goroutine may call its methods.
+type Heap struct {
+	o     HeapOptions
+	freed freedHeap
+	quiet quietHeap
+
+	mu    sync.Mutex
+	bound int64 // the last value passed to o.Limit; guarded by mu
+}
+
+// NewHeap creates a Heap without a bound.
+func NewHeap(o HeapOptions) *Heap { return &Heap{o: o, bound: math.MaxInt64} }
+
+// With a maxmemory of M bytes the process may take 1.1 M, and 64 MiB for memory that clients cannot
 // increase: the program, its threads and buffers, and garbage. The hash tables of the keyspace are
-// not in Go's heap. The server passes what is left as the memory limit of Go's runtime, which
-// collects more often near the limit instead of taking more memory.
+// not in Go's heap. What is left is the memory limit of Go's runtime, which collects more often
+// near the limit instead of taking more memory.
 const (
 	processShare = 64 << 20
 	// programShare is the part of the 64 MiB that is not in Go's heap: the pages of the program,
@@ -59,51 +71,72 @@ func heapBound(maxMemory, outside int64) int64 {
 	return max(minHeap, room-min(room/overshootShare, maxOvershoot))
 }
 
-// userShare is the fraction 1/userShare of maxmemory that users may take by ACL SETUSER, and
-// minUsers the number of bytes that they may take with any maxmemory.
-const (
-	userShare = 10
-	minUsers  = 1 << 20
-)
-
-// userBound returns how many bytes users may take by ACL SETUSER. If maxMemory is 0, it is
-// math.MaxInt64, and only the bound of package acl applies.
-func userBound(maxMemory int64) int64 {
-	if maxMemory <= 0 {
-		return math.MaxInt64
-	}
-	return max(maxMemory/userShare, minUsers)
-}
-
-// outsideHeap returns how many bytes outside of Go's heap are taken by tables now, and by long
-// input at most in this second.
-func (s *Server) outsideHeap() int64 { return s.keyspace.Outside() + s.longInput.most.Load() }
-
-// boundHeap computes the bound of Go's heap, and passes it to the runtime if it has changed by
-// heapStep or more. It does nothing without limitHeap. Any goroutine may call it.
-func (s *Server) boundHeap() {
-	if s.limitHeap == nil {
+// SetBound computes the bound of Go's heap from maxMemory, the value of maxmemory in bytes, and from
+// outside, the number of bytes of tables and input outside of the heap. It passes the bound to the
+// runtime if it has changed by heapStep or more. It does nothing without [HeapOptions].Limit.
+func (h *Heap) SetBound(maxMemory, outside int64) {
+	if h.o.Limit == nil {
 		return
 	}
-	bound := heapBound(s.maxMemory.Load(), s.outsideHeap())
-	s.heapMu.Lock()
-	defer s.heapMu.Unlock()
-	if last := s.heapBound; bound != last && (bound == math.MaxInt64 || last == math.MaxInt64 || max(bound-last, last-bound) >= heapStep) {
-		s.heapBound = bound
-		s.limitHeap(bound)
+	bound := heapBound(maxMemory, outside)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if last := h.bound; bound != last && (bound == math.MaxInt64 || last == math.MaxInt64 || max(bound-last, last-bound) >= heapStep) {
+		h.bound = bound
+		h.o.Limit(bound)
 	}
 }
 
-// scriptRoom returns how many bytes of objects Go's heap may have while scripts run, and how many
-// of them belong to keys. bound is math.MaxInt64 without maxmemory. scriptRoom implements
-// [lua.Limits].Room.
-func (s *Server) scriptRoom() (bound, kept int64) {
-	kept = s.keyspace.InHeap()
-	m := s.maxMemory.Load()
-	if m <= 0 || s.freeHeap == nil {
-		return math.MaxInt64, kept
+// Exceeds reports whether Go's heap exceeds its bound by more than tolerance bytes. It returns false
+// if no bound was set.
+func (h *Heap) Exceeds(tolerance int64) bool {
+	if h.o.Limit == nil {
+		return false
 	}
-	return heapBound(m, s.outsideHeap()) - scriptSpare, kept
+	h.mu.Lock()
+	bound := h.bound
+	h.mu.Unlock()
+	return bound < math.MaxInt64-tolerance && h.size() > bound+tolerance
+}
+
+// size returns the number of bytes that the bound of Go's heap limits; see [debug.SetMemoryLimit].
+// It returns 0 if the runtime lacks a metric.
+func (h *Heap) size() int64 {
+	if h.o.Size != nil {
+		return h.o.Size()
+	}
+	const ofAll, ofReleased = 0, 1
+	sizes := []metrics.Sample{
+		ofAll:      {Name: "/memory/classes/total:bytes"},
+		ofReleased: {Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(sizes)
+	for _, m := range sizes {
+		if m.Value.Kind() != metrics.KindUint64 {
+			return 0 // the runtime lacks this metric
+		}
+	}
+	return int64(sizes[ofAll].Value.Uint64() - sizes[ofReleased].Value.Uint64())
+}
+
+// ScriptRoom returns how many bytes of objects Go's heap may have while scripts run. maxMemory and
+// outside are as in [Heap.SetBound]; maxMemory must not be 0.
+func ScriptRoom(maxMemory, outside int64) int64 {
+	return heapBound(maxMemory, outside) - scriptSpare
+}
+
+// ReturnIdle makes Go's runtime collect and return memory to the system, if keys and clients have
+// stopped using enough of it. keys and clients are the numbers of bytes that they take in Go's heap
+// now. ReturnIdle does nothing without [HeapOptions].Free. It must be called about once a second.
+func (h *Heap) ReturnIdle(keys, clients int64) {
+	if h.o.Free == nil {
+		return
+	}
+	cycles, idle := idleHeap()
+	freed := h.freed.due(keys)
+	if quiet := h.quiet.due(cycles, idle, keys+clients); freed || quiet {
+		h.o.Free()
+	}
 }
 
 // minFreed is the minimum number of bytes that keys must have freed in Go's heap for a collection
@@ -205,41 +238,13 @@ func idleHeap() (cycles uint64, idle int64) {
 	return values[ofCycles], int64(since + values[ofFree])
 }
 
-// usedMemory returns how many bytes the process takes, for keys and everything else.
-func (s *Server) usedMemory() int64 {
-	_, heap := s.engine.Process().Memory()
-	memory := memoryStats(s.keyspace.Stats())
-	return memory.Used(heap)
-}
-
-// clientMemory returns how many bytes are taken by input and output of clients that has not been
-// processed or sent.
-func (s *Server) clientMemory() int64 {
-	t := s.transport.Stats()
-	return t.Pending + t.Unread + s.engine.ClientMemory()
-}
-
-// besideKeys returns the number of bytes that count against maxmemory in addition to the keys:
-// those of policies, users and clients. Large replies do not count as far as they fit into the
-// memory beyond maxmemory.
-func (s *Server) besideKeys() int64 {
-	beside, most := s.clientMemory()+s.policies.registry.Bytes()+s.engine.Users.Memory(), s.maxMemory.Load()
-	if bound, _ := s.scriptRoom(); most > 0 && bound != math.MaxInt64 {
-		beside -= min(s.engine.LargeReplies(), max(bound-most, 0))
+// HeapObjects returns the size of the objects in Go's heap in bytes, with those that may be garbage.
+// It returns 0 if the runtime lacks the metric.
+func HeapObjects() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
 	}
-	return beside
-}
-
-// returnHeap makes Go's runtime collect and return memory to the system, if keys and clients have
-// stopped using enough of it. It does nothing without freeHeap.
-func (s *Server) returnHeap() {
-	if s.freeHeap == nil {
-		return
-	}
-	keys := s.keyspace.InHeap()
-	cycles, idle := idleHeap()
-	freed := s.freed.due(keys)
-	if quiet := s.quiet.due(cycles, idle, keys+s.clientMemory()); freed || quiet {
-		s.freeHeap()
-	}
+	return int64(sample[0].Value.Uint64())
 }

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"time"
+
+	"github.com/cellserver/cellserver/process"
+	"github.com/cellserver/cellserver/stats"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// processInfo implements [env.Process] for the running program.
+type processInfo struct {
+	s          *Server
+	runID      string
+	executable string
+}
+
+func newProcessInfo(s *Server) *processInfo {
+	id := make([]byte, 20)
+	_, _ = rand.Read(id) // rand.Read never fails, by its contract
+	exe, err := os.Executable()
+	if err != nil {
+		exe = os.Args[0]
+	}
+	return &processInfo{s: s, runID: hex.EncodeToString(id), executable: exe}
+}
+
+func (p *processInfo) Version() string                          { return Version }
+func (p *processInfo) Revision() (commit string, modified bool) { return process.ShortRevision() }
+func (p *processInfo) Uptime() time.Duration                    { return p.s.stopwatch() }
+func (p *processInfo) RunID() string                            { return p.runID }
+func (p *processInfo) PID() int                                 { return os.Getpid() }
+func (p *processInfo) Transport() string                        { return string(p.s.kind) }
+func (p *processInfo) ConfigFile() string                       { return p.s.config.File() }
+func (p *processInfo) Executable() string                       { return p.executable }
+func (p *processInfo) TCPPort() int                             { return p.s.tcpPort() }
+
+// Memory returns the resident set size of the process and the size of the objects in Go's heap, in
+// bytes. Input outside of Go's heap counts as a part of the heap. If the operating system does not
+// tell the resident set size, rss is heap.
+func (p *processInfo) Memory() (rss, heap int64) {
+	if heap = process.HeapObjects(); heap > 0 {
+		heap += transport.MappedInput()
+	}
+	if rss = process.ResidentSet(); rss == 0 {
+		rss = heap
+	}
+	return rss, heap
+}
+
+// Measures implements [stats.Measured].
+func (p *processInfo) Measures() stats.Measures {
+	start, peak := p.s.recent.memory()
+	return stats.Measures{
+		SystemMemory: process.SystemMemory(), StartMemory: start, PeakMemory: peak, ExpireTime: time.Duration(p.s.recent.swept.Load()),
+	}
+}
+
+// CPU implements [env.Process].
+func (p *processInfo) CPU() (sys, user time.Duration) { return process.CPUTime() }
+
+// Network implements [env.Process] with the counters of the transport.
+func (p *processInfo) Network() stats.Traffic {
+	var t transport.Stats
+	if p.s.transport != nil {
+		t = p.s.transport.Stats()
+	}
+	return p.s.recent.traffic(t)
+}
+
+// ClockStep implements [env.Process].
+func (p *processInfo) ClockStep() time.Duration {
+	if c, ok := p.s.clock.(interface{ Step() time.Duration }); ok {
+		return c.Step()
+	}
+	return 0
+}
