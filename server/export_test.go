@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"log/slog"
-	"time"
 
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/keyspace"
@@ -34,15 +32,6 @@ func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().C
 // NewStore returns the store that the server passes to its engine, for engines that a test
 // assembles.
 func NewStore(ks *keyspace.Keyspace) env.Store { return newStore(ks) }
-
-// NewBoundedLog returns the handler that every log line of a server passes, with a stopwatch of the
-// caller.
-func NewBoundedLog(to slog.Handler, stopwatch func() time.Duration) slog.Handler {
-	return boundedLog{to, newLogBounds(stopwatch)}
-}
-
-// ReportLeftOut does what the janitor does every second or, with all set, what the stop does.
-func ReportLeftOut(h slog.Handler, all bool) { h.(boundedLog).bounds.reportLeftOut(all) }
 
 // ClientKinds records the names and libraries that clients report.
 type ClientKinds struct{ k clientKinds }

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/loglimit"
 )
 
 // logging has the log of a server, and its settings.
 type logging struct {
 	log     *slog.Logger
-	bounds  *logBounds
+	limits  *loglimit.Limits
 	logFile *os.File
 	level   slog.LevelVar
 	exposed bool // logExposure has logged its warning
@@ -28,13 +29,13 @@ var logLevels = map[string]slog.Level{
 }
 
 // openLog sets s.log to given, or to a new logger on the file of the option logfile or standard
-// error. Every line of the server passes boundedLog. Lines never contain a key, a value or a
+// error. Every line of the server passes [loglimit.Limits]. Lines never contain a key, a value or a
 // password.
 func (s *Server) openLog(given *slog.Logger) error {
 	s.level.Set(logLevels[s.config.Value("loglevel")])
+	s.limits = loglimit.New(s.stopwatch)
 	if given != nil {
-		s.bounds = newLogBounds(s.stopwatch)
-		s.log = slog.New(boundedLog{given.Handler(), s.bounds})
+		s.log = slog.New(s.limits.Handler(given.Handler()))
 		return nil
 	}
 	out := os.Stderr
@@ -45,8 +46,7 @@ func (s *Server) openLog(given *slog.Logger) error {
 		}
 		out, s.logFile = f, f
 	}
-	s.bounds = newLogBounds(s.stopwatch)
-	s.log = slog.New(boundedLog{slog.NewTextHandler(out, &slog.HandlerOptions{Level: &s.level}), s.bounds})
+	s.log = slog.New(s.limits.Handler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: &s.level})))
 	return nil
 }
 

@@ -1,24 +1,18 @@
 package server_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/slogtest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,26 +20,6 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/server"
 )
-
-var leftOut = regexp.MustCompile(`left_out=(\d+)`)
-
-// linesOf returns how many lines of the log contain message, and how many more the log reports as
-// left out.
-func linesOf(log, message string) (lines, left int) {
-	for _, line := range strings.Split(log, "\n") {
-		if !strings.Contains(line, message) {
-			continue
-		}
-		if !strings.Contains(line, "lines were left out") {
-			lines++
-		}
-		if m := leftOut.FindStringSubmatch(line); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			left += n
-		}
-	}
-	return lines, left
-}
 
 // TestStrangersCannotFillTheLog: clients without a password cause few lines, however often they
 // connect, and every line that was left out is counted.
@@ -67,7 +41,7 @@ func TestStrangersCannotFillTheLog(t *testing.T) {
 		require.NoError(t, f.Stop())
 		log := f.Log.String()
 		for _, message := range []string{"closed a connection that speaks HTTP", "audit: failed AUTH"} {
-			lines, left := linesOf(log, message)
+			lines, left := f.Log.Lines(message)
 			require.LessOrEqual(t, lines, 40, message)
 			require.Equal(t, times, lines+left, message)
 		}
@@ -75,69 +49,9 @@ func TestStrangersCannotFillTheLog(t *testing.T) {
 	})
 }
 
-// TestBoundedLogIsAHandler: the handler passes slog's own tests.
-func TestBoundedLogIsAHandler(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Duration(0)
-	h := server.NewBoundedLog(slog.NewJSONHandler(&out, nil), func() time.Duration { now += 10 * time.Second; return now })
-	require.NoError(t, slogtest.TestHandler(h, func() []map[string]any {
-		var lines []map[string]any
-		for _, line := range bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
-			var m map[string]any
-			require.NoError(t, json.Unmarshal(line, &m))
-			lines = append(lines, m)
-		}
-		return lines
-	}))
-}
-
-// TestLogLinesAreLimitedByKind: ten lines of a kind are written at once and one in ten seconds, for
-// each kind separately. The next line says how many were left out, or a line of its own does.
-func TestLogLinesAreLimitedByKind(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Duration(0)
-	h := server.NewBoundedLog(slog.NewTextHandler(&out, nil), func() time.Duration { return now })
-	log := slog.New(h)
-	write := func(message string, n int) {
-		for range n {
-			log.Warn(message) //nolint:sloglint // a kind of the test
-		}
-	}
-	count := func(message string, lines, left int) {
-		t.Helper()
-		gotLines, gotLeft := linesOf(out.String(), message)
-		require.Equal(t, []int{lines, left}, []int{gotLines, gotLeft})
-	}
-	write("one", 100)
-	write("two", 3)
-	count("one", 10, 0)
-	count("two", 3, 0)
-	now += 10 * time.Second
-	write("one", 5)
-	count("one", 11, 90)
-	server.ReportLeftOut(h, false)
-	count("one", 11, 90)
-	now += 10 * time.Second
-	server.ReportLeftOut(h, false)
-	count("one", 11, 94)
-	write("one", 7)
-	server.ReportLeftOut(h, true)
-	count("one", 11, 101)
-	count("two", 3, 0)
-	server.ReportLeftOut(h, true)
-	count("one", 11, 101)
-
-	for i := range 10_000 { // kinds are bounded, too
-		log.Warn(fmt.Sprintf("kind %d", i)) //nolint:sloglint // as above
-	}
-	lines := strings.Count(out.String(), "\n")
-	require.Less(t, lines, 400)
-	require.NotContains(t, out.String(), "kind 9999")
-}
-
 // loggers has the files that may create a logger: the log of a server, the report of lines that
 // were left out, and a log that discards.
-var loggers = []string{"server/log.go", "server/log_bounds.go", "session/engine.go"}
+var loggers = []string{"server/log.go", "loglimit/loglimit.go", "session/engine.go"}
 
 // TestEveryLineOfTheServerIsBounded: no package of the server writes to its own log or to the
 // standard streams, and the message of each line is a constant, so that there are few kinds.
@@ -145,7 +59,7 @@ var loggers = []string{"server/log.go", "server/log_bounds.go", "session/engine.
 func TestEveryLineOfTheServerIsBounded(t *testing.T) {
 	files := token.NewFileSet()
 	seen := 0
-	for _, pkg := range []string{"server", "commands", "session", "transport", "persistence", "keyspace", "resp", "lua", "collection"} {
+	for _, pkg := range []string{"server", "loglimit", "process", "commands", "session", "transport", "persistence", "keyspace", "resp", "lua", "collection"} {
 		err := fs.WalkDir(os.DirFS(".."), pkg, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") ||
 				strings.HasPrefix(name, "transport/internal/transporttest/") {
@@ -216,7 +130,7 @@ func TestBindBeyondLoopbackWithoutPasswordWarns(t *testing.T) {
 	} {
 		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 			f := w.StartWith(listening(w), strings.Fields(flags)...)
-			lines, _ := linesOf(f.Log.String(), message)
+			lines, _ := f.Log.Lines(message)
 			require.Equal(t, times, lines, flags)
 		})
 	}
@@ -228,7 +142,7 @@ func TestBindBeyondLoopbackWithoutPasswordWarns(t *testing.T) {
 		require.NotContains(t, f.Log.String(), message)
 		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "requirepass", ""))
 		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "timeout", "8"))
-		lines, _ := linesOf(f.Log.String(), message)
+		lines, _ := f.Log.Lines(message)
 		require.Equal(t, 1, lines)
 	})
 }

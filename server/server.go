@@ -464,7 +464,7 @@ func (s *Server) Run(ctx context.Context) error {
 	err = errors.Join(err, s.persistence.Close())
 	s.keyspace.Close()
 	err = errors.Join(err, s.removePIDFile())
-	s.bounds.reportLeftOut(true)
+	s.limits.ReportLeftOut(true)
 	s.log.Info("stopped")
 	if s.logFile != nil {
 		err = errors.Join(err, s.logFile.Close())
@@ -567,7 +567,7 @@ func (s *Server) janitor(ctx context.Context) {
 			s.longInput.most.Store(0)
 			s.returnHeap()
 			transport.TrimInput()
-			s.bounds.reportLeftOut(false)
+			s.limits.ReportLeftOut(false)
 		}
 	}
 }

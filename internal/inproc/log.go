@@ -1,6 +1,8 @@
 package inproc
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -45,4 +47,24 @@ func (b *LogBuffer) Await(text string) {
 		b.mu.Unlock()
 		<-more
 	}
+}
+
+var leftOut = regexp.MustCompile(`left_out=(\d+)`)
+
+// Lines returns how many lines of the log contain message, and how many more the log reports as left
+// out.
+func (b *LogBuffer) Lines(message string) (lines, left int) {
+	for line := range strings.SplitSeq(b.String(), "\n") {
+		if !strings.Contains(line, message) {
+			continue
+		}
+		if !strings.Contains(line, "lines were left out") {
+			lines++
+		}
+		if m := leftOut.FindStringSubmatch(line); m != nil {
+			n, _ := strconv.Atoi(m[1]) // it has only digits
+			left += n
+		}
+	}
+	return lines, left
 }
