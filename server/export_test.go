@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 
-	"github.com/cellserver/cellserver/env"
-	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -28,10 +26,6 @@ var HoldsLong = holdsLong
 
 // ClientAuth returns how the TLS port requests client certificates.
 func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().ClientAuth }
-
-// NewStore returns the store that the server passes to its engine, for engines that a test
-// assembles.
-func NewStore(ks *keyspace.Keyspace) env.Store { return newStore(ks) }
 
 // ClientKinds records the names and libraries that clients report.
 type ClientKinds struct{ k clientKinds }

@@ -12,6 +12,7 @@ import (
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/local"
 	"github.com/cellserver/cellserver/process"
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
@@ -45,7 +46,7 @@ func (s *Server) addFigures() {
 		return stats.Measures{}
 	})
 	s.provideElsewhere(r)
-	figure.Provide(r, func(*figure.View) env.StoreStats { return storeStats(s.lastKeys.look(s)) })
+	figure.Provide(r, func(*figure.View) env.StoreStats { return local.Stats(s.lastKeys.look(s)) })
 }
 
 // serverFigures returns the figures that belong to no group of commands.

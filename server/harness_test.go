@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/local"
 	"github.com/cellserver/cellserver/session"
 	long "github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
@@ -49,7 +49,7 @@ func startKept(t *testing.T, j journal) (*session.Engine, *keyspace.Keyspace, *c
 	ks.SetJournal(j)
 	began := time.Now()
 	e := session.NewEngine(env.Options{
-		Ledger: ks.Ledger(), NewStore: func() env.Store { return server.NewStore(ks) }, Persistence: j,
+		Ledger: ks.Ledger(), NewStore: func() env.Store { return local.NewStore(ks) }, Persistence: j,
 		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
 		Settings: config.Default(), Log: slog.New(slog.DiscardHandler),
 	}, commands.NewTable())

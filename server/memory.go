@@ -3,6 +3,7 @@ package server
 import (
 	"math"
 
+	"github.com/cellserver/cellserver/local"
 	"github.com/cellserver/cellserver/process"
 )
 
@@ -49,7 +50,7 @@ func (s *Server) scriptRoom() (bound, kept int64) {
 // usedMemory returns how many bytes the process takes, for keys and everything else.
 func (s *Server) usedMemory() int64 {
 	_, heap := s.engine.Process().Memory()
-	memory := memoryStats(s.keyspace.Stats())
+	memory := local.Memory(s.keyspace.Stats())
 	return memory.Used(heap)
 }
 

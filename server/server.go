@@ -26,6 +26,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/local"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/persistence/manager"
 	"github.com/cellserver/cellserver/process"
@@ -274,7 +275,7 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 	if wrap == nil {
 		wrap = func(store env.Store) env.Store { return store }
 	}
-	o.NewStore = func() env.Store { return wrap(newStore(s.keyspace)) }
+	o.NewStore = func() env.Store { return wrap(local.NewStore(s.keyspace)) }
 	o.Persistence = s.persistence
 	o.ObserveExpiry = func(observer env.Observer) { s.keyspace.ObserveSweep(observer) }
 	o.Ledger = s.keyspace.Ledger()

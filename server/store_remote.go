@@ -1,15 +1,14 @@
 package server
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/config"
-	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/local"
 	"github.com/cellserver/cellserver/remote"
 )
 
@@ -75,7 +74,7 @@ func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err
 		open = openCluster
 	}
 	o := storeOptions(s.config)
-	o.Log, o.Local = s.log, newPrivate(s.keyspace).decide
+	o.Log, o.Local = s.log, local.NewDecider(s.keyspace).Decide
 	s.store, err = open(o)
 	return err
 }
@@ -97,7 +96,7 @@ type withMemory struct {
 // Stats implements [env.Store]. The result has no databases, since clients do not see the keys of
 // fail-policy local.
 func (s withMemory) Stats() env.StoreStats {
-	return env.StoreStats{Memory: memoryStats(s.ks.Stats())}
+	return env.StoreStats{Memory: local.Memory(s.ks.Stats())}
 }
 
 // closeStore closes the store, if there is one. No goroutine may submit asks afterwards.
@@ -105,27 +104,4 @@ func (s *Server) closeStore() {
 	if s.store != nil {
 		s.store.Close()
 	}
-}
-
-// private decides asks for fail-policy local, with a keyspace in this process.
-type private struct {
-	handles chan *keyspace.Handle
-}
-
-// newPrivate creates a private with as many handles of ks as goroutines can decide at once.
-func newPrivate(ks *keyspace.Keyspace) *private {
-	p := &private{handles: make(chan *keyspace.Handle, runtime.GOMAXPROCS(0))}
-	for range cap(p.handles) {
-		p.handles <- ks.NewHandle()
-	}
-	return p
-}
-
-// decide decides the ask a in this process. It may wait for another goroutine's decision. Any
-// goroutine may call it.
-func (p *private) decide(a *decide.Ask) {
-	h := <-p.handles
-	defer func() { p.handles <- h }()
-	h.Refresh()
-	h.Decide(a)
 }

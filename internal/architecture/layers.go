@@ -149,15 +149,10 @@ var layers = map[string]layer{
 		why:     "the shared clock is computed from samples of other clocks alone",
 	},
 
-	"ratelimit": {
-		imports: append([]string{"clause", "decide", "policy", "ratelimit/hotkeys"}, families...),
-		why:     "every front decides by it, so it knows no protocol, no command and no store: callers pass a store",
+	"local": {
+		imports: []string{"env", "keyspace", "entry", "decide", "limit"},
+		why:     "local connects the interface that commands need with the keyspace, and neither imports the other",
 	},
-	"ratelimit/hotkeys": {
-		imports: []string{"decide", "limit", "policy", "stats"},
-		why:     "the statistics of keys are those of all fronts: a front describes its calls by an interface",
-	},
-
 	"remote": {
 		imports: []string{"env", "concurrency", "decide", "limit"},
 		why:     "a store without keys has the interface that commands need, and hands all asks to the cluster",
@@ -341,7 +336,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "persistence/manager", "process", "loglimit", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "persistence/manager", "process", "loglimit", "local", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -1,4 +1,4 @@
-package server
+package local
 
 import (
 	"github.com/cellserver/cellserver/env"

@@ -1,4 +1,9 @@
-package server
+// Package local implements [env.Store] for a server whose keys are in its own keyspace.
+//
+// It adapts a [keyspace.Handle] to the types of package env, and so connects two packages that do
+// not know each other. A [Decider] decides asks with a keyspace if the store of the server, which
+// is elsewhere, does not answer.
+package local
 
 import (
 	"time"
@@ -20,7 +25,9 @@ type store struct {
 
 var _ env.Store = (*store)(nil)
 
-func newStore(ks *keyspace.Keyspace) *store { return &store{Handle: ks.NewHandle(), ks: ks} }
+// NewStore returns a store that uses ks by a handle of its own. Like the handle, it is for one
+// goroutine at a time.
+func NewStore(ks *keyspace.Keyspace) env.Store { return &store{Handle: ks.NewHandle(), ks: ks} }
 
 // Observe implements [env.Store].
 func (s *store) Observe(o env.Observer) { s.Handle.Observe(o) }
@@ -122,13 +129,13 @@ func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Type() }
 
 // Stats implements [env.Store].
-func (s *store) Stats() env.StoreStats { return storeStats(s.Handle.Stats()) }
+func (s *store) Stats() env.StoreStats { return Stats(s.Handle.Stats()) }
 
-// storeStats converts the keyspace statistics for commands and figures.
-func storeStats(st keyspace.Stats) env.StoreStats {
+// Stats converts the keyspace statistics for commands and figures.
+func Stats(st keyspace.Stats) env.StoreStats {
 	out := env.StoreStats{
 		Databases: make([]env.DatabaseStats, len(st.Databases)),
-		Memory:    memoryStats(st),
+		Memory:    Memory(st),
 	}
 	for i, d := range st.Databases {
 		out.Databases[i] = env.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}
@@ -136,7 +143,8 @@ func storeStats(st keyspace.Stats) env.StoreStats {
 	return out
 }
 
-func memoryStats(st keyspace.Stats) env.MemoryStats {
+// Memory converts those of the keyspace statistics that are about memory.
+func Memory(st keyspace.Stats) env.MemoryStats {
 	return env.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired}
 }
 
