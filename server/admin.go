@@ -16,6 +16,7 @@ import (
 	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/admin/page"
 	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/listen"
 	"github.com/cellserver/cellserver/metrics"
 	"github.com/cellserver/cellserver/session"
 )
@@ -61,7 +62,7 @@ func (s *Server) openAdmin(given []net.Listener) error {
 	}
 	s.admin.listeners = given
 	if given == nil {
-		opened, err := s.listenAll(addresses, s.config.Value("admin-port"))
+		opened, err := listen.TCP(listen.Options{Addresses: addresses, Port: s.config.Value("admin-port"), Open: s.given.Listen})
 		if err != nil {
 			return fmt.Errorf("admin-port: %w", err)
 		}
@@ -98,29 +99,6 @@ func (s *Server) adminHosts() []string {
 		hosts = append(hosts, name)
 	}
 	return hosts
-}
-
-// listenAll opens port on all addresses, which have the form of the option bind. An address that
-// begins with "-" may be missing on this machine. On an error all listeners are closed.
-func (s *Server) listenAll(addresses []string, port string) (all []net.Listener, err error) {
-	for _, a := range addresses {
-		address, optional := strings.CutPrefix(a, "-")
-		network, host := bindNetwork(address)
-		l, err := s.openPort(network, net.JoinHostPort(host, port))
-		switch {
-		case err == nil:
-			all = append(all, l)
-		case !optional || !missingAddress(err):
-			for _, l := range all {
-				err = errors.Join(err, l.Close())
-			}
-			return nil, fmt.Errorf("listening on %s: %w", a, err)
-		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("listening on %s: none of the addresses exists here", strings.Join(addresses, " "))
-	}
-	return all, nil
 }
 
 // hasPasswords reports whether at least one user has a password.

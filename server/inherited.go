@@ -1,76 +1,33 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/cellserver/cellserver/listen"
 	"github.com/cellserver/cellserver/transport"
 )
 
-// firstInherited is the first file descriptor that a service manager passes, SD_LISTEN_FDS_START of
-// systemd.
-const firstInherited = 3
-
-// inheritedVariables are the environment variables that describe the passed descriptors.
-var inheritedVariables = []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}
-
 // Inherited returns the listening sockets that a service manager has passed to this process, by the
-// option whose listeners they replace; see [Options.Inherited]. The result is nil if there are
-// none. Inherited implements sd_listen_fds of systemd. It removes the variables from the
-// environment, so a second call returns none.
+// option whose listeners they replace; see [Options.Inherited]. The name of a socket says the
+// option; a socket with another name replaces the option that its type suggests. The result is nil
+// if there are none, as in a second call.
 func Inherited() (map[string][]net.Listener, error) {
-	pid, n, names := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
-	if pid != strconv.Itoa(os.Getpid()) {
-		return nil, nil // the descriptors are for another process, whose environment this process has inherited
+	sockets, err := listen.Inherited()
+	if err != nil || sockets == nil {
+		return nil, err
 	}
-	for _, v := range inheritedVariables {
-		if err := os.Unsetenv(v); err != nil {
-			return nil, fmt.Errorf("inherited sockets: %w", err)
+	inherited := map[string][]net.Listener{}
+	for _, s := range sockets {
+		option := s.Name
+		if !slices.Contains(inheritedOptions, option) {
+			option = optionOf(s.Listener)
 		}
-	}
-	count, err := strconv.Atoi(n)
-	if err != nil || count < 0 {
-		return nil, fmt.Errorf("inherited sockets: LISTEN_FDS is %q, no number", n)
-	}
-	var inherited map[string][]net.Listener
-	for i := range count {
-		l, err := inheritedSocket(firstInherited + i)
-		if err != nil {
-			return nil, err
-		}
-		if inherited == nil {
-			inherited = map[string][]net.Listener{}
-		}
-		option := optionOf(l)
-		if i < len(names) && slices.Contains(inheritedOptions, names[i]) {
-			option = names[i]
-		}
-		inherited[option] = append(inherited[option], l)
+		inherited[option] = append(inherited[option], s.Listener)
 	}
 	return inherited, nil
-}
-
-// inheritedSocket returns a listener for a file descriptor. It closes the descriptor, of which the
-// listener has a duplicate. If the descriptor is not a listening socket, it returns an error and
-// leaves the descriptor open, since it may belong to Go's runtime.
-func inheritedSocket(descriptor int) (net.Listener, error) {
-	if err := checkListens(descriptor); err != nil {
-		return nil, fmt.Errorf("inherited sockets: descriptor %d: %w", descriptor, err)
-	}
-	f := os.NewFile(uintptr(descriptor), "socket "+strconv.Itoa(descriptor))
-	if f == nil {
-		return nil, fmt.Errorf("inherited sockets: there is no descriptor %d", descriptor)
-	}
-	l, err := net.FileListener(f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, fmt.Errorf("inherited sockets: descriptor %d: %w", descriptor, err)
-	}
-	return l, nil
 }
 
 // inheritedOptions are the options whose listeners inherited sockets can replace.

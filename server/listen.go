@@ -1,19 +1,17 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/listen"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -47,19 +45,17 @@ func (s *Server) listen(given []net.Listener) error {
 			continue
 		}
 		opened, err := s.listenTCP(s.config, option)
-		*open = append(*open, opened...)
 		if err != nil {
 			return err
 		}
+		*open = append(*open, opened...)
 	}
 	if path := s.config.Path("unixsocket"); !s.useInherited("unixsocket") && path != "" {
 		l, err := s.listenUnix(path)
-		if l != nil {
-			*open = append(*open, &listener{Listener: l, option: "unixsocket"})
-		}
 		if err != nil {
 			return err
 		}
+		*open = append(*open, &listener{Listener: l, option: "unixsocket"})
 	}
 	if len(*open) == 0 {
 		return errNoListener
@@ -84,108 +80,30 @@ func optionOf(l net.Listener) string {
 	return "port"
 }
 
-// bindNetwork returns the network and the host to listen on for an address of the option bind. As
-// in Redis, "*" stands for every IPv4 address and "::*" for every IPv6 address. IPv6 sockets accept
-// no IPv4 connections, so that both may be given.
-func bindNetwork(address string) (network, host string) {
-	switch {
-	case address == "*":
-		return "tcp4", ""
-	case address == "::*":
-		return "tcp6", "::"
-	case strings.Contains(address, ":"):
-		return "tcp6", address
-	case net.ParseIP(address) != nil:
-		return "tcp4", address // with the network tcp, Go would take 0.0.0.0 for all addresses of both families
-	}
-	return "tcp", address
-}
-
-// listenTCP opens the port of option on all addresses of c, with TLS if option is tls-port. It
-// opens none if the port is 0. An address that begins with "-" may be missing on this machine. On
-// an error it also returns the listeners that it has opened before, which the caller must close.
+// listenTCP opens the port of option on all addresses of c, with TLS if option is tls-port. It opens
+// none if the port is 0. On an error all are closed.
 func (s *Server) listenTCP(c *config.Config, option string) (opened []*listener, err error) {
 	addresses, port := c.Addresses(), c.Value(option)
 	if len(addresses) == 0 || port == "0" {
 		return nil, nil
 	}
-	for _, a := range addresses {
-		address, optional := strings.CutPrefix(a, "-")
-		network, host := bindNetwork(address)
-		l, err := s.openPort(network, net.JoinHostPort(host, port))
-		if err != nil {
-			if optional && missingAddress(err) {
-				continue
-			}
-			return opened, fmt.Errorf("listening on %s: %w", a, err)
-		}
-		if tcp, ok := l.(*net.TCPListener); ok {
-			if err := setBacklog(tcp, int(c.Number("tcp-backlog"))); err != nil {
-				return opened, errors.Join(fmt.Errorf("setting the backlog of %s: %w", a, err), l.Close())
-			}
-		}
+	all, err := listen.TCP(listen.Options{Addresses: addresses, Port: port, Backlog: int(c.Number("tcp-backlog")), Open: s.given.Listen})
+	for _, l := range all {
 		if option == "tls-port" {
 			l = transport.NewTLSListener(l, s.tls.clients.Load)
 		}
 		opened = append(opened, &listener{Listener: l, option: option})
 	}
-	if len(opened) == 0 {
-		return nil, fmt.Errorf("listening on %s: none of the addresses exists here", strings.Join(addresses, " "))
-	}
-	return opened, nil
+	return opened, err
 }
 
-// openPort opens a TCP port, by Options.Listen if that is set. It uses plain TCP: with Multipath
-// TCP, which Go prefers, accepted connections do not inherit the options of the listener.
-func (s *Server) openPort(network, address string) (net.Listener, error) {
-	if s.given.Listen != nil {
-		return s.given.Listen(network, address)
-	}
-	c := &net.ListenConfig{}
-	c.SetMultipathTCP(false)
-	return c.Listen(context.Background(), network, address)
-}
-
-// missingAddress reports whether err means that this machine lacks the address or its address
-// family.
-func missingAddress(err error) bool {
-	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
-}
-
-// listenUnix opens a Unix socket at path. The socket is created without permissions for others and
-// gets those of unixsocketperm afterwards, so that a process without permission can never connect
-// (the class of CVE-2023-45145). A socket that no server uses is left over from a crash, and
-// listenUnix replaces it. With an error about the permissions it also returns the listener.
-func (s *Server) listenUnix(path string) (l net.Listener, err error) {
-	if conn, err := net.Dial("unix", path); err == nil {
-		return nil, errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
-	} else if errors.Is(err, syscall.ECONNREFUSED) && isSocket(path) {
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("removing the socket of a dead server: %w", err)
-		}
-	}
-	err = withUmask(func() (err error) {
-		l, err = (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", path, err)
-	}
+// listenUnix opens a Unix socket at path, with the permissions of unixsocketperm.
+func (s *Server) listenUnix(path string) (net.Listener, error) {
 	perm, err := strconv.ParseUint(s.config.Value("unixsocketperm"), 8, 32)
 	if err != nil {
-		return l, fmt.Errorf("unixsocketperm: %w", err)
+		return nil, fmt.Errorf("unixsocketperm: %w", err)
 	}
-	if err := os.Chmod(path, os.FileMode(perm)); err != nil {
-		return l, fmt.Errorf("setting the permissions of %s: %w", path, err)
-	}
-	return l, nil
-}
-
-// isSocket reports whether the file at path is a socket. A file that was named by mistake refuses
-// connections like a socket without a server, but must not be removed.
-func isSocket(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode()&os.ModeSocket != 0
+	return listen.Unix(path, os.FileMode(perm))
 }
 
 // listening has the listeners for clients.

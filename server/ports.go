@@ -25,11 +25,11 @@ func (s *Server) preparePorts(next *config.Config) (apply func(), err error) {
 	var opened []*listener
 	for _, option := range changed {
 		more, err := s.listenTCP(next, option)
-		opened = append(opened, more...)
 		if err != nil {
 			err = next.At(option, fmt.Errorf("Unable to listen on this port: %w", err)) //nolint:staticcheck // the words of Redis
 			return nil, errors.Join(err, closeAll(opened))
 		}
+		opened = append(opened, more...)
 	}
 	for _, l := range opened {
 		l.late = true

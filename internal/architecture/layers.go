@@ -322,6 +322,7 @@ var layers = map[string]layer{
 		why:     "top shows reports in a terminal: the program passes the function that asks a server",
 	},
 	"process": {why: "the operating system and Go's runtime tell about a process: the package knows no server"},
+	"listen":  {why: "a socket is opened by its address: the package knows no option and no transport"},
 	"loglimit": {
 		imports: []string{"gcra", "limit"},
 		why:     "a line of a log is limited by its message alone: loglimit knows no part that writes lines",
@@ -336,7 +337,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "persistence/manager", "process", "loglimit", "local", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "persistence/manager", "process", "loglimit", "local", "listen", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 
