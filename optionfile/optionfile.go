@@ -1,5 +1,4 @@
-// Package optionfile reads the files that options of the server name, such as certificates, users
-// and policies.
+// Package optionfile reads and replaces the files that options of the server name, such as users.
 //
 // An operator may name a device, a FIFO or a file of a file system that hangs. [Read] accepts only
 // regular files, counts the bytes that it reads instead of trusting the size of the file, and ends

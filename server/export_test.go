@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 
-	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -26,13 +25,3 @@ var HoldsLong = holdsLong
 
 // ClientAuth returns how the TLS port requests client certificates.
 func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().ClientAuth }
-
-// ClientKinds records the names and libraries that clients report.
-type ClientKinds struct{ k clientKinds }
-
-// Look does what happens once a second.
-func (k *ClientKinds) Look(e *session.Engine) { k.k.look(e) }
-
-// LookEvery is the number of seconds between two looks. FirstLooks is the number of looks that
-// record nothing.
-const LookEvery, FirstLooks = lookEvery, firstLooks

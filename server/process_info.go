@@ -53,10 +53,9 @@ func (p *processInfo) Memory() (rss, heap int64) {
 
 // Measures implements [stats.Measured].
 func (p *processInfo) Measures() stats.Measures {
-	start, peak := p.s.recent.memory()
-	return stats.Measures{
-		SystemMemory: process.SystemMemory(), StartMemory: start, PeakMemory: peak, ExpireTime: time.Duration(p.s.recent.swept.Load()),
-	}
+	m := p.s.recent.Measures()
+	m.SystemMemory = process.SystemMemory()
+	return m
 }
 
 // CPU implements [env.Process].
@@ -68,7 +67,13 @@ func (p *processInfo) Network() stats.Traffic {
 	if p.s.transport != nil {
 		t = p.s.transport.Stats()
 	}
-	return p.s.recent.traffic(t)
+	return p.s.recent.Traffic(trafficOf(t))
+}
+
+// trafficOf returns the counters of the transport as statistics, without figures about the last
+// seconds.
+func trafficOf(t transport.Stats) stats.Traffic {
+	return stats.Traffic{In: t.BytesIn, Out: t.BytesOut, Reads: t.Reads, Writes: t.Writes, Pending: t.Pending + t.Unread}
 }
 
 // ClockStep implements [env.Process].

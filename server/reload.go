@@ -94,7 +94,7 @@ func (s *Server) Rewrite() error {
 			if info, err := os.Stat(path); err == nil {
 				mode = info.Mode().Perm()
 			}
-			return replaceFile(path, content, mode)
+			return optionfile.Replace(path, content, mode)
 		})
 	})
 	if err != nil {

@@ -41,9 +41,9 @@ type reporting struct {
 	recorder *report.Recorder
 	reporter *report.Reporter
 	id       string
-	used     atomic.Int64 // the number of bytes of memory in use, at the last sample
-	clients  clientKinds  // used only by the sampling goroutine
-	busy     bool         // used only by the sampling goroutine: warnOfScript has logged its warning
+	used     atomic.Int64       // the number of bytes of memory in use, at the last sample
+	clients  report.ClientKinds // used only by the sampling goroutine
+	busy     bool               // used only by the sampling goroutine: warnOfScript has logged its warning
 }
 
 // run takes samples until ctx ends.
@@ -78,11 +78,23 @@ func (r *reporting) sample() {
 			s.Groups = append(s.Groups, report.GroupSample{Name: g.Name, Calls: g.Calls, Denied: g.Denied, Near: g.Near})
 		}
 	}
-	r.clients.look(e)
+	r.clients.Look(r.clientKinds, func(text, by string) {
+		e.Changes.Add(stats.Change{At: e.CivilMillis(), Kind: "client", Text: text, By: by})
+	})
 	if again, now := e.Resets(); resetting || now || again != resets {
 		return // some counts may be from before the reset and others from after it; the next sample is consistent
 	}
 	r.recorder.Add(s)
+}
+
+// clientKinds ranges over the kinds of all connected clients.
+func (r *reporting) clientKinds(yield func(report.ClientKind) bool) {
+	for _, c := range r.s.engine.Clients() {
+		is := c.Identity()
+		if !yield(report.ClientKind{Name: is.Name, Lib: is.LibName, Version: is.LibVer}) {
+			return
+		}
+	}
 }
 
 // warnOfScript logs a warning when script, which may be nil, has blocked the store so long that

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/acl/userfile"
 	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/command"
@@ -106,7 +107,7 @@ type Server struct {
 	reports     *reporting
 	reloading   reloading
 	policies    policies
-	recent      recent
+	recent      stats.Recent
 	lastKeys    lastKeys
 	decided     decided
 	heap        *process.Heap
@@ -180,7 +181,7 @@ func New(c *config.Config, o Options) (*Server, error) {
 	if err := s.openAdmin(o.AdminListeners); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
-	s.recent.started(s.usedMemory())
+	s.recent.Started(s.usedMemory())
 	c.OnCommit(func(name string) bool { return slices.Contains(portOptions, name) }, s.preparePorts)
 	s.logExposure()
 	c.OnChange(func() {
@@ -223,7 +224,7 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 		Clock:     s.clock,
 		MaxMemory: c.Number("maxmemory"),
 		Swept: func(longest, all time.Duration) {
-			s.recent.swept.Add(int64(all))
+			s.recent.AddSwept(all)
 			s.noteEvent(stats.ExpireEvent, longest)
 		},
 	})
@@ -244,7 +245,7 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 		Groups:     c.Groups(),
 		Rewrite:    s.Rewrite,
 	}
-	if file := userFileOf(c); file != nil {
+	if file := userfile.At(c.Path("aclfile")); file != nil {
 		o.UserFile = file
 	}
 	if !c.Remote() {
@@ -580,7 +581,7 @@ func (s *Server) beat(period time.Duration) {
 	if now.Pending+now.Unread > 0 {
 		input, output = s.engine.LargestBuffers()
 	}
-	s.recent.tick(now, input, output, s.reports.used.Load(), period)
+	s.recent.Tick(trafficOf(now), input, output, s.reports.used.Load(), period)
 }
 
 // Engine returns the engine. It is for tests and for generators of documentation.

@@ -2,12 +2,10 @@ package server
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/acl/userfile"
 	"github.com/cellserver/cellserver/config"
-	"github.com/cellserver/cellserver/optionfile"
 )
 
 // prepareUsers checks the users of the configuration next, and returns a function that applies
@@ -47,7 +45,7 @@ func checkedUsers(c *config.Config, users *acl.Users) (*acl.Parsed, error) {
 // default, it has the password of requirepass. As in Redis, requirepass has no effect on the users
 // of aclfile.
 func parseUsers(c *config.Config, users *acl.Users) (parsed *acl.Parsed, err error) {
-	file, password := userFileOf(c), c.Value("requirepass")
+	file, password := userfile.At(c.Path("aclfile")), c.Value("requirepass")
 	switch {
 	case file == nil:
 		parsed, err = users.ParseLines(c.Users())
@@ -55,7 +53,7 @@ func parseUsers(c *config.Config, users *acl.Users) (parsed *acl.Parsed, err err
 		err = errors.New(`lines "user" and the option "aclfile" exclude each other: put all users into the file`)
 	default:
 		password = ""
-		parsed, err = file.parse(users)
+		parsed, err = file.Parse(users)
 	}
 	if err == nil {
 		users.AddDefault(parsed, password)
@@ -83,44 +81,4 @@ func (s *Server) closeClientsOf(users []*acl.User, but int64) (is bool) {
 		}
 	}
 	return is
-}
-
-// userFile is the path in the option aclfile. It implements [env.UserFile].
-type userFile string
-
-// userFileOf returns the file of the option aclfile, or nil if it is not set.
-func userFileOf(c *config.Config) *userFile {
-	path := userFile(c.Path("aclfile"))
-	if path == "" {
-		return nil
-	}
-	return &path
-}
-
-func (f *userFile) parse(users *acl.Users) (*acl.Parsed, error) {
-	content, err := optionfile.Read(string(*f), acl.MaxFile)
-	if err != nil {
-		return nil, fmt.Errorf("reading the users: %w", err)
-	}
-	return users.ParseFile(string(*f), content)
-}
-
-// maxLoadFaults is the maximum number of bytes for faults in the reply of ACL LOAD.
-const maxLoadFaults = 8 << 10
-
-// Load implements [env.UserFile].
-func (f *userFile) Load(users *acl.Users) (changed []*acl.User, err error) {
-	parsed, err := f.parse(users)
-	if err != nil {
-		return nil, fmt.Errorf("%s. WARNING: ACL errors detected, no change to the previously active ACL rules was performed",
-			acl.FaultLine(err, ". ", maxLoadFaults))
-	}
-	return users.Replace(parsed), nil
-}
-
-// Save implements [env.UserFile]. Other users of the machine cannot read the file, since it
-// contains digests of passwords.
-func (f *userFile) Save(users *acl.Users) error {
-	path, content := string(*f), []byte(strings.Join(users.List(), "\n")+"\n")
-	return optionfile.Write(path, func() error { return replaceFile(path, content, 0o600) })
 }

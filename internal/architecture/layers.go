@@ -238,6 +238,10 @@ var layers = map[string]layer{
 		imports: []string{"arg", "glob"},
 		why:     "the rules of a user are about names and numbers: acl knows no command and no client",
 	},
+	"acl/userfile": {
+		imports: []string{"acl", "optionfile"},
+		why:     "a file of users is text: userfile reads it, and the caller puts the users in force",
+	},
 	"stats": {
 		imports: []string{"limit", "resp"},
 		why:     "counters are added to and read: they call no other part",
@@ -327,7 +331,7 @@ var layers = map[string]layer{
 		imports: []string{"gcra", "limit"},
 		why:     "a line of a log is limited by its message alone: loglimit knows no part that writes lines",
 	},
-	"optionfile": {why: "optionfile returns the bytes of a file: the caller parses them"},
+	"optionfile": {why: "optionfile reads and writes the bytes of a file: the caller parses them"},
 	"tlsconfig": {
 		imports: []string{"optionfile"},
 		why:     "tlsconfig reads certificates and names: it does not know the connections that use them",
@@ -337,7 +341,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "persistence/manager", "process", "loglimit", "local", "listen", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "persistence/manager", "process", "loglimit", "local", "listen", "acl/userfile", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -1,4 +1,4 @@
-package server_test
+package report_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/report"
 )
 
 // TestNewKindsOfClientsAreChanges: another library, or another version, is recorded once. Clients
@@ -15,16 +15,19 @@ import (
 func TestNewKindsOfClientsAreChanges(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
-		var kinds server.ClientKinds
+		var kinds report.ClientKinds
 		e := f.Engine()
-		look := func() (texts []string) {
-			before := e.Changes.Since(0)
-			for range server.LookEvery {
-				kinds.Look(e)
+		clients := func(yield func(report.ClientKind) bool) {
+			for _, c := range e.Clients() {
+				is := c.Identity()
+				if !yield(report.ClientKind{Name: is.Name, Lib: is.LibName, Version: is.LibVer}) {
+					return
+				}
 			}
-			for _, c := range e.Changes.Since(before[len(before)-1].ID) {
-				require.Equal(t, "client", c.Kind)
-				texts = append(texts, c.Text+" / "+c.By)
+		}
+		look := func() (texts []string) {
+			for range report.LookEvery {
+				kinds.Look(clients, func(text, by string) { texts = append(texts, text+" / "+by) })
 			}
 			return texts
 		}
@@ -39,7 +42,7 @@ func TestNewKindsOfClientsAreChanges(t *testing.T) {
 		}
 		named("orders", "lettuce", "6.5.0")
 		f.Dial() // a client without a name and library
-		for range server.FirstLooks {
+		for range report.FirstLooks {
 			require.Empty(t, look(), "clients come back after a start")
 		}
 		require.Empty(t, look())

@@ -1,4 +1,4 @@
-package server
+package optionfile
 
 import (
 	"errors"
@@ -6,21 +6,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/cellserver/cellserver/persistence"
+	"runtime"
 )
 
-// replaceFile replaces the file at path by one with the given content and mode. It is atomic: a
+// Replace replaces the file at path by one with the given content and mode. It is atomic: a
 // crash at any moment leaves either the old or the new content. It returns an error if path is not
-// a regular file.
-func replaceFile(path string, content []byte, mode os.FileMode) error {
+// a regular file. Replace has no time limit: call it in the function that is passed to [Write].
+func Replace(path string, content []byte, mode os.FileMode) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("replacing %s: it is not a regular file", path)
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		var at *fs.PathError
-		if errors.As(err, &at) { // the error without the name of the temporary file
+		if errors.As(err, &at) {
 			err = at.Err // omit the name of the temporary file
 		}
 		return fmt.Errorf("replacing %s: no file can be made in its directory: %w", path, err)
@@ -33,5 +32,18 @@ func replaceFile(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("replacing %s: %w", path, err), os.Remove(temp.Name()))
 	}
-	return persistence.OS{}.SyncDir(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the names of files in dir durable. It does nothing on Windows, whose file systems
+// journal names.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,0 +1,5 @@
+package report
+
+// LookEvery is the number of seconds between two looks. FirstLooks is the number of looks that
+// record nothing.
+const LookEvery, FirstLooks = lookEvery, firstLooks
