@@ -18,7 +18,6 @@ import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/listen"
 	"github.com/cellserver/cellserver/metrics"
-	"github.com/cellserver/cellserver/session"
 )
 
 // adminPort is the HTTP port for operators. If the option admin-port is not set, port is nil and
@@ -118,54 +117,6 @@ func (s *Server) may(u *acl.User, name string) bool {
 		return r.Unrestricted
 	}
 	return cmd.Refused(r, [][]byte{[]byte(name)}, false).Reason == acl.DeniedNothing
-}
-
-// loopsAnswer returns why an event loop does not answer before ctx ends, or "" if all event loops
-// answer. A transport without event loops always answers.
-func (s *Server) loopsAnswer(ctx context.Context) string {
-	looped, ok := s.transport.(interface {
-		Answer(ctx context.Context) error
-	})
-	if !ok {
-		return ""
-	}
-	if err := looped.Answer(ctx); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-// heldTime is the time for which an exclusive command may block the store before the server counts
-// as not ready.
-const heldTime = time.Second
-
-// holdsLong reports whether the exclusive command r has blocked the store for heldTime or longer,
-// or so long that other clients get BUSY errors.
-func holdsLong(r session.Running) bool { return r.Busy || r.For >= heldTime }
-
-// notReady returns, in one word, why the server should get no commands, or "" if it should. It
-// waits for the event loops to answer until ctx ends.
-func (s *Server) notReady(ctx context.Context) string {
-	running, holds := s.engine.Running()
-	switch {
-	case s.engine.Loading():
-		return "loading"
-	case s.engine.Draining.Load():
-		return "draining"
-	case s.persistence.Refuses():
-		return "misconf"
-	case s.replicator.refuses():
-		return "primary-refused"
-	case holds && holdsLong(running):
-		return "busy"
-	}
-	if why := s.unserved(); why != "" {
-		return why
-	}
-	if s.loopsAnswer(ctx) != "" {
-		return "stalled"
-	}
-	return ""
 }
 
 // adminLogins implements [admin.Logins]. It counts login attempts together with those of the Redis

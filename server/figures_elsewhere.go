@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/cluster"
-	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/replication"
@@ -189,34 +188,4 @@ func (n *nodeState) ackAge() (age time.Duration) {
 		}
 	}
 	return age
-}
-
-// unserved returns, in one word, why calls of limiters cannot be served, or "" if they can.
-func (s *Server) unserved() string {
-	switch halts, node := s.engine.Halts.Load(), s.engine.Options.Node; {
-	case halts&command.HaltNoReplicas != 0 && (node == nil || !node.EnoughReplicas()):
-		return "no-replicas"
-	case halts&command.HaltMasterDown != 0:
-		return "no-primary"
-	case s.store == nil:
-		return ""
-	}
-	if i := (storeState{s.store.Info()}); !i.away() || s.config.Yes("ready-without-store") && !s.failsClosed() {
-		return ""
-	}
-	return "no-store"
-}
-
-// failsClosed reports whether, for some keys, fail-policy answers calls with an error.
-func (s *Server) failsClosed() bool {
-	policies := s.config.FailPolicies()
-	if policies[""] == "" { // without a policy for all keys, the default is closed
-		return true
-	}
-	for _, policy := range policies {
-		if policy == "closed" {
-			return true
-		}
-	}
-	return false
 }

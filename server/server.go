@@ -18,7 +18,6 @@ import (
 
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/acl/userfile"
-	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands"
@@ -283,32 +282,6 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 	o.SuspendExpiry = s.keyspace.SuspendExpiry
 }
 
-// newPersistence creates the persistence of the server, which uses no files yet.
-func (s *Server) newPersistence() *manager.Persistence {
-	return manager.New(manager.Options{
-		FS:        s.given.FS,
-		Settings:  s.config,
-		Follows:   func() bool { return s.config.Replication().Host != "" },
-		Time:      s.given.Time,
-		Began:     s.began,
-		Stopwatch: s.stopwatch,
-		Loading:   func() bool { return s.engine.Loading() },
-		Wrote:     func(took time.Duration) { s.noteEvent(stats.WriteEvent, took) },
-		Synced:    func(took time.Duration) { s.noteEvent(stats.SyncEvent, took) },
-		Log:       s.log,
-	})
-}
-
-// connectPersistence connects the persistence of the server with the parts that were created after
-// it.
-func (s *Server) connectPersistence() {
-	if s.replicator == nil { // a nil *replicator in the interface would not compare equal to nil
-		s.persistence.Connect(s.clock, s.keyspace, nil)
-		return
-	}
-	s.persistence.Connect(s.clock, s.keyspace, s.replicator)
-}
-
 // abandon releases all that New has opened before it failed.
 func (s *Server) abandon() (err error) {
 	err = closeAll(s.listening.open)
@@ -349,65 +322,6 @@ func newTransport(kind transport.Kind, h transport.Handler, lim transport.Limits
 	default:
 		return nil, fmt.Errorf("unknown kind of transport %q", kind)
 	}
-}
-
-func (s *Server) transportLimits() transport.Limits {
-	l := transport.DefaultLimits()
-	l.Backlog = int(s.config.Number("client-output-backlog"))
-	l.WriteTimeout = s.config.Seconds("write-timeout")
-	l.KeepAlive = s.config.Seconds("tcp-keepalive")
-	l.MaxInput = max(l.MaxInput, 2*int(s.config.Number("client-query-buffer-limit")))
-	return l
-}
-
-// putInForce applies the present settings to all parts of the server.
-func (s *Server) putInForce() {
-	limits := s.config.Limits()
-	limits.MaxClients = min(limits.MaxClients, s.clientsForFiles(limits.MaxClients))
-	s.engine.SetLimits(limits)
-	s.maxMemory.Store(s.config.Number("maxmemory"))
-	s.keyspace.SetMaxMemory(s.maxMemory.Load())
-	s.engine.Users.SetBound(userBound(s.maxMemory.Load()))
-	s.keyspace.SetMaxElements(int(s.config.Number("collection-max-elements")))
-	s.boundHeap()
-	s.transport.SetLimits(s.transportLimits())
-	s.persistence.PutInForce()
-	if s.store != nil {
-		s.store.SetFailPolicies(s.config.FailPolicies())
-	}
-	s.replicator.putInForce()
-	s.level.Set(logLevels[s.config.Value("loglevel")])
-}
-
-// reservedFiles is the number of open files for everything but clients, such as listeners and logs.
-// It is CONFIG_MIN_RESERVED_FDS of Redis.
-const reservedFiles = 32
-
-// filesBeside returns how many open files the server needs in addition to one for each client. A
-// TLS handshake on an event loop has a second descriptor, and connections to the admin port are not
-// clients.
-func (s *Server) filesBeside() int {
-	n := reservedFiles
-	if s.config.Value("tls-port") != "0" && s.kind == transport.KindEpoll {
-		n += transport.MaxHandshakes(s.config.Loops())
-	}
-	if len(s.config.AdminAddresses()) > 0 {
-		n += admin.DefaultMaxConnections
-	}
-	return n
-}
-
-// clientsForFiles returns how many clients the limit of open files permits, which is want at most.
-// It raises the limit if it can, and logs a warning if fewer than want are permitted.
-func (s *Server) clientsForFiles(want int) int {
-	beside := s.filesBeside()
-	files := process.RaiseFiles(uint64(want + beside))
-	if files >= uint64(want+beside) {
-		return want
-	}
-	allowed := max(1, int(files)-beside)
-	s.log.Warn("the limit of open files allows fewer clients than maxclients", "maxclients", want, "allowed", allowed)
-	return allowed
 }
 
 // Run serves until Stop is called, ctx ends or a listener fails. Then it runs the commands that
@@ -472,14 +386,6 @@ func (s *Server) Run(ctx context.Context) error {
 		err = errors.Join(err, s.logFile.Close())
 	}
 	return err
-}
-
-// warnOfHistory logs a warning if the loaded history has changes of policies that this version
-// cannot read.
-func (s *Server) warnOfHistory() {
-	if n, why := s.policies.registry.Unreadable(); n > 0 {
-		s.log.Warn("changes of policies that this version cannot read are left out of RL.CHANGES", "changes", n, "error", why)
-	}
 }
 
 // load loads the files, while clients get LOADING errors, and then reports that the server is

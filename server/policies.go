@@ -1,0 +1,55 @@
+package server
+
+import (
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/command/policystore"
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/policy/policyfile"
+	"github.com/cellserver/cellserver/policy/registry"
+)
+
+// policies has the policies that the server stores. With the option store the registry is nil, and
+// there are no policies.
+type policies struct {
+	registry *registry.Registry
+	file     *policyfile.File // nil if the option policy-file is not set
+}
+
+// openPolicies creates the registry of policies, and makes it observe the records that are loaded,
+// replicated and changed by commands. With the option policy-file it also creates the policy file.
+func (s *Server) openPolicies(o *env.Options) {
+	r := registry.New(registry.Options{Failed: func(err error) { s.log.Error("a record of policies cannot be read", "error", err) }})
+	s.keyspace.ObserveSystem(r.Observe)
+	s.policies.registry, o.Policies = r, r
+	if path := s.config.Path("policy-file"); path != "" {
+		s.policies.file = policyfile.New(path, r, s.config.PolicyBounds)
+		o.PolicyFile = s.policies.file
+	}
+}
+
+// preparePolicies is a [config.Prepare]. It reads the policy file, and returns a function that
+// applies it.
+func (s *Server) preparePolicies(*config.Config) (apply func(), err error) {
+	return s.policies.file.Prepare(s.settlePolicies)
+}
+
+// settlePolicies applies the policy file. It does nothing on a replica or while the server is
+// loading; it is called again after that.
+func (s *Server) settlePolicies() { s.settlePoliciesUnless(command.HaltReadOnly | command.HaltLoading) }
+
+func (s *Server) settlePoliciesUnless(halts uint32) {
+	if s.policies.file != nil && s.engine.Halts.Load()&halts == 0 {
+		s.engine.WithStore(0, func(st env.Store) {
+			policystore.Outside(st, &s.engine.Server, func(st registry.Store) { s.policies.file.Settle(st, s.log) })
+		})
+	}
+}
+
+// warnOfHistory logs a warning if the loaded history has changes of policies that this version
+// cannot read.
+func (s *Server) warnOfHistory() {
+	if n, why := s.policies.registry.Unreadable(); n > 0 {
+		s.log.Warn("changes of policies that this version cannot read are left out of RL.CHANGES", "changes", n, "error", why)
+	}
+}

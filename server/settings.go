@@ -1,0 +1,66 @@
+package server
+
+import (
+	"github.com/cellserver/cellserver/admin"
+	"github.com/cellserver/cellserver/process"
+	"github.com/cellserver/cellserver/transport"
+)
+
+func (s *Server) transportLimits() transport.Limits {
+	l := transport.DefaultLimits()
+	l.Backlog = int(s.config.Number("client-output-backlog"))
+	l.WriteTimeout = s.config.Seconds("write-timeout")
+	l.KeepAlive = s.config.Seconds("tcp-keepalive")
+	l.MaxInput = max(l.MaxInput, 2*int(s.config.Number("client-query-buffer-limit")))
+	return l
+}
+
+// putInForce applies the present settings to all parts of the server.
+func (s *Server) putInForce() {
+	limits := s.config.Limits()
+	limits.MaxClients = min(limits.MaxClients, s.clientsForFiles(limits.MaxClients))
+	s.engine.SetLimits(limits)
+	s.maxMemory.Store(s.config.Number("maxmemory"))
+	s.keyspace.SetMaxMemory(s.maxMemory.Load())
+	s.engine.Users.SetBound(userBound(s.maxMemory.Load()))
+	s.keyspace.SetMaxElements(int(s.config.Number("collection-max-elements")))
+	s.boundHeap()
+	s.transport.SetLimits(s.transportLimits())
+	s.persistence.PutInForce()
+	if s.store != nil {
+		s.store.SetFailPolicies(s.config.FailPolicies())
+	}
+	s.replicator.putInForce()
+	s.level.Set(logLevels[s.config.Value("loglevel")])
+}
+
+// reservedFiles is the number of open files for everything but clients, such as listeners and logs.
+// It is CONFIG_MIN_RESERVED_FDS of Redis.
+const reservedFiles = 32
+
+// filesBeside returns how many open files the server needs in addition to one for each client. A
+// TLS handshake on an event loop has a second descriptor, and connections to the admin port are not
+// clients.
+func (s *Server) filesBeside() int {
+	n := reservedFiles
+	if s.config.Value("tls-port") != "0" && s.kind == transport.KindEpoll {
+		n += transport.MaxHandshakes(s.config.Loops())
+	}
+	if len(s.config.AdminAddresses()) > 0 {
+		n += admin.DefaultMaxConnections
+	}
+	return n
+}
+
+// clientsForFiles returns how many clients the limit of open files permits, which is want at most.
+// It raises the limit if it can, and logs a warning if fewer than want are permitted.
+func (s *Server) clientsForFiles(want int) int {
+	beside := s.filesBeside()
+	files := process.RaiseFiles(uint64(want + beside))
+	if files >= uint64(want+beside) {
+		return want
+	}
+	allowed := max(1, int(files)-beside)
+	s.log.Warn("the limit of open files allows fewer clients than maxclients", "maxclients", want, "allowed", allowed)
+	return allowed
+}
