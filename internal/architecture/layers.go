@@ -149,13 +149,14 @@ var layers = map[string]layer{
 		why:     "the shared clock is computed from samples of other clocks alone",
 	},
 
-	"local": {
-		imports: []string{"env", "keyspace", "entry", "decide", "limit"},
-		why:     "local connects the interface that commands need with the keyspace, and neither imports the other",
-	},
 	"remote": {
 		imports: []string{"env", "concurrency", "decide", "limit"},
 		why:     "a store without keys has the interface that commands need, and hands all asks to the cluster",
+	},
+
+	"local": {
+		imports: []string{"env", "keyspace", "entry", "decide", "limit"},
+		why:     "local connects the interface that commands need with the keyspace, and neither imports the other",
 	},
 
 	"lua/value": {
@@ -341,7 +342,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "persistence/manager", "process", "loglimit", "local", "listen", "acl/userfile", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "figure", "stats", "keyspace/clock", "command", "env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "command/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "cluster", "command", "command/policystore", "commands", "config", "env", "figure", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "replication", "replication/protocol", "replication/redis", "report", "resp", "session", "stats", "tlsconfig", "transport", "transport/epoll", "transport/goroutine"},
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -98,13 +98,13 @@ type dataSet struct {
 	changed atomic.Bool                         // the data set was changed and the manifest may name another
 }
 
-// Persistence runs persistence: it loads the files, passes changes to the log, writes a
-// snapshot when one is due, and repairs the log after a fault. It implements [env.Persistence], and
-// [keyspace.Journal] around the log. Without appendonly it only counts changes and writes
-// snapshots.
+// Persistence runs the persistence of a server: it loads the files, passes changes to the log,
+// writes a snapshot when one is due, and repairs the log after a fault. It implements
+// [env.Persistence], [replication.Files], and [keyspace.Journal] around the log. Without appendonly
+// it only counts changes and writes snapshots.
 //
-// The server calls Lock and Read before it has a clock, Connect and Prepare before it accepts
-// clients, and Load and Run afterwards. Except for these, any goroutine may call the methods.
+// The server calls Lock and Read before it has a clock, then Connect and Prepare before it accepts
+// clients, and then Load and Run. Any goroutine may call the other methods after Prepare.
 type Persistence struct {
 	o           Options
 	clock       clock.Clock
@@ -386,7 +386,7 @@ func (m *Persistence) Save() error {
 		return errLoading
 	}
 	if !m.claim() {
-		return errors.New("Background save already in progress")
+		return errors.New("Background save already in progress") //nolint:staticcheck // the words of Redis
 	}
 	defer m.release()
 	return m.write(context.Background())

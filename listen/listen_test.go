@@ -1,4 +1,4 @@
-package server_test
+package listen_test
 
 import (
 	"log/slog"
