@@ -149,13 +149,22 @@ var layers = map[string]layer{
 		why:     "the shared clock is computed from samples of other clocks alone",
 	},
 
+	"ratelimit": {
+		imports: append([]string{"clause", "decide", "policy", "ratelimit/hotkeys"}, families...),
+		why:     "every front decides by it, so it knows no protocol, no command and no store: callers pass a store",
+	},
+	"ratelimit/hotkeys": {
+		imports: []string{"decide", "limit", "policy", "stats"},
+		why:     "the statistics of keys are those of all fronts: a front describes its calls by an interface",
+	},
+
 	"remote": {
 		imports: []string{"env", "concurrency", "decide", "limit"},
 		why:     "a store without keys has the interface that commands need, and hands all asks to the cluster",
 	},
 
 	"local": {
-		imports: []string{"env", "keyspace", "entry", "decide", "limit"},
+		imports: []string{"env", "keyspace", "keyspace/waiting", "entry", "decide", "limit"},
 		why:     "local connects the interface that commands need with the keyspace, and neither imports the other",
 	},
 
