@@ -106,7 +106,7 @@ func (r *reporting) warnOfScript(script *report.RunningScript) {
 		if script.Client == 0 {
 			from = slog.String("via", "admin port")
 		}
-		r.s.log.Warn("a script keeps everybody waiting, who are answered -BUSY: SCRIPT KILL ends it if it has written nothing",
+		r.s.log.Warn("a script blocks all other calls, which are answered -BUSY: SCRIPT KILL ends it if it has written nothing",
 			slog.String("script", script.SHA), from, slog.Duration("runs_for", script.Running))
 	}
 	r.busy = busy
