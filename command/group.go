@@ -63,10 +63,6 @@ func (c *Command) Slot() Slot { return Slot(c.group) }
 // if the state is not a *T.
 func Scratch[T any](c *Call) *T { return c.states[c.Cmd.group].(*T) }
 
-// ScratchOf returns the state that the group of the running command keeps for the worker w, which
-// is another one. It panics if the state is not a *T.
-func ScratchOf[T any](c *Call, w *Worker) *T { return w.states[c.Cmd.group].(*T) }
-
 // ServerState returns the state that the group of the running command keeps for the server. It
 // panics if the state is not a *T.
 func ServerState[T any](c *Call) *T { return c.Server.states[c.Cmd.group].(*T) }

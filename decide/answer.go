@@ -33,6 +33,14 @@ func (a *Ask) Binding() limit.Decision {
 	return d
 }
 
+// Whole returns the decision on a as a whole: for a [Several] that of Binding, otherwise Decision.
+func (a *Ask) Whole() limit.Decision {
+	if a.Family == Several {
+		return a.Binding()
+	}
+	return a.Decision
+}
+
 // Units returns the number of units that a [Several] asks each clause for. It returns 1 if no
 // clause counts units.
 func (a *Ask) Units() int64 {

@@ -9,7 +9,6 @@ import (
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/object"
-	"github.com/cellserver/cellserver/keyspace/waiting"
 )
 
 // memory counts the bytes that all tables of a keyspace take, and has the bound of memory.
@@ -54,7 +53,7 @@ func (c *common) tableHash(key []byte) uint32 { return uint32(c.hash(key)) }
 // values or remove the list, or the list has expired.
 type holes struct {
 	mu    sync.Mutex
-	names map[waiting.Key]struct{} // guarded by mu
+	names map[keyName]struct{} // guarded by mu
 }
 
 // note remembers the key of o, to which a patch has just been applied, if o is a list that lacks
@@ -67,9 +66,9 @@ func (h *holes) note(db int, key []byte, o object.Object) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.names == nil {
-		h.names = make(map[waiting.Key]struct{})
+		h.names = make(map[keyName]struct{})
 	}
-	h.names[waiting.Key{DB: db, Name: string(key)}] = struct{}{}
+	h.names[keyName{db, string(key)}] = struct{}{}
 }
 
 // maxScratch is the maximum capacity in bytes of a buffer that a handle keeps for new values.

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/keyspace/effect"
-	"github.com/cellserver/cellserver/keyspace/waiting"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -123,7 +122,7 @@ type Watcher struct {
 }
 
 type watchedKey struct {
-	name waiting.Key
+	name keyName
 	hash uint64
 	// alive is true if the key existed at WATCH, so that its expiry counts as a change.
 	alive bool

@@ -5,7 +5,6 @@ import (
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/object"
-	"github.com/cellserver/cellserver/keyspace/waiting"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -280,7 +279,7 @@ func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) er
 // mark marks the watchers of key as dirty. If byTime is true, it marks only those for which key
 // existed at WATCH.
 func (s *shard) mark(db int, key []byte, byTime bool) {
-	for _, m := range s.watched[waiting.Key{DB: db, Name: string(key)}] {
+	for _, m := range s.watched[keyName{db, string(key)}] {
 		if m.alive || !byTime {
 			m.w.dirty.Store(true)
 		}
@@ -291,8 +290,8 @@ func (s *shard) mark(db int, key []byte, byTime bool) {
 // expired it marks only the watchers for which the key existed at WATCH.
 func (s *shard) markAll(db int) {
 	for name := range s.watched {
-		if name.DB == db {
-			key := []byte(name.Name)
+		if name.db == db {
+			key := []byte(name.key)
 			s.mark(db, key, s.get(db, s.hash(key), key).Kind == entry.None)
 		}
 	}

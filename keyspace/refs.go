@@ -13,6 +13,12 @@ type Ref struct {
 	Key []byte
 }
 
+// keyName identifies a key, as Ref does, where a comparable type is needed.
+type keyName struct {
+	db  int
+	key string
+}
+
 // maxShards is the maximum number of shards.
 const maxShards = 256
 

@@ -289,9 +289,9 @@ func (ks *Keyspace) Whole() error {
 	defer v.Close()
 	for name := range names {
 		whole := true
-		_, err := v.ReadList(name.DB, []byte(name.Name), func(l *collection.List) { whole = l.Whole() })
+		_, err := v.ReadList(name.db, []byte(name.key), func(l *collection.List) { whole = l.Whole() })
 		if err == nil && !whole { // the key may hold another kind by now
-			return fmt.Errorf("a list of database %d lacks values that no record has", name.DB)
+			return fmt.Errorf("a list of database %d lacks values that no record has", name.db)
 		}
 	}
 	return nil

@@ -23,8 +23,8 @@ type shard struct {
 	// seen has the tables of dbs for [Handle.Prefetch], which reads them without the lock.
 	seen []atomic.Pointer[dense.Table]
 	// watched has the watchers of each watched key; it is nil while no key is watched. room has the
-	// waiters for room. A command that has nothing to do with either only compares them with nil.
-	watched map[waiting.Key][]watchMark
+	// waiters for room. A command that has nothing to do with either only finds that there are none.
+	watched map[keyName][]watchMark
 	room    waiting.Room
 	// pops has the waiters for elements. While there are any, server belongs to the handle that has
 	// the lock, or is nil for code without a handle.

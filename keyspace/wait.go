@@ -13,7 +13,7 @@ func (v *Handle) Enqueue(db int, key []byte, w *waiting.Waiter) (first bool) {
 	w.Hash = v.ks.hash(key)
 	s := v.lock(w.Hash)
 	defer v.unlock(s)
-	return s.room.Add(waiting.Key{DB: db, Name: string(key)}, w)
+	return s.room.Add(db, key, w)
 }
 
 // First reports whether w is the first in its queue. It returns false after [Handle.Dequeue].
@@ -63,7 +63,7 @@ func (v *Handle) EnqueuePop(db int, keys [][]byte, w *waiting.PopWaiter) {
 	for _, key := range keys {
 		h := v.ks.hash(key)
 		s := v.lock(h)
-		s.pops.Add(waiting.Key{DB: db, Name: string(key)}, h, w)
+		s.pops.Add(db, key, h, w)
 		v.unlock(s)
 	}
 }
@@ -99,7 +99,7 @@ func (v *Handle) AppendMoves(refs []Ref) []Ref {
 		h := v.ks.hash(refs[i].Key)
 		s := v.lock(h)
 		if q := s.pops.Queue(refs[i].DB, refs[i].Key); q != nil {
-			for w := range q.Next(maxMoves) {
+			for w := range q.First(maxMoves) {
 				if w.Dest != nil && !names(refs[named:], refs[i].DB, w.Dest) {
 					refs = append(refs, Ref{refs[i].DB, w.Dest})
 				}
@@ -152,7 +152,7 @@ func (v *Handle) MarkReady(db int, key []byte) {
 // ServedLater, or the handle does not hold all keys that w needs, Serve calls Ready of w and goes
 // on with the next key.
 func (v *Handle) Serve(f func(w *waiting.PopWaiter, db int, key []byte) Served) {
-	for q := v.pops.Next(); q != nil; q = v.pops.Next() {
+	for q := v.pops.Take(); q != nil; q = v.pops.Take() {
 		v.serveQueue(q, f)
 	}
 }

@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"github.com/cellserver/cellserver/entry"
-	"github.com/cellserver/cellserver/keyspace/waiting"
 )
 
 // Watch makes w watch key of database db from now on, in addition to the keys that it watches
@@ -12,14 +11,14 @@ func (v *Handle) Watch(w *Watcher, db int, key []byte) {
 	s := v.lock(h)
 	defer v.unlock(s)
 	if s.watched == nil {
-		s.watched = make(map[waiting.Key][]watchMark)
+		s.watched = make(map[keyName][]watchMark)
 	}
-	for _, m := range s.watched[waiting.Key{DB: db, Name: string(key)}] {
+	for _, m := range s.watched[keyName{db, string(key)}] {
 		if m.w == w {
 			return
 		}
 	}
-	name := waiting.Key{DB: db, Name: string(key)}
+	name := keyName{db, string(key)}
 	alive := s.get(db, h, key).Kind != entry.None
 	s.watched[name] = append(s.watched[name], watchMark{w, alive})
 	w.keys = append(w.keys, watchedKey{name, h, alive})
@@ -64,7 +63,7 @@ func (v *Handle) unwatchKey(w *Watcher, k *watchedKey) {
 // [Handle.Lock].
 func (w *Watcher) WatchedRefs(dst []Ref) []Ref {
 	for i := range w.keys {
-		dst = append(dst, Ref{DB: w.keys[i].name.DB, Key: []byte(w.keys[i].name.Name)})
+		dst = append(dst, Ref{DB: w.keys[i].name.db, Key: []byte(w.keys[i].name.key)})
 	}
 	return dst
 }
@@ -87,5 +86,5 @@ func (v *Handle) Dirty(w *Watcher) bool {
 func (v *Handle) hasExpired(k *watchedKey) bool {
 	s := v.lock(k.hash)
 	defer v.unlock(s)
-	return s.get(k.name.DB, k.hash, []byte(k.name.Name)).Kind == entry.None
+	return s.get(k.name.db, k.hash, []byte(k.name.key)).Kind == entry.None
 }

@@ -11,27 +11,43 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Ask fills in a, the ask that decides the call under its limits. It is an ask of a single family if
-// there is only one clause and the family supports the mode, and otherwise a [decide.Several]. The ask
-// refers to memory of d until the next call of the same kind. DB, Err and Foreign of a are those of a
-// new ask.
+// Ask fills in a, an ask that decides the call under its limits at once: a call in the mode Block does
+// not wait. The ask is about a single family if there is only one clause and the family supports the
+// mode, and otherwise a [decide.Several]. It refers to memory of d until the next call.
 //
 // The errors are [ErrNoMember], [ErrForce], [ErrPartial], [ErrDebt], [slidingwindow.ErrLogTooLong] and
 // [concurrency.ErrMemberTooLong].
 func (d *Decider) Ask(l *Lookup, a *decide.Ask) error {
-	return d.ask(l, l.Limits, false, &d.main, a)
+	return d.ask(l, l.Limits, 0, &d.main, a)
 }
 
-// ask is Ask for limits, with the memory of m. candidate says that limits are those of the policy's
-// candidate, which has its own state.
-func (d *Decider) ask(l *Lookup, limits *policy.Limits, candidate bool, m *Clauses, a *decide.Ask) error {
+// AskToWait is Ask for a call that waits, whose client can be parked. A bucket reserves tokens for it
+// that are available later, and the client has to be parked until then.
+func (d *Decider) AskToWait(l *Lookup, a *decide.Ask) error {
+	return d.ask(l, l.Limits, parks, &d.main, a)
+}
+
+// how is a set of the ways in which an ask differs from the one that decides the limits in force at
+// once.
+type how uint8
+
+const (
+	// parks says that the client is parked while tokens are reserved for it.
+	parks how = 1 << iota
+	// candidate says that the limits are those of the policy's candidate, which has its own state.
+	candidate
+)
+
+// ask is Ask for limits, with the memory of m.
+func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
+	a.DB, a.Err, a.Foreign = l.DB, nil, 0
 	if err := l.check(limits); err != nil {
 		return err
 	}
 	if len(limits.Clauses) == 1 && l.single(&limits.Clauses[0]) {
-		return d.one(l, &limits.Clauses[0], candidate, a)
+		return d.one(l, &limits.Clauses[0], h, a)
 	}
-	return d.several(l, limits, candidate, m, a)
+	return d.several(l, limits, h, m, a)
 }
 
 // single reports whether the family of c, the only clause of a limit, supports the call.
@@ -46,8 +62,8 @@ func (l *Lookup) single(c *policy.Clause) bool {
 }
 
 // one fills in a, an ask about c, the only clause of a limit.
-func (d *Decider) one(l *Lookup, c *policy.Clause, candidate bool, a *decide.Ask) error {
-	a.Key = d.keys.add(l, 0, candidate)
+func (d *Decider) one(l *Lookup, c *policy.Clause, h how, a *decide.Ask) error {
+	a.Key = d.keys.add(l, 0, h&candidate != 0)
 	quota, window, bucket, lease := c.Quota, c.Window, c.Bucket, c.Lease
 	if l.Applied.Boost != nil {
 		c.Boost(l.factor(), &d.room)
@@ -56,7 +72,7 @@ func (d *Decider) one(l *Lookup, c *policy.Clause, candidate bool, a *decide.Ask
 	switch c.Kind {
 	case clause.Bucket:
 		a.Family, a.Bucket = decide.Bucket, *bucket
-		return l.setBucket(&a.Bucket, l.Parks())
+		return l.setBucket(&a.Bucket, h&parks != 0)
 	case clause.Window:
 		a.Family, a.Window = decide.Window, *window
 		if c.KeyPhase {
@@ -74,7 +90,7 @@ func (d *Decider) one(l *Lookup, c *policy.Clause, candidate bool, a *decide.Ask
 }
 
 // several fills in a, an ask about all clauses of limits.
-func (d *Decider) several(l *Lookup, limits *policy.Limits, candidate bool, m *Clauses, a *decide.Ask) error {
+func (d *Decider) several(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	m.Grow(len(limits.Clauses))
 	for i := range limits.Clauses {
 		room := &m.Rooms[i]
@@ -83,7 +99,7 @@ func (d *Decider) several(l *Lookup, limits *policy.Limits, candidate bool, m *C
 			return err
 		}
 		c := &m.Clauses[i]
-		*c = room.Clause(d.keys.add(l, i, candidate))
+		*c = room.Clause(d.keys.add(l, i, h&candidate != 0))
 		c.Peek, c.Force, c.Quantity = l.Looks(), l.Mode == Force, l.Quantity
 	}
 	a.Family, a.Key, a.Clauses, a.Details = decide.Several, nil, m.Clauses, m.Details
@@ -115,16 +131,16 @@ var (
 	}
 )
 
-// setBucket applies the options of the call to the token bucket b. parks says that the client is
-// parked while tokens are reserved for it. A call in the mode Block that may not wait is treated like
-// one with a maximum wait of 0.
-func (l *Lookup) setBucket(b *tokenbucket.Call, parks bool) error {
+// setBucket applies the options of the call to the token bucket b. parked says that the client is
+// parked while tokens are reserved for it. Another call in the mode Block is treated like one with a
+// maximum wait of 0.
+func (l *Lookup) setBucket(b *tokenbucket.Call, parked bool) error {
 	b.Quantity, b.Charge = l.Quantity, bucketCharges[l.Mode]
 	switch l.Mode {
 	case Wait:
 		b.MaxWait, b.Waits = l.MaxWait, true
 	case Block:
-		if b.Waits = true; parks {
+		if b.Waits = true; parked {
 			b.Block, b.MaxWait = true, l.MaxWait
 			if l.MaxWait == 0 {
 				b.MaxWait = tokenbucket.NoLimit

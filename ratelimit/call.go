@@ -3,13 +3,14 @@
 //
 // A front reads a [Call] from its client. [Decider.Find] looks up what applies to the key of the
 // call. [Decider.Decide] then has a store decide it, counts the decision, and returns an [Answer],
-// which the front encodes. A front whose client waits takes the steps of Decide one by one.
+// which the front encodes. A front whose client waits for room takes the steps of Decide itself.
 package ratelimit
 
 import (
 	"errors"
 	"time"
 
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
 )
 
@@ -31,14 +32,13 @@ var (
 	// ErrNoPolicy says that there is no policy with the name of the call.
 	ErrNoPolicy = errors.New("no such policy")
 	// ErrNoMember says that the policy has a concurrency limit, which needs a member.
-	ErrNoMember = errors.New("the policy has a CC clause, which needs MEMBER")
-	// ErrForce says that the mode Force is impossible, because the policy has a concurrency limit.
-	ErrForce = errors.New("FORCE is not for a policy with a CC clause")
-	// ErrPartial says that the mode Partial is impossible, because the policy has a bucket that lends
-	// tokens.
-	ErrPartial = errors.New("PARTIAL is not for a policy with DEBT")
+	ErrNoMember = errors.New("the policy limits concurrency, which needs a member")
+	// ErrForce says that a policy with a concurrency limit does not support the mode Force.
+	ErrForce = errors.New("a policy that limits concurrency cannot charge beyond its limit")
+	// ErrPartial says that a policy with a bucket that lends tokens does not support the mode Partial.
+	ErrPartial = errors.New("a policy that lends tokens cannot charge a part of a quantity")
 	// ErrDebt says that a bucket cannot lend as many tokens as the call asks for.
-	ErrDebt = errors.New("capacity, count and period would overflow")
+	ErrDebt = errors.New("the bucket cannot lend so many tokens")
 )
 
 // Call is one call of a client under a policy.
@@ -46,24 +46,26 @@ type Call struct {
 	// DB is the index of the database that has the state.
 	DB int
 	// Policy is the name of the policy, and Key is what the client names: any bytes. Both have to
-	// stay valid until the end of the batch, unless From is volatile.
+	// stay valid until the end of the batch, unless the call is volatile.
 	Policy, Key []byte
 	// Quantity is the number of units to charge. 0 charges nothing, and a negative quantity returns
 	// units.
 	Quantity int64
 	Mode     Mode
+	// Volatile says that the memory of Policy, Key and Member may be reused before the batch ends, as
+	// that of a script's arguments is.
+	Volatile bool
 	// MaxWait is the maximum time to wait, of the modes Wait and Block. 0 means no maximum for Block,
 	// and no wait for Wait.
 	MaxWait time.Duration
 	// Member identifies the holder of a place in a concurrency limit; nil if there is none.
 	Member []byte
-	// MayWait says that the client can be parked until there is room. A call in the mode Block whose
-	// client cannot is answered at once.
-	MayWait bool
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it;
 	// otherwise nil.
 	StateKey []byte
-	// From describes the call for the statistics of keys.
+	// Now is the instant of the call, that of the store which decides it.
+	Now limit.Instant
+	// From describes the call for the statistics of keys. It must not be nil.
 	From hotkeys.Caller
 }
 

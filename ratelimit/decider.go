@@ -26,16 +26,16 @@ type Service struct {
 
 // Decider decides calls for one goroutine, which alone may use it.
 type Decider struct {
-	service *Service
 	// Recorder records the decisions.
-	*hotkeys.Recorder
+	Recorder *hotkeys.Recorder
 
-	keys keys
-	room clause.Room // a boosted clause
+	service *Service
+	keys    keys
+	room    clause.Room // a boosted clause
 	// main and tried are the memory for the clauses of the limits in force and of a candidate.
-	main, tried Clauses
-	second      decide.Ask        // the ask of a candidate
-	single      [1]limit.Decision // the details of an answer about one clause
+	main, tried clause.Memory
+	second      decide.Ask     // the ask of a candidate
+	whole       limit.Decision // the decision of the last answer that is not in its ask
 }
 
 // NewDecider returns a decider for one goroutine.
@@ -43,36 +43,36 @@ func (s *Service) NewDecider() *Decider {
 	return &Decider{service: s, Recorder: s.Keys.NewRecorder()}
 }
 
-// Answer is the answer to a decided call.
+// Answer is the answer to a decided call. It is valid until the next call.
 type Answer struct {
 	// Decision is the decision on the call as a whole: of several clauses that of the binding one.
-	Decision limit.Decision
-	// Details has the decision on each clause. It is valid until the next call.
+	Decision *limit.Decision
+	// Details has the decision on each clause if there are several. It is nil if Decision is the
+	// decision on the only clause.
 	Details []limit.Decision
 }
 
-// Find looks up what applies to the key of call. The error is [ErrNoPolicy].
-func (d *Decider) Find(call Call) (l Lookup, err error) {
-	d.keys.begin(call.From.Volatile())
-	l.Call = call
-	if t := d.service.Table(); t != nil {
-		l.Rules = t.Policy(call.Policy)
+// Find sets the fields of l after its Call: what applies to the key of the call. The error is
+// [ErrNoPolicy].
+func (d *Decider) Find(l *Lookup) error {
+	d.keys.begin(l.Volatile)
+	t := d.service.Table()
+	if t == nil {
+		return ErrNoPolicy
 	}
-	if l.Rules == nil {
-		return l, ErrNoPolicy
+	if l.Rules = t.Policy(l.Policy); l.Rules == nil {
+		return ErrNoPolicy
 	}
-	l.Now = call.From.Now()
-	l.Rules.Find(call.Key, l.Now, &l.Applied)
+	l.Rules.Find(l.Key, l.Now, &l.Applied)
 	l.Limits = l.Rules.InForce(&l.Applied)
-	return l, nil
+	return nil
 }
 
-// Decide decides the call that l has looked up, with the ask a, which is a new one. st decides it at
-// once; a call in the mode Block does not wait. The errors are those of [Decider.Ask] and of the
-// store.
+// Decide decides the call that l has looked up, and counts the answer. It uses a, and st decides it at
+// once: a call in the mode Block does not wait. The errors are those of [Decider.Ask] and of the store.
 func (d *Decider) Decide(st Store, l *Lookup, a *decide.Ask) (Answer, error) {
 	if l.Blocked() {
-		return d.Deny(l, a), nil
+		return d.deny(l, a), nil
 	}
 	if err := d.Ask(l, a); err != nil {
 		return Answer{}, err
@@ -80,22 +80,22 @@ func (d *Decider) Decide(st Store, l *Lookup, a *decide.Ask) (Answer, error) {
 	if st.Decide(a); a.Err != nil {
 		return Answer{}, a.Err
 	}
-	tries := l.hasCandidate() && !l.Looks() && l.Mode != Block
-	denied := tries && decisionOf(a).Refused != 0 // before an exemption or a shadow policy changes it
-	answer := d.Answer(l, a)
-	if tries {
-		d.try(st, l, denied)
+	if !l.hasCandidate() || l.Looks() || l.Mode == Block {
+		return d.Answer(l, a), nil
 	}
+	denied := a.Whole().Refused != 0 // before a shadow policy changes it
+	answer := d.Answer(l, a)
+	d.try(st, l, denied)
 	return answer, nil
 }
 
-// Deny answers a call that a block denies: the call and each of its clauses are denied until the
-// block ends. Nothing is decided or charged. Deny counts the answer. It changes a.
-func (d *Decider) Deny(l *Lookup, a *decide.Ask) Answer {
+// deny answers a call that a block denies: the call and each of its clauses are denied until the block
+// ends. Nothing is decided or charged. deny counts the answer. It uses a for the statistics.
+func (d *Decider) deny(l *Lookup, a *decide.Ask) Answer {
 	d.main.Grow(len(l.Limits.Clauses))
-	left := l.blockedFor()
-	for i := range d.main.Details {
-		d.main.Details[i] = limit.Decision{Refused: 1, Limit: d.limitOf(l, i), RetryAfter: left, ResetAfter: left}
+	details, left := d.main.Details, l.blockedFor()
+	for i := range details {
+		details[i] = limit.Decision{Refused: 1, Limit: d.limitOf(l, i), RetryAfter: left, ResetAfter: left}
 	}
 	if !l.Looks() {
 		l.Rules.Counts.Blocked.Add(1)
@@ -103,9 +103,9 @@ func (d *Decider) Deny(l *Lookup, a *decide.Ask) Answer {
 	if n := l.Counts(); n != nil {
 		n.Answered(true)
 	}
-	a.Family = decide.Several
-	d.Note(l.From, a, d.keys.add(l, 0, false), &d.main.Details[0])
-	return Answer{d.main.Details[0], d.main.Details}
+	a.DB, a.Family, a.Foreign = l.DB, decide.Several, 0
+	d.Recorder.Note(l.From, a, d.keys.add(l, 0, false), &details[0])
+	return Answer{&details[0], details}
 }
 
 // limitOf returns the limit of clause i, counted from 0, as the answer shows it.
@@ -123,36 +123,27 @@ func (d *Decider) limitOf(l *Lookup, i int) int64 {
 }
 
 // Answer returns the answer to the call after its ask a was decided without an error, and counts it.
-// An exemption or a shadow policy turns a denial into a pass.
+// An exemption or a shadow policy turns a denial into a pass, also in a.
 func (d *Decider) Answer(l *Lookup, a *decide.Ask) Answer {
 	answer := d.answer(a)
 	if l.lenient() {
 		l.countLenient(answer.Decision.Refused != 0)
-		pass(&answer.Decision)
+		pass(answer.Decision)
 		for i := range answer.Details {
 			pass(&answer.Details[i])
 		}
 	}
-	d.Record(l.From, a, &answer.Decision, l.Counts(), true)
+	d.Record(l.From, a, answer.Decision, l.Counts(), true)
 	return answer
-}
-
-// decisionOf returns the decision on a as a whole, which for several clauses is that of the binding
-// one.
-func decisionOf(a *decide.Ask) limit.Decision {
-	if a.Family == decide.Several {
-		return a.Binding()
-	}
-	return a.Decision
 }
 
 // answer returns the decision on a, and those on its clauses.
 func (d *Decider) answer(a *decide.Ask) Answer {
-	if a.Family == decide.Several {
-		return Answer{a.Binding(), a.Details}
+	if a.Family != decide.Several {
+		return Answer{Decision: &a.Decision}
 	}
-	d.single[0] = a.Decision
-	return Answer{a.Decision, d.single[:]}
+	d.whole = a.Binding()
+	return Answer{&d.whole, a.Details}
 }
 
 // pass changes a decision into that of a call that passes.
@@ -174,11 +165,11 @@ func (l *Lookup) countLenient(denied bool) {
 	}
 }
 
-// AnswerClauses returns the answer to a call whose client has named the clauses, after the ask a was
-// decided without an error, and counts it.
+// AnswerClauses returns the answer to a call whose client has named several clauses, after its ask a
+// was decided without an error, and counts it.
 func (d *Decider) AnswerClauses(from hotkeys.Caller, a *decide.Ask) Answer {
 	answer := d.answer(a)
-	d.Record(from, a, &answer.Decision, nil, false)
+	d.Recorder.NoteClauses(from, a, false)
 	return answer
 }
 
@@ -190,10 +181,10 @@ func (d *Decider) Record(from hotkeys.Caller, a *decide.Ask, decision *limit.Dec
 		n.Answered(decision.Refused != 0)
 	}
 	if a.Family == decide.Several {
-		d.NoteClauses(from, a, ofPolicy)
+		d.Recorder.NoteClauses(from, a, ofPolicy)
 		return
 	}
-	d.Note(from, a, a.Key, decision)
+	d.Recorder.Note(from, a, a.Key, decision)
 }
 
 // try has st decide the call under the policy's candidate, and counts whether that decision agrees
@@ -201,11 +192,10 @@ func (d *Decider) Record(from hotkeys.Caller, a *decide.Ask, decision *limit.Dec
 // candidate counts as a denial.
 func (d *Decider) try(st Store, l *Lookup, denied bool) {
 	a := &d.second
-	a.DB, a.Err, a.Foreign = l.DB, nil, 0
 	refused := true
-	if d.ask(l, l.Rules.Candidate.Limits, true, &d.tried, a) == nil {
+	if d.ask(l, l.Rules.Candidate.Limits, candidate, &d.tried, a) == nil {
 		st.Decide(a)
-		refused = a.Err != nil || decisionOf(a).Refused != 0
+		refused = a.Err != nil || a.Whole().Refused != 0
 	}
 	if l.Quantity < 0 {
 		return
@@ -230,8 +220,8 @@ func (d *Decider) EndBatch(now limit.Instant) {
 	d.main.Trim()
 	d.tried.Trim()
 	d.second.Forget()
-	if d.keys.endBatch() { // the clauses refer to the buffer
-		clear(d.main.Clauses[:cap(d.main.Clauses)])
-		clear(d.tried.Clauses[:cap(d.tried.Clauses)])
+	if d.keys.endBatch() {
+		d.main.Forget()
+		d.tried.Forget()
 	}
 }

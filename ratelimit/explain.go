@@ -1,10 +1,12 @@
 package ratelimit
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
@@ -42,35 +44,37 @@ var explainMember = []byte("\x00RL.EXPLAIN")
 func (e *Explanation) Tries() bool { return e.hasCandidate() }
 
 // Explain returns what call would be answered. It changes nothing and counts nothing. The errors are
-// [ErrNoPolicy] and those of the store.
-func (d *Decider) Explain(st Store, call Call) (Explanation, error) {
-	call.Mode, call.Member = Peek, explainMember
-	l, err := d.Find(call)
-	e := Explanation{Lookup: l}
-	if err != nil {
+// [ErrNoPolicy], [ErrDebt], [slidingwindow.ErrLogTooLong] and those of the store.
+func (d *Decider) Explain(st Store, call Call) (e Explanation, err error) {
+	e.Call = call
+	l := &e.Lookup
+	l.Mode, l.Member = Peek, explainMember
+	if err = d.Find(l); err != nil {
 		return e, err
 	}
-	if e.Clauses, e.Decision, err = d.look(st, &e.Lookup, l.Limits, false); err != nil {
+	if e.Clauses, e.Decision, err = d.look(st, l, l.Limits, 0, &d.main); err != nil {
 		return e, err
 	}
 	switch {
 	case l.Blocked():
 		left := l.blockedFor()
-		e.Decision = limit.Decision{Refused: 1, Limit: d.limitOf(&l, 0), RetryAfter: left, ResetAfter: left}
+		e.Decision = limit.Decision{Refused: 1, Limit: d.limitOf(l, 0), RetryAfter: left, ResetAfter: left}
 	case l.lenient():
 		pass(&e.Decision)
 	}
 	if e.Tries() {
-		e.Candidate, _, e.CandidateErr = d.look(st, &e.Lookup, l.Rules.Candidate.Limits, true)
+		e.Candidate, _, e.CandidateErr = d.look(st, l, l.Rules.Candidate.Limits, candidate, &d.tried)
 	}
 	return e, nil
 }
 
 // look returns the decisions on all clauses of limits, which it does not charge, and the decision on
-// all of them together. candidate says that limits are those of the policy's candidate.
-func (d *Decider) look(st Store, l *Lookup, limits *policy.Limits, candidate bool) (all []Explained, whole limit.Decision, err error) {
+// all of them together. It uses the memory of m.
+func (d *Decider) look(
+	st Store, l *Lookup, limits *policy.Limits, h how, m *clause.Memory,
+) (all []Explained, whole limit.Decision, err error) {
 	a := &decide.Ask{DB: l.DB}
-	if err := d.several(l, limits, candidate, &d.main, a); err != nil {
+	if err := d.several(l, limits, h, m, a); err != nil {
 		return nil, whole, err
 	}
 	if st.Decide(a); a.Err != nil {
@@ -78,8 +82,7 @@ func (d *Decider) look(st Store, l *Lookup, limits *policy.Limits, candidate boo
 	}
 	for i := range a.Details {
 		all = append(all, Explained{
-			Text: limits.Text[i], Millis: limits.Millis,
-			State: policy.AppendStateKey(nil, l.Policy, l.Key, i+1, candidate), Decision: a.Details[i],
+			Text: limits.Text[i], Millis: limits.Millis, State: bytes.Clone(a.Clauses[i].Key), Decision: a.Details[i],
 		})
 	}
 	return all, a.Binding(), nil

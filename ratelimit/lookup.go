@@ -11,13 +11,12 @@ import (
 // Lookup is a call together with what the policies of one moment say about its key.
 type Lookup struct {
 	Call
+	// Rules are the policy with all its entries.
 	Rules *policy.Policy
 	// Applied has the entries that apply to the key.
 	Applied policy.Applied
 	// Limits are the limits in force for the key, before a boost.
 	Limits *policy.Limits
-	// Now is the instant of the lookup.
-	Now limit.Instant
 }
 
 // Blocked reports whether a block denies the call. It does not deny a call that returns units.
@@ -37,9 +36,10 @@ func (l *Lookup) blockedFor() time.Duration {
 // shadow policy.
 func (l *Lookup) lenient() bool { return l.Applied.Exempt != nil || l.Rules.Main.Shadow }
 
-// Parks reports whether the client is parked if there is no room for the call.
-func (l *Lookup) Parks() bool {
-	return l.Mode == Block && l.Quantity > 0 && l.MayWait && !l.lenient()
+// Waits reports whether the call waits if there is no room for it. A call that a block denies, and one
+// that passes in any case, do not wait.
+func (l *Lookup) Waits() bool {
+	return l.Mode == Block && l.Quantity > 0 && !l.Blocked() && !l.lenient()
 }
 
 // Counts returns the counters of the policy, or nil if they do not count the call.

@@ -28,6 +28,7 @@ type front struct {
 	clock *clocktest.Clock
 	keys  *hotkeys.Keys
 	table *policy.Table
+	ask   decide.Ask // a used one: no field of an earlier call may matter
 }
 
 func (f *front) Volatile() bool     { return false }
@@ -56,7 +57,7 @@ func open(t testing.TB, entries ...policy.Entry) *front {
 	t.Cleanup(f.store.Close)
 	f.store.Refresh()
 	each := func(do func(*hotkeys.Recorder)) limit.Instant {
-		do(f.Recorder)
+		do(f.Decider.Recorder)
 		return start
 	}
 	f.keys = hotkeys.New(stats.GroupOptions{Delimiter: ":", Max: 10}, each, func(int64) {})
@@ -93,23 +94,26 @@ func limits(t testing.TB, clauses string) *policy.Limits {
 
 // decide decides a call about key, changed by with, and returns the answer.
 func (f *front) decide(key string, with ...func(*ratelimit.Call)) (ratelimit.Answer, error) {
-	call := ratelimit.Call{Policy: []byte("api"), Key: []byte(key), Quantity: 1, From: f}
+	l := ratelimit.Lookup{Call: f.call(key)}
 	for _, w := range with {
-		w(&call)
+		w(&l.Call)
 	}
-	l, err := f.Find(call)
-	if err != nil {
+	if err := f.Find(&l); err != nil {
 		return ratelimit.Answer{}, err
 	}
-	var a decide.Ask
-	return f.Decide(f.store, &l, &a)
+	return f.Decide(f.store, &l, &f.ask)
+}
+
+// call returns a call about key.
+func (f *front) call(key string) ratelimit.Call {
+	return ratelimit.Call{Policy: []byte("api"), Key: []byte(key), Quantity: 1, Now: f.store.Now(), From: f}
 }
 
 func (f *front) decided(t *testing.T, key string, with ...func(*ratelimit.Call)) limit.Decision {
 	t.Helper()
 	a, err := f.decide(key, with...)
 	require.NoError(t, err)
-	return a.Decision
+	return *a.Decision
 }
 
 func quantity(n int64) func(*ratelimit.Call)      { return func(c *ratelimit.Call) { c.Quantity = n } }
@@ -166,7 +170,7 @@ func TestEntriesApply(t *testing.T) {
 	a, err := f.decide("blocked")
 	require.NoError(t, err)
 	want := limit.Decision{Refused: 1, Limit: 1, RetryAfter: time.Minute, ResetAfter: time.Minute}
-	require.Equal(t, ratelimit.Answer{Decision: want, Details: []limit.Decision{want}}, a)
+	require.Equal(t, ratelimit.Answer{Decision: &want, Details: []limit.Decision{want}}, a)
 	require.Zero(t, f.decided(t, "blocked", quantity(-1)).Refused, "a block does not refuse a return")
 
 	for range 3 {
@@ -202,6 +206,54 @@ func TestCandidateIsTried(t *testing.T) {
 	f.decided(t, "k", mode(ratelimit.Peek))
 	n := f.table.Policy([]byte("api")).Counts
 	require.Equal(t, []int64{1, 1, 0, 1}, []int64{n.TryBoth.Load(), n.TryOnlyOld.Load(), n.TryOnlyNew.Load(), n.TryNeither.Load()})
+}
+
+// TestDatabases: the state of the limits and that of a candidate are in the database of the call.
+func TestDatabases(t *testing.T) {
+	candidate := policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "SW 1 60 FIXED")}
+	f := open(t, main(t, "SW 2 60 FIXED"), candidate)
+	in3 := func(c *ratelimit.Call) { c.DB = 3 }
+	f.decided(t, "k", in3)
+	require.Equal(t, []int{0, 2}, []int{f.store.Len(0), f.store.Len(3)})
+	call := f.call("k")
+	call.DB = 3
+	e, err := f.Explain(f.store, call)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), e.Clauses[0].Decision.Remaining)
+	require.Equal(t, int64(1), e.Candidate[0].Decision.Refused)
+}
+
+// TestBlockDoesNotWait: without a client that can be parked, a call in the mode Block is denied if
+// there is no room. AskToWait reserves tokens for a client that is parked.
+func TestBlockDoesNotWait(t *testing.T) {
+	f := open(t, main(t, "TB 1 1 60"))
+	for i, refused := range []int64{0, 1, 1} {
+		require.Equal(t, refused, f.decided(t, "k", mode(ratelimit.Block)).Refused, i)
+	}
+	l := ratelimit.Lookup{Call: f.call("k")}
+	l.Mode = ratelimit.Block
+	require.NoError(t, f.Find(&l))
+	require.True(t, l.Waits())
+	require.NoError(t, f.AskToWait(&l, &f.ask))
+	f.store.Decide(&f.ask)
+	require.Equal(t, time.Minute, f.ask.Decision.RetryAfter)
+	require.Zero(t, f.ask.Decision.Refused)
+}
+
+// TestVolatileKeys: the keys of a volatile call, and more keys than a batch keeps, stay what they are
+// while their calls are decided.
+func TestVolatileKeys(t *testing.T) {
+	f := open(t, main(t, "SW 1 60 FIXED SW 1 60 FIXED"))
+	volatile := func(c *ratelimit.Call) { c.Volatile = true }
+	long := strings.Repeat("x", 10_000)
+	for i := range 20 {
+		key := long + string(rune('a'+i))
+		require.Zero(t, f.decided(t, key).Refused, i)
+		require.Zero(t, f.decided(t, key+"!", volatile).Refused, i)
+		require.Equal(t, int64(1), f.decided(t, key).Refused, i)
+	}
+	f.EndBatch(f.store.Now())
+	require.Equal(t, 80, f.store.Len(0))
 }
 
 // TestErrors: a call that a policy does not support is an error, and charges nothing.
@@ -249,12 +301,14 @@ func TestExplain(t *testing.T) {
 	block.Comment = "abuse"
 	f := open(t, main(t, "SW 2 60 FIXED CC 1 60"), block)
 	f.decided(t, "k", member("m"))
-	e, err := f.Explain(f.store, ratelimit.Call{Policy: []byte("api"), Key: []byte("k"), Quantity: 2, From: f})
+	two := f.call("k")
+	two.Quantity = 2
+	e, err := f.Explain(f.store, two)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), e.Decision.Refused)
 	require.Equal(t, "api:k#2", string(e.Clauses[1].State))
 	require.Equal(t, `2 for "k" is denied: the limits of policy api apply; SW 2 60 FIXED: 1 of 2 used, passes in 40s; CC 1 60: 1 of 1 used, passes in 1m0s`, e.Sentence())
-	e, err = f.Explain(f.store, ratelimit.Call{Policy: []byte("api"), Key: []byte("bad"), Quantity: 1, From: f})
+	e, err = f.Explain(f.store, f.call("bad"))
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, e.Decision.RetryAfter)
 	require.Contains(t, e.Sentence(), `1 for "bad" is denied: block "bad" applies (abuse); `)

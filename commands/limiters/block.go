@@ -51,7 +51,7 @@ type elsewhere struct {
 func (w *wait) try(st env.Store) decide.Ask {
 	a := w.own()
 	st.Decide(&a)
-	a.Decision = decisionOf(&a)
+	a.Decision = a.Whole()
 	return a
 }
 
@@ -78,7 +78,7 @@ func (w *wait) look(st env.Store) decide.Ask {
 		}
 	}
 	st.Decide(&a)
-	a.Decision = decisionOf(&a)
+	a.Decision = a.Whole()
 	return a
 }
 
@@ -499,7 +499,7 @@ func record(c *command.Call, a *decide.Ask, d *limit.Decision, counts *policy.Co
 	if d.Refused != 0 {
 		c.Denied++
 	}
-	command.Scratch[scratch](c).Record(caller{c}, a, d, counts, namesPolicy(c))
+	command.Scratch[scratch](c).decider.Record(caller{c}, a, d, counts, namesPolicy(c))
 }
 
 // answerFive counts the decision on a and replies with its five integers.
@@ -508,12 +508,13 @@ func answerFive(c *command.Call, a *decide.Ask) {
 	writeDecision(c.W, &a.Decision, a.Millis)
 }
 
-// decided counts and samples the decision on a, which is about one key, for the running command.
+// decided is record for a decision about one key, without a policy. The commands that are called most
+// need no more.
 func decided(c *command.Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++
 	}
-	command.Scratch[scratch](c).Note(caller{c}, a, a.Key, &a.Decision)
+	command.Scratch[scratch](c).decider.Recorder.Note(caller{c}, a, a.Key, &a.Decision)
 }
 
 // counter returns n as the Counter of a [command.Decided]. For a nil n it returns a nil interface.

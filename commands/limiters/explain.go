@@ -22,8 +22,8 @@ func explainCommand() *command.Command {
 
 // explain is the Run function of RL.EXPLAIN.
 func explain(c *command.Call) {
-	u, err := parseUse(c.Args[1:])
-	if err != "" {
+	var u useCall
+	if err := u.parse(c.Args[1:]); err != "" {
 		c.Fail(err)
 		return
 	}
@@ -32,15 +32,20 @@ func explain(c *command.Call) {
 		return
 	}
 	u.of(c)
-	e, fault := command.Scratch[scratch](c).Explain(c.Store, u.Call)
-	if fault != nil {
-		c.Fail(callError(&u.Call, fault))
+	e, err := command.Scratch[scratch](c).decider.Explain(c.Store, u.Call)
+	if err != nil {
+		c.Fail(u.failure(err))
 		return
 	}
-	writeExplanation(c.W, &e)
+	tryErr := resp.Error("")
+	if e.CandidateErr != nil {
+		tryErr = u.failure(e.CandidateErr)
+	}
+	writeExplanation(c.W, &e, tryErr)
 }
 
-func writeExplanation(w *resp.Writer, e *ratelimit.Explanation) {
+// writeExplanation writes e. If tryErr is not empty, it is the error of the candidate.
+func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Error) {
 	name, entry := e.Entry()
 	fields := 11
 	if e.Tries() {
@@ -83,8 +88,8 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation) {
 		return
 	}
 	w.BulkString("try")
-	if e.CandidateErr != nil {
-		w.BulkString(string(callError(&e.Call, e.CandidateErr)))
+	if tryErr != "" {
+		w.BulkString(string(tryErr))
 		return
 	}
 	writeExplained(w, e.Candidate)

@@ -37,7 +37,7 @@ func figures() []figure.Figure {
 	}
 }
 
-// serviceOf returns the service of the limiters of the server that v shows; nil without one.
+// serviceOf returns the service of the limiters of the server that v shows, which has the group: the figures are the group's.
 func serviceOf(v *figure.View) *ratelimit.Service {
 	return command.Find[ratelimit.Service](figure.Of[*command.Server](v))
 }
@@ -51,8 +51,8 @@ type groupCounts []stats.GroupCount
 func eachGroup(read func(g *stats.GroupCount, emit figure.Emit)) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {
 		all := figure.Of[groupCounts](v)
-		if s := serviceOf(v); all == nil && s != nil {
-			all = s.Keys.Groups().Snapshot()
+		if all == nil {
+			all = serviceOf(v).Keys.Groups().Snapshot()
 			figure.Put(v, all)
 		}
 		for i := range all {
@@ -62,10 +62,7 @@ func eachGroup(read func(g *stats.GroupCount, emit figure.Emit)) func(*figure.Vi
 }
 
 func spreadRetries(v *figure.View, emit func(figure.Buckets, ...string)) {
-	var retries stats.Retries
-	if s := serviceOf(v); s != nil {
-		retries = s.Keys.Groups().Retries()
-	}
+	retries := serviceOf(v).Keys.Groups().Retries()
 	b := figure.Buckets{Sum: retries.Sum, Below: make(map[float64]uint64)}
 	sum := uint64(0)
 	for i, bound := range stats.RetryBounds() {

@@ -100,7 +100,7 @@ func answerInfo(c *command.Call, a *decide.Ask) {
 // hasTwoLimits returns 1, the number of additional fields of RL.INFO, if two limits share key, and
 // 0 if not.
 func hasTwoLimits(c *command.Call, db int, key []byte) int {
-	return int(elements.OneIf(command.ServerState[ratelimit.Service](c).Keys.TwoLimits(db, key, c.Store.Now())))
+	return int(elements.OneIf(command.ServerState[ratelimit.Service](c).Keys.TwoLimits(db, string(key), c.Store.Now())))
 }
 
 func writeTwoLimits(c *command.Call, two int) {

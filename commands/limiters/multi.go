@@ -31,16 +31,12 @@ func askMulti(c *command.Call) resp.Error {
 		return err
 	}
 	a := c.NewAsk(decide.Several, nil)
-	a.Clauses, a.Details, a.Partial, a.Millis, a.WithDetails = m.clauses.Clauses, m.clauses.Details, false, m.millis, m.detail
+	a.Clauses, a.Details, a.Partial, a.Millis, a.WithDetails = m.Clauses, m.Details, false, m.millis, m.detail
 	return ""
 }
 
 func answerMulti(c *command.Call, a *decide.Ask) {
-	answer := command.Scratch[scratch](c).AnswerClauses(caller{c}, a)
+	answer := command.Scratch[scratch](c).decider.AnswerClauses(caller{c}, a)
 	c.Denied += answer.Decision.Refused
-	if !a.WithDetails {
-		writeDecision(c.W, &answer.Decision, a.Millis)
-		return
-	}
-	writeDetails(c.W, &answer.Decision, answer.Details, a.Millis)
+	writeAnswer(c.W, &answer, a.WithDetails, a.Millis)
 }

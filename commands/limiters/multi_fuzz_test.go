@@ -22,9 +22,9 @@ func FuzzParseMulti(f *testing.F) {
 		args := bytes.Split(line, []byte(" "))
 		var m multiArgs
 		if len(args) >= 3 && m.parse(args, clause.Options{LogMaxEntries: 1000}) == "" {
-			require.NotEmpty(t, m.clauses.Clauses)
-			require.Len(t, m.clauses.Details, len(m.clauses.Clauses))
-			for i, c := range m.clauses.Clauses {
+			require.NotEmpty(t, m.Clauses)
+			require.Len(t, m.Details, len(m.Clauses))
+			for i, c := range m.Clauses {
 				require.Equal(t, args[1+i], c.Key)
 				if c.Lease != nil {
 					require.Equal(t, m.member[1], c.Lease.Member)

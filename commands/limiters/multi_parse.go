@@ -8,16 +8,15 @@ import (
 
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/clause"
-	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // multiArgs has the parsed arguments of an RL.MULTI. A worker reuses its memory.
 type multiArgs struct {
-	clauses ratelimit.Clauses
-	millis  bool
-	peek    bool
-	detail  bool
+	clause.Memory
+	millis bool
+	peek   bool
+	detail bool
 	// member has the word MEMBER and the argument after it; nil without MEMBER.
 	member [][]byte
 }
@@ -48,17 +47,17 @@ func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 	if hasDuplicate(keys) {
 		return resp.ErrDuplicateKey
 	}
-	m.clauses.Grow(len(keys))
+	m.Grow(len(keys))
 	if o.Unit = time.Second; m.millis {
 		o.Unit = time.Millisecond
 	}
 	for i, key := range keys {
 		var words [][]byte
 		words, rest = clause.Next(rest)
-		if m.clauses.Clauses[i], err = m.clauses.Rooms[i].Parse(words, key, o); err != "" {
+		if m.Clauses[i], err = m.Rooms[i].Parse(words, key, o); err != "" {
 			return err
 		}
-		m.clauses.Clauses[i].Peek = m.peek
+		m.Clauses[i].Peek = m.peek
 	}
 	return m.lease()
 }
@@ -67,14 +66,14 @@ func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 // MEMBER, or a MEMBER but no CC clause.
 func (m *multiArgs) lease() resp.Error {
 	some := false
-	for i := range m.clauses.Rooms {
-		if m.clauses.Rooms[i].Kind != clause.Lease {
+	for i := range m.Rooms {
+		if m.Rooms[i].Kind != clause.Lease {
 			continue
 		}
 		if some = true; m.member == nil {
 			return resp.ErrNoMember
 		}
-		if err := m.clauses.Rooms[i].SetMember(m.member[1]); err != "" {
+		if err := m.Rooms[i].SetMember(m.member[1]); err != "" {
 			return err
 		}
 	}
@@ -171,9 +170,8 @@ func hasDuplicateOfMany(keys [][]byte) bool {
 	return false
 }
 
-// trim drops what refers to the arguments of calls with many clauses. It is called at the end of a
-// batch.
+// trim drops the member and the memory of a call with many clauses. It is called at the end of a batch.
 func (m *multiArgs) trim() {
 	m.member = nil
-	m.clauses.Trim()
+	m.Trim()
 }

@@ -3,6 +3,7 @@ package limiters
 import (
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -16,34 +17,30 @@ func writeDecision(w *resp.Writer, d *limit.Decision, millis bool) {
 	w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter))
 }
 
-// writeDetails writes d, the decision on a whole call, and details, those on its clauses.
-func writeDetails(w *resp.Writer, d *limit.Decision, details []limit.Decision, millis bool) {
+// writeAnswer writes the decision on a call as a whole and, with details, those on its clauses.
+func writeAnswer(w *resp.Writer, answer *ratelimit.Answer, details, millis bool) {
+	if !details {
+		writeDecision(w, answer.Decision, millis)
+		return
+	}
 	w.Array(2)
-	writeDecision(w, d, millis)
-	w.Array(len(details))
-	for i := range details {
-		writeDecision(w, &details[i], millis)
+	writeDecision(w, answer.Decision, millis)
+	if answer.Details == nil {
+		w.Array(1)
+		writeDecision(w, answer.Decision, millis)
+		return
+	}
+	w.Array(len(answer.Details))
+	for i := range answer.Details {
+		writeDecision(w, &answer.Details[i], millis)
 	}
 }
 
-// decisionOf returns the decision on a as a whole, which for several clauses is their binding
-// decision.
-func decisionOf(a *decide.Ask) limit.Decision {
-	if a.Family == decide.Several {
-		return a.Binding()
-	}
-	return a.Decision
-}
-
-// writeWaited replies to a call that could have waited: with d, the decision on a as a whole. If a
-// has WithDetails set, it also writes the decision on each clause.
+// writeWaited replies to a call that could have waited, with d, the decision on a as a whole.
 func writeWaited(w *resp.Writer, a *decide.Ask, d *limit.Decision) {
-	switch {
-	case !a.WithDetails:
-		writeDecision(w, d, a.Millis)
-	case a.Family == decide.Several:
-		writeDetails(w, d, a.Details, a.Millis)
-	default:
-		writeDetails(w, d, []limit.Decision{*d}, a.Millis)
+	answer := ratelimit.Answer{Decision: d}
+	if a.Family == decide.Several {
+		answer.Details = a.Details
 	}
+	writeAnswer(w, &answer, a.WithDetails, a.Millis)
 }

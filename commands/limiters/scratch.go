@@ -13,14 +13,14 @@ import (
 // scratch is what a worker keeps for the limiters: its decider, and the memory for the arguments of
 // RL.MULTI.
 type scratch struct {
-	*ratelimit.Decider
-	multi multiArgs
+	decider *ratelimit.Decider
+	multi   multiArgs
 }
 
 // newService returns what the deciders of the server s share. slot is that of the group.
 func newService(s *command.Server, slot command.Slot) *ratelimit.Service {
 	each := func(f func(r *hotkeys.Recorder)) limit.Instant {
-		return s.Host.EachWorker(func(w *command.Worker) { f(slot.OfWorker(w).(*scratch).Recorder) })
+		return s.Host.EachWorker(func(w *command.Worker) { f(slot.OfWorker(w).(*scratch).decider.Recorder) })
 	}
 	warn := func(calls int64) {
 		s.Log.Warn("two limits share a key and count each other's calls, see RL.TOP CALLS WITHDETAILS", "calls", calls)
@@ -46,19 +46,21 @@ func hooks(slot command.Slot, keys *hotkeys.Keys) command.Hooks {
 	return command.Hooks{
 		BatchEnd: func(w *command.Worker) {
 			s := of(w)
-			s.EndBatch(w.Store.Now())
+			s.decider.EndBatch(w.Store.Now())
 			s.multi.trim()
 		},
-		Limited: func(c *command.Call, a *decide.Ask) { of(c.Worker).Note(caller{c}, a, a.Key, &a.Decision) },
+		Limited: func(c *command.Call, a *decide.Ask) {
+			of(c.Worker).decider.Recorder.Note(caller{c}, a, a.Key, &a.Decision)
+		},
 		Decided: func(w *command.Worker, db int, d *command.Decided, now limit.Instant) {
-			of(w).NoteWaited(db, d.Key, &d.Decision, now)
+			of(w).decider.Recorder.NoteWaited(db, d.Key, &d.Decision, now)
 			if d.Counter != nil {
 				d.Counter.Answered(d.Decision.Refused != 0)
 			}
 		},
-		Decay: func(w *command.Worker) { of(w).Decay() },
+		Decay: func(w *command.Worker) { of(w).decider.Recorder.Decay() },
 		ResetStats: func(w *command.Worker) {
-			of(w).Reset()
+			of(w).decider.Recorder.Reset()
 			keys.ResetMixed()
 		},
 	}
@@ -66,20 +68,23 @@ func hooks(slot command.Slot, keys *hotkeys.Keys) command.Hooks {
 
 // seen implements [command.Seen].
 type seen struct {
-	*hotkeys.Keys
+	keys *hotkeys.Keys
 	slot command.Slot
 }
 
+// TakeGroups implements [command.Seen].
+func (s seen) TakeGroups() []stats.SeenGroup { return s.keys.TakeGroups() }
+
 // Denied implements [command.Seen].
-func (s seen) Denied(now limit.Instant) stats.SeenKeys { return s.Seen(hotkeys.Denied, now) }
+func (s seen) Denied(now limit.Instant) stats.SeenKeys { return s.keys.Seen(hotkeys.Denied, now) }
 
 // Called implements [command.Seen].
-func (s seen) Called(now limit.Instant) stats.SeenKeys { return s.Seen(hotkeys.Calls, now) }
+func (s seen) Called(now limit.Instant) stats.SeenKeys { return s.keys.Seen(hotkeys.Calls, now) }
 
 // Groups implements [command.Seen].
-func (s seen) Groups() []stats.GroupCount { return s.Keys.Groups().Snapshot() }
+func (s seen) Groups() []stats.GroupCount { return s.keys.Groups().Snapshot() }
 
 // LackedMemory implements [command.Seen].
 func (s seen) LackedMemory(w *command.Worker, key []byte) {
-	s.slot.OfWorker(w).(*scratch).LackedMemory(key)
+	s.slot.OfWorker(w).(*scratch).decider.Recorder.LackedMemory(key)
 }

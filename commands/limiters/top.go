@@ -34,7 +34,7 @@ func rlTop(c *command.Call) {
 		return
 	}
 	now := c.Store.Now()
-	command.Scratch[scratch](c).Flush(now) // the reply includes what this batch has noted
+	command.Scratch[scratch](c).decider.Recorder.Flush(now) // the reply includes what this batch has noted
 	kind, db := hotkeys.Denied, c.Client.Selected()
 	if call.calls {
 		kind = hotkeys.Calls
@@ -45,9 +45,10 @@ func rlTop(c *command.Call) {
 	case call.details:
 		db = hotkeys.EveryDatabase
 	}
-	top := command.ServerState[ratelimit.Service](c).Keys.Top(kind, now, db, int(min(call.count, topMost)), readable(c))
+	keys := command.ServerState[ratelimit.Service](c).Keys
+	top := keys.Top(kind, now, db, int(min(call.count, topMost)), readable(c))
 	if call.details {
-		writeTopDetails(c, top)
+		writeTopDetails(c.W, top, func(k *hotkeys.Key) bool { return keys.TwoLimits(k.DB, k.Name, now) })
 		return
 	}
 	c.W.Map(len(top))
@@ -69,10 +70,10 @@ func readable(c *command.Call) func(key string) bool {
 	}
 }
 
-func writeTopDetails(c *command.Call, top []hotkeys.Key) {
-	w := c.W
+func writeTopDetails(w *resp.Writer, top []hotkeys.Key, twoLimits func(k *hotkeys.Key) bool) {
 	w.Array(len(top))
-	for _, k := range top {
+	for i := range top {
+		k := &top[i]
 		w.Map(6)
 		w.BulkString("db")
 		w.Int(int64(k.DB))
@@ -85,7 +86,7 @@ func writeTopDetails(c *command.Call, top []hotkeys.Key) {
 		w.BulkString("share")
 		w.Double(roundTo(k.Share, 10_000))
 		w.BulkString("two-limits")
-		w.Int(elements.OneIf(k.TwoLimits))
+		w.Int(elements.OneIf(twoLimits(k)))
 	}
 }
 

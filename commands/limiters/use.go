@@ -37,48 +37,53 @@ var policyKey = command.DerivedKey{
 // key.
 func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKey }
 
+// The replies to calls whose options the policy does not support.
+const (
+	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
+	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
+	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
+)
+
 // use is the Run function of RL.USE.
 func use(c *command.Call) {
-	u, err := parseUse(c.Args[1:])
-	if err != "" {
+	var u useCall
+	if err := u.parse(c.Args[1:]); err != "" {
 		c.Fail(c.WithUsage(err))
 		return
 	}
 	u.of(c)
-	d := command.Scratch[scratch](c).Decider
-	l, fault := d.Find(u.Call)
-	if fault != nil {
-		c.Fail(callError(&u.Call, fault))
+	d := command.Scratch[scratch](c).decider
+	if err := d.Find(&u.Lookup); err != nil {
+		c.Fail(u.failure(err))
 		return
 	}
-	a := c.NewAsk(0, nil)
-	if l.Parks() && !l.Blocked() {
-		u.wait(c, d, &l, a)
+	a := c.OwnAsk()
+	if u.Waits() && c.MayWait() {
+		u.wait(c, d, a)
 		return
 	}
-	answer, fault := d.Decide(c.Store, &l, a)
-	if fault != nil {
-		c.Fail(callError(&u.Call, fault))
+	answer, err := d.Decide(c.Store, &u.Lookup, a)
+	if err != nil {
+		c.Fail(u.failure(err))
 		return
 	}
-	c.Denied += min(1, answer.Decision.Refused)
-	u.reply(c.W, &answer)
+	u.reply(c, &answer)
 }
 
-// of sets what the running command has besides its arguments.
+// of sets what the call has besides its arguments from c, the running command.
 func (u *useCall) of(c *command.Call) {
-	u.DB, u.StateKey, u.MayWait, u.From = c.Client.Selected(), c.DerivedKey, c.MayWait(), caller{c}
+	u.DB, u.StateKey, u.Now, u.Volatile, u.From = c.Client.Selected(), c.DerivedKey, c.Store.Now(), c.Volatile, caller{c}
 }
 
-// wait decides a call that waits if there is no room for it. It fills in a, a new ask.
-func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, l *ratelimit.Lookup, a *decide.Ask) {
-	if err := d.Ask(l, a); err != nil {
-		c.Fail(callError(&u.Call, err))
+// wait decides a call that waits if there is no room for it. It uses a.
+func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
+	if err := d.AskToWait(&u.Lookup, a); err != nil {
+		c.Fail(u.failure(err))
 		return
 	}
 	a.Millis, a.WithDetails = u.millis, u.withDetails
 	if a.Family != decide.Bucket {
-		waitFor(c, a, l.MaxWait, l.Counts())
+		waitFor(c, a, u.MaxWait, u.Counts())
 		return
 	}
 	if c.Store.Decide(a); a.Err != nil {
@@ -86,30 +91,32 @@ func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, l *ratelimit.Looku
 		return
 	}
 	if grantsLater(a) {
-		serveOut(c, a, l.Counts())
+		serveOut(c, a, u.Counts())
 		return
 	}
-	answer := d.Answer(l, a)
-	c.Denied += min(1, answer.Decision.Refused)
-	u.reply(c.W, &answer)
+	answer := d.Answer(&u.Lookup, a)
+	u.reply(c, &answer)
 }
 
-// reply writes the answer to the call.
-func (u *useCall) reply(w *resp.Writer, answer *ratelimit.Answer) {
-	if !u.withDetails {
-		writeDecision(w, &answer.Decision, u.millis)
-		return
+// reply replies to the call and counts a denial.
+func (u *useCall) reply(c *command.Call, answer *ratelimit.Answer) {
+	if answer.Decision.Refused != 0 {
+		c.Denied++
 	}
-	writeDetails(w, &answer.Decision, answer.Details, u.millis)
+	writeAnswer(c.W, answer, u.withDetails, u.millis)
 }
 
-// callError returns the reply to a call under a policy that has ended with err.
-func callError(call *ratelimit.Call, err error) resp.Error {
+// failure returns the reply to a call that has ended with err.
+func (u *useCall) failure(err error) resp.Error {
 	switch {
 	case errors.Is(err, ratelimit.ErrNoPolicy):
-		return command.NoPolicy(call.Policy)
-	case errors.Is(err, ratelimit.ErrNoMember), errors.Is(err, ratelimit.ErrForce), errors.Is(err, ratelimit.ErrPartial):
-		return resp.Error("ERR " + err.Error())
+		return command.NoPolicy(u.Policy)
+	case errors.Is(err, ratelimit.ErrNoMember):
+		return errUseMember
+	case errors.Is(err, ratelimit.ErrForce):
+		return errUseForce
+	case errors.Is(err, ratelimit.ErrPartial):
+		return errUsePartial
 	case errors.Is(err, ratelimit.ErrDebt):
 		return resp.ErrOverflow
 	case errors.Is(err, slidingwindow.ErrLogTooLong):
@@ -122,8 +129,8 @@ func callError(call *ratelimit.Call, err error) resp.Error {
 
 // useWrites is the Writes function of RL.USE: a call that only looks changes nothing.
 func useWrites(_ *command.Call, _ *command.Command, args [][]byte) bool {
-	u, err := parseUse(args[1:])
-	return err != "" || !u.Looks()
+	var u useCall
+	return u.parse(args[1:]) != "" || !u.Looks()
 }
 
 // useWaits is the Waits function of RL.USE. It reports whether the arguments contain BLOCK.

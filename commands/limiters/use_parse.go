@@ -14,23 +14,24 @@ import (
 //	RL.USE policy key [quantity] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
 //	  [MEMBER m] [MS] [WITHDETAILS]
 type useCall struct {
-	ratelimit.Call
+	ratelimit.Lookup
 	// millis says that the times of the reply are in milliseconds, and withDetails that the reply has
 	// the decision on each clause.
 	millis, withDetails bool
 }
 
-// parseUse parses args, which begin with the policy. It checks them from left to right, but the time
-// of WAIT or BLOCK at the end, because MS may follow it. The error is "" on success.
-func parseUse(args [][]byte) (u useCall, _ resp.Error) {
+// parse parses args, which begin with the policy, into u, which must be zero. It checks them from left
+// to right, but the time of WAIT or BLOCK at the end, because MS may follow it. The error is "" on
+// success.
+func (u *useCall) parse(args [][]byte) resp.Error {
 	u.Policy, u.Key, u.Quantity = args[0], args[1], 1
 	rest := args[2:]
 	if len(rest) == 0 {
-		return u, ""
+		return ""
 	}
 	if arg.StartsNumber(rest[0]) {
 		if err := arg.Quantity(rest[0], &u.Quantity); err != "" {
-			return u, err
+			return err
 		}
 		rest = rest[1:]
 	}
@@ -60,10 +61,10 @@ func parseUse(args [][]byte) (u useCall, _ resp.Error) {
 			err = resp.SyntaxNear(word)
 		}
 		if err != "" {
-			return u, err
+			return err
 		}
 	}
-	return u, u.parseWait(wait)
+	return u.parseWait(wait)
 }
 
 // is sets the mode to m. It returns a syntax error at word if another mode was set before.

@@ -24,28 +24,28 @@ func useWords(line string) (words [][]byte) {
 func TestParseUse(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)
 	for line, want := range map[string]useCall{
-		"api acme":                           {Call: ratelimit.Call{Quantity: 1}},
-		"api acme 0":                         {Call: ratelimit.Call{Quantity: 0}},
-		"api acme -9223372036854775808":      {Call: ratelimit.Call{Quantity: math.MinInt64}},
-		"api acme 9223372036854775807 force": {Call: ratelimit.Call{Quantity: math.MaxInt64, Mode: ratelimit.Force}},
-		"api acme PEEK":                      {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Peek}},
-		"api acme 7 partial MS":              {Call: ratelimit.Call{Quantity: 7, Mode: ratelimit.Partial}, millis: true},
-		"api acme WAIT 5":                    {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait, MaxWait: 5 * time.Second}},
-		"api acme MS WAIT 5":                 {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait, MaxWait: 5 * time.Millisecond}, millis: true},
-		"api acme WAIT 0":                    {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait}},
-		"api acme WAIT 9223372036854775807":  {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait, MaxWait: longest}},
-		"api acme BLOCK 0":                   {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Block}},
-		"api acme BLOCK 1.5 MEMBER m":        {Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Block, MaxWait: 1500 * time.Millisecond, Member: []byte("m")}},
-		"api acme MEMBER WITHDETAILS":        {Call: ratelimit.Call{Quantity: 1, Member: []byte("WITHDETAILS")}},
-		"api acme MEMBER MEMBER WITHDETAILS": {Call: ratelimit.Call{Quantity: 1, Member: []byte("MEMBER")}, withDetails: true},
-		"api acme MEMBER _":                  {Call: ratelimit.Call{Quantity: 1, Member: []byte{}}},
-		"api _":                              {Call: ratelimit.Call{Quantity: 1}},
-		"_ acme#1":                           {Call: ratelimit.Call{Quantity: 1}},
+		"api acme":                           {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1}}},
+		"api acme 0":                         {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 0}}},
+		"api acme -9223372036854775808":      {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: math.MinInt64}}},
+		"api acme 9223372036854775807 force": {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: math.MaxInt64, Mode: ratelimit.Force}}},
+		"api acme PEEK":                      {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Peek}}},
+		"api acme 7 partial MS":              {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 7, Mode: ratelimit.Partial}}, millis: true},
+		"api acme WAIT 5":                    {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait, MaxWait: 5 * time.Second}}},
+		"api acme MS WAIT 5":                 {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait, MaxWait: 5 * time.Millisecond}}, millis: true},
+		"api acme WAIT 0":                    {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait}}},
+		"api acme WAIT 9223372036854775807":  {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Wait, MaxWait: longest}}},
+		"api acme BLOCK 0":                   {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Block}}},
+		"api acme BLOCK 1.5 MEMBER m":        {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Mode: ratelimit.Block, MaxWait: 1500 * time.Millisecond, Member: []byte("m")}}},
+		"api acme MEMBER WITHDETAILS":        {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Member: []byte("WITHDETAILS")}}},
+		"api acme MEMBER MEMBER WITHDETAILS": {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Member: []byte("MEMBER")}}, withDetails: true},
+		"api acme MEMBER _":                  {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Member: []byte{}}}},
+		"api _":                              {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1}}},
+		"_ acme#1":                           {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1}}},
 	} {
 		args := useWords(line)
 		want.Policy, want.Key = args[0], args[1]
-		got, err := parseUse(args)
-		require.Empty(t, err, line)
+		var got useCall
+		require.Empty(t, got.parse(args), line)
 		require.Equal(t, want, got, line)
 	}
 }
@@ -78,8 +78,8 @@ func TestParseUseRefuses(t *testing.T) {
 		"api acme WAIT -1":                 resp.ErrTimeoutNegative,
 		"api acme BLOCK -1":                resp.ErrTimeoutNegative,
 	} {
-		_, err := parseUse(useWords(line))
-		require.Equal(t, want, resp.Bare(err), line)
+		var u useCall
+		require.Equal(t, want, resp.Bare(u.parse(useWords(line))), line)
 	}
 }
 
@@ -95,8 +95,8 @@ func FuzzParseUse(f *testing.F) {
 		if len(words) < 2 {
 			return
 		}
-		u, err := parseUse(words)
-		if err != "" {
+		var u useCall
+		if u.parse(words) != "" {
 			return
 		}
 		if u.Mode != ratelimit.Wait && u.Mode != ratelimit.Block {

@@ -21,9 +21,8 @@ type PopWaiter struct {
 	// Ready is called when the key has changed, this waiter is the first in the key's queue, and
 	// the goroutine that changed the key does not serve waiters. It is also called for a waiter that
 	// could not be served because the goroutine had not locked all keys that the waiter needs. Ready
-	// is called with a shard locked: it may only arrange that the key is served later. Until the
-	// keyspace is told to do that, Ready is not called again for the key, however often the key
-	// changes.
+	// is called with a shard locked: it may only arrange that the key is served later. Until a call of
+	// [PopQueue.Again], Ready is not called again for the key, however often the key changes.
 	Ready func(db int, key string)
 
 	places []place
@@ -62,15 +61,16 @@ func (e *Elements) Any() bool { return e.queues != nil }
 // Queue returns the queue of the key called name in the database db, or nil.
 func (e *Elements) Queue(db int, name []byte) *PopQueue { return e.queues[Key{db, string(name)}] }
 
-// Add puts w at the end of the queue of k, unless it is there already. hash is the hash of k.
-func (e *Elements) Add(k Key, hash uint64, w *PopWaiter) {
-	if e.queues == nil {
-		e.queues = make(map[Key]*PopQueue)
-	}
-	q := e.queues[k]
+// Add puts w at the end of the queue of the key called name in the database db, unless it is there
+// already. hash is the hash of the key. Add copies name if the queue is a new one.
+func (e *Elements) Add(db int, name []byte, hash uint64, w *PopWaiter) {
+	q := e.Queue(db, name)
 	if q == nil {
-		q = &PopQueue{Key: k, Hash: hash}
-		e.queues[k] = q
+		if e.queues == nil {
+			e.queues = make(map[Key]*PopQueue)
+		}
+		q = &PopQueue{Key: Key{db, string(name)}, Hash: hash}
+		e.queues[q.Key] = q
 	}
 	if last := q.waiters.Back(); last == nil || last.Value != w {
 		w.places = append(w.places, place{q, q.waiters.PushBack(w)})
@@ -141,17 +141,19 @@ func (q *PopQueue) All(yield func(w *PopWaiter) bool) {
 	}
 }
 
-// Next yields the waiters that may be served next: the one that was not served for lack of locked keys,
-// if there is one, and the first n in the queue.
-func (q *PopQueue) Next(n int) func(yield func(w *PopWaiter) bool) {
+// First yields the waiters that may be served next: the one that was not served for lack of locked
+// keys, if there is one, and the first n in the queue.
+func (q *PopQueue) First(n int) func(yield func(w *PopWaiter) bool) {
 	return func(yield func(w *PopWaiter) bool) {
 		if q.lacking != nil && !yield(q.lacking) {
 			return
 		}
-		for at := q.waiters.Front(); at != nil && n > 0; at, n = at.Next(), n-1 {
-			if !yield(at.Value.(*PopWaiter)) {
+		at := q.waiters.Front()
+		for range n {
+			if at == nil || !yield(at.Value.(*PopWaiter)) {
 				return
 			}
+			at = at.Next()
 		}
 	}
 }
@@ -210,8 +212,9 @@ func (s *Server) Begin() { s.serving = true }
 // Serving reports whether Begin was called, and End was not called since.
 func (s *Server) Serving() bool { return s.serving }
 
-// Next returns the next collected queue, in the order of the changes, or nil if there is none.
-func (s *Server) Next() *PopQueue {
+// Take removes the next collected queue and returns it, in the order of the changes. It returns nil if
+// there is none.
+func (s *Server) Take() *PopQueue {
 	if len(s.ready) == 0 {
 		s.ready = nil
 		return nil

@@ -1,8 +1,3 @@
-// Package waiting has the queues of clients that wait for a key: for room in its limiter, or for
-// elements of its value.
-//
-// The queues are data without a lock. The keyspace has them in its shards, and the lock of the shard
-// of a key guards the queues of the key.
 package waiting
 
 import "slices"
@@ -36,14 +31,16 @@ type Room struct {
 // Any reports whether there are waiters.
 func (r *Room) Any() bool { return r.queues != nil }
 
-// Add puts w at the end of the queue of k, and reports whether it is the first there.
-func (r *Room) Add(k Key, w *Waiter) (first bool) {
-	w.key, w.queued = k, true
+// Add puts w at the end of the queue of the key called name in the database db, and reports whether it
+// is the first there. It copies name.
+func (r *Room) Add(db int, name []byte, w *Waiter) (first bool) {
+	w.key, w.queued = Key{db, string(name)}, true
 	if r.queues == nil {
 		r.queues = make(map[Key][]*Waiter)
 	}
-	r.queues[k] = append(r.queues[k], w)
-	return len(r.queues[k]) == 1
+	q := r.queues[w.key]
+	r.queues[w.key] = append(q, w)
+	return len(q) == 0
 }
 
 // First reports whether w is the first in its queue. It returns false after [Room.Remove].

@@ -38,7 +38,7 @@ func (d *Detail) Add(word []byte) {
 // limit are of one kind.
 func (d *Detail) EndLimit() { d.limit = d.length }
 
-// call returns a copy of d that does not refer to the worker's memory.
+// call returns a copy of d that does not refer to the recorder's memory.
 func (d *Detail) call() stats.SeenCall {
 	return stats.SeenCall{Command: d.Command, Args: string(d.words[:d.length]), Limit: int(d.limit), RetryAfter: time.Duration(max(0, d.retry))}
 }

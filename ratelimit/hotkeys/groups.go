@@ -4,8 +4,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// seenGroups has what one worker has recorded about groups of keys since the latest take. It
-// includes only the calls that are sampled for RL.TOP.
+// seenGroups has what one recorder has recorded about groups of keys since the latest take. It
+// includes only the calls that are sampled for the tables.
 type seenGroups struct {
 	byName map[string]*seenGroup // at most maxSeenGroups
 	// last is the group of the keys that begin with prefix. It is a cache, because most calls are
@@ -31,7 +31,7 @@ type seenKind struct {
 	count int64
 }
 
-// maxSeenGroups is the maximum number of groups that a worker distinguishes. Further groups are
+// maxSeenGroups is the maximum number of groups that a recorder distinguishes. Further groups are
 // counted together as stats.OtherGroups.
 const maxSeenGroups = 256
 

@@ -154,8 +154,6 @@ type Key struct {
 	PerSecond float64
 	// Share is the fraction of the calls on the keys of all databases, from 0 to 1.
 	Share float64
-	// TwoLimits says that two limits share the key.
-	TwoLimits bool
 }
 
 // Top returns the n most frequent keys of the kind in the database db, which may be [EveryDatabase],
@@ -181,17 +179,13 @@ func (k *Keys) Top(kind Kind, now limit.Instant, db, n int, shown func(key strin
 	slices.SortFunc(all, func(a, b Key) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Name, b.Name))
 	})
-	all = all[:min(n, len(all))]
-	for i := range all {
-		all[i].TwoLimits = k.mixed.has(all[i].DB, all[i].Name, now)
-	}
-	return all
+	return all[:min(n, len(all))]
 }
 
 // TwoLimits reports whether two limits share key in the database db, as far as the calls until now
 // show.
-func (k *Keys) TwoLimits(db int, key []byte, now limit.Instant) bool {
-	return k.mixed.has(db, string(key), now)
+func (k *Keys) TwoLimits(db int, key string, now limit.Instant) bool {
+	return k.mixed.has(db, key, now)
 }
 
 // MixedCalls returns the number of calls that have found the state of another limit under their key.

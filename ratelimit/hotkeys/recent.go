@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// recentPeriod is the time over which RL.TOP averages rates. It is short enough to show an attack
+// recentPeriod is the time over which rates are averaged. It is short enough to show an attack
 // at its full rate, and long enough to show a key that is denied only now and then.
 const recentPeriod = 10 * time.Second
 
@@ -19,7 +19,7 @@ type recentCount struct {
 	curr, prev int64
 }
 
-// add counts weight events at the instant now. The clocks of workers may differ a little, so an
+// add counts weight events at the instant now. The clocks of goroutines may differ a little, so an
 // event of an earlier period counts for the current one.
 func (r *recentCount) add(now limit.Instant, weight int64) {
 	r.roll(int64(now) / int64(recentPeriod))

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Caller describes the call for which a decision was made. A [Recorder] asks it only about the calls
-// that it samples, while the call runs.
+// Caller describes the call for which a decision was made. A [Recorder] asks it only about calls that
+// it samples, and about calls that have found the state of another limit, while the call runs.
 type Caller interface {
 	// Describe sets the client and the command of d, and adds the arguments that give the limit. An
 	// ask of family was decided for the call.

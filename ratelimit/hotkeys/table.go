@@ -37,7 +37,7 @@ type topDetail struct {
 
 const (
 	topSlots = 512
-	// topKey is the maximum length in bytes of a key that is kept. It bounds the table of a worker
+	// topKey is the maximum length in bytes of a key that is kept. It bounds the table of a recorder
 	// to less than a megabyte, whatever keys clients send.
 	topKey = 1 << 10
 )
@@ -139,7 +139,7 @@ func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 	return t.total
 }
 
-// notedKey is a sample for a table of RL.TOP: a key and the calls for which it stands. key refers
+// notedKey is a sample for a table: a key and the calls for which it stands. key refers
 // to the input of its batch, which is kept until the batch ends.
 type notedKey struct {
 	key    []byte
