@@ -78,6 +78,8 @@ func (c *Command) check() {
 		panic(fmt.Sprintf("commands: entry %q does nothing", c.Name))
 	case c.Flags&FlagLocal != 0 && (!c.Keys.None() || c.Categories&CatKeyspace != 0 || c.Parse != nil):
 		panic(fmt.Sprintf("commands: entry %q is said to reach no key and has some", c.Name))
+	case c.Flags&FlagLocal != 0 && c.RunOn != nil:
+		panic(fmt.Sprintf("commands: entry %q is said to reach no key and needs a store with keys", c.Name))
 	case (c.Parse == nil) != (c.Answer == nil):
 		panic(fmt.Sprintf("commands: entry %q has one of Parse and Answer", c.Name))
 	case c.Run != nil && c.Complexity == "":

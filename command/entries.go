@@ -17,7 +17,7 @@ type Defaults struct {
 // Subcommands are not changed: their own list has its own defaults.
 func Entries(d Defaults, commands []*Command) []*Command {
 	for _, c := range commands {
-		if container := c.Run == nil && c.Parse == nil; !container {
+		if container := c.Run == nil && c.RunOn == nil && c.Parse == nil; !container {
 			if c.Keys.None() && c.Keys.Channels.First == 0 {
 				c.Keys = d.Keys
 			}

@@ -90,8 +90,11 @@ func (s *Server) Equip() {
 	}
 }
 
-// Equip has each group create its state for the new worker w.
+// Equip makes the new worker w, whose Store and Server are set, ready to run commands: it binds the
+// store to the types that the commands need, and has each group create its state. It panics if the
+// store lacks what a command needs.
 func (w *Worker) Equip() {
+	w.Server.Commands.bind(w)
 	for i, g := range w.Server.Commands.groups {
 		if g.Worker != nil {
 			w.states[i] = g.Worker(w, Slot(i))

@@ -2,22 +2,29 @@ package command
 
 import "github.com/cellserver/cellserver/env"
 
+// Without keys in this process there is nothing to lock: the functions here then only do the rest.
+
 // Lock locks the shards of three groups of keys for the running command: refs; the keys to which
 // clients that wait for elements of refs would move these elements; and the keys that the token
 // watched watches, unless it is nil. From then on the store records which keys change, for
 // ServeLocked.
 func (c *Call) Lock(refs []env.KeyRef, watched any) {
-	if c.Server.Halts.Load()&HaltServing != 0 {
-		refs = c.Store.AppendMoves(refs)
+	if c.local == nil {
+		return
 	}
-	c.Store.Lock(refs, watched)
-	c.Store.Serving()
+	if c.Server.Halts.Load()&HaltServing != 0 {
+		refs = c.local.AppendMoves(refs)
+	}
+	c.local.Lock(refs, watched)
+	c.local.Serving()
 }
 
 // LockAll is Lock for all keys of all databases.
 func (c *Call) LockAll() {
-	c.Store.LockAll()
-	c.Store.Serving()
+	if c.local != nil {
+		c.local.LockAll()
+		c.local.Serving()
+	}
 }
 
 // RunLocked runs f for a command that has locked the keys it needs. The client cannot be parked
@@ -46,10 +53,10 @@ func (c *Call) ServeLocked() {
 func (c *Call) Unlock() {
 	x := c.Worker.Exclusive
 	abandoned := x != nil && x.Aborted()
-	if abandoned {
-		c.Store.Abandon()
+	if abandoned && c.local != nil {
+		c.local.Abandon()
 	} else {
-		c.Store.Unlock()
+		c.ReleaseLocks()
 	}
 	if c.Serves {
 		c.Serves = false
@@ -59,3 +66,15 @@ func (c *Call) Unlock() {
 		c.Server.AfterCommand(c.Worker)
 	}
 }
+
+// ReleaseLocks releases all locks of the worker's store, and does nothing if there are none. It is
+// for commands that end early, such as by a panic; others end by [Call.Unlock].
+func (w *Worker) ReleaseLocks() {
+	if w.local != nil {
+		w.local.Unlock()
+	}
+}
+
+// Full reports whether the memory of the keys in this process is at maxmemory. It is false if there
+// are none.
+func (w *Worker) Full() bool { return w.local != nil && w.local.Full() }

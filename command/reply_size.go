@@ -7,16 +7,21 @@ import (
 )
 
 // CopiedBy returns about how many bytes the reply of a call of cmd with args copies; 0 for a
-// command that replies with no stored values. Above [MaxReply] the result is not exact.
+// command that replies with no stored values. Values that are not in this process count as empty.
+// Above [MaxReply] the result is not exact.
 func CopiedBy(st env.Store, db int, cmd *Command, args [][]byte) (n int) {
+	local, is := st.(env.Local)
 	switch {
 	case !cmd.RepliesValues():
 		return 0
-	case cmd.Copies != nil:
-		return cmd.Copies(st, db, args)
+	case cmd.Copies != nil && is:
+		return cmd.Copies(local, db, args)
 	}
 	for i, end, step := cmd.Keys.Range(args); i < end; i += step {
-		elements, copied := st.Weigh(db, args[i])
+		elements, copied := 0, 0
+		if is {
+			elements, copied = local.Weigh(db, args[i])
+		}
 		if n += copied + (elements+1)*HeadBytes; n > MaxReply {
 			break
 		}

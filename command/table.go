@@ -21,6 +21,7 @@ type Table struct {
 	// name.
 	Remote   bool
 	unserved map[string]string
+	handlers []Handler // one for each type of store that commands need; the index is that of Worker.stores
 	vocabulary
 
 	Info, Docs madeOnce // the replies about Sorted
@@ -109,7 +110,10 @@ func (t *Table) attach() {
 // add completes the entry c with the fields that the table derives from others, checks it, and
 // appends it to t.Entries.
 func (t *Table) add(c *Command) {
-	if c.Run == nil && c.Parse != nil {
+	switch {
+	case c.RunOn != nil:
+		c.Run = c.RunOn.runOf(t.storeOf(c.RunOn))
+	case c.Run == nil && c.Parse != nil:
 		c.Run = asks(c.Parse, c.Answer)
 	}
 	c.check()
@@ -133,8 +137,8 @@ func NewRenamedTable(groups []Group, pairs [][2]string) (*Table, error) {
 }
 
 // NewStoreTable is NewRenamedTable for a server whose keys a Remote has. The table has the commands
-// that ask the Remote ([Command].Parse) and those that access no key ([FlagLocal]). Every other
-// command is refused with an error that names it. A group that is left without commands is left out
+// that ask the Remote ([Command].Parse) and those that access no key ([FlagLocal]), whose handlers
+// need no more than an [env.Store]. Every other command is refused with an error that names it. A group that is left without commands is left out
 // together with its hooks.
 func NewStoreTable(groups []Group, pairs [][2]string) (*Table, error) {
 	unserved := make(map[string]string)
@@ -158,8 +162,8 @@ func servedOf(commands []*Command, unserved map[string]string) (served []*Comman
 		c.Sub = servedOf(c.Sub, unserved)
 		switch {
 		case c.Parse != nil:
-			c.Run = collects(c)
-		case c.Flags&FlagLocal == 0 && len(c.Sub) == 0, hadSubs && c.Run == nil && len(c.Sub) == 0:
+			c.Run, c.RunOn = collects(c), nil
+		case c.Flags&FlagLocal == 0 && len(c.Sub) == 0, hadSubs && c.Run == nil && c.RunOn == nil && len(c.Sub) == 0:
 			unserved[c.Name] = c.Name
 			continue
 		}

@@ -35,8 +35,12 @@ type Command struct {
 	Complexity string
 	// Reply describes the reply in words.
 	Reply string
-	// Run executes a call. It is nil for a container.
+	// Run executes a call. It is nil for a container. It can use what every store has: see
+	// [env.Store].
 	Run func(*Call)
+	// RunOn takes the place of Run for a command that needs more of its store: see [On]. The table
+	// makes Run of it.
+	RunOn Handler
 	// Parse and Answer are the two halves of a command that asks the store one question: see
 	// ask.go. Between them the store or a Remote decides the ask. The table makes Run of them,
 	// unless the entry has its own Run.
@@ -76,7 +80,7 @@ type Command struct {
 	RunsBusy func(args [][]byte) bool
 	// Copies returns about how many bytes the reply of a call with args copies, for commands that
 	// reply with parts of the values of their keys; nil for all others.
-	Copies func(st env.Store, db int, args [][]byte) int
+	Copies func(st env.Local, db int, args [][]byte) int
 	// ReplySize returns about how many bytes the reply of a call of cmd with args in the background
 	// copies, for commands whose keys do not determine that; nil for all others.
 	ReplySize func(cl *Client, st env.Store, cmd *Command, args [][]byte) int
@@ -151,6 +155,10 @@ type Worker struct {
 	lookups
 	stats.Lines
 	states [maxGroups]any // of the groups: see Slot
+	// local is Store if that has the keys, and otherwise nil. stores has pointers to Store as each
+	// of the types that commands need: see Handler.
+	local  env.Local
+	stores []any
 }
 
 // asking has the asks of the running command.

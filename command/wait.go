@@ -212,7 +212,9 @@ func (p *Wait) Do(f func(st env.Store)) {
 		defer func() {
 			if r := recover(); r != nil {
 				e.Recovered(r)
-				st.Unlock()
+				if locks, is := st.(env.Locker); is {
+					locks.Unlock()
+				}
 				p.Claim()
 				p.Answer(func(w *resp.Writer) {
 					w.Error(resp.ErrInternal)

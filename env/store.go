@@ -7,42 +7,94 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Store is the state that commands act on, as one worker sees it. Only one goroutine at a time may
-// use it. The store has its own clock, so no method has a parameter for the present instant.
+// Store is what every worker has of the state that commands act on, whether the keys are in this
+// process or in the store of --store: the clock, the decisions, the queues of clients that wait for
+// room, and the figures. Only one goroutine at a time may use it. The store has its own clock, so no
+// method has a parameter for the present instant.
+//
+// A store with the keys in this process is a [Local]. A command that needs one of its interfaces
+// declares that (see command.On), so it is not in the table of a server with --store.
 type Store interface {
-	Limiter
-	Keys
-	Strings
-	Collections
+	Clock
+	Decider
+	Queues
+	Figures
+	// MOVING
+	World
 	Locker
+	Watcher
+	Keys
+	Databases
+	Inspector
+	Memory
+	Strings
+	Hashes
+	Lists
+	Sets
+	SortedSets
 	BlockedPops
+	Observable
+}
 
+// Local is a store whose keys are in this process. It has all interfaces of this package about
+// stores. Commands use the narrow ones: only the parts that serve all commands use Local.
+type Local interface {
+	Store
+	World
+	Locker
+	Watcher
+	Keys
+	Databases
+	Inspector
+	Memory
+	Strings
+	Hashes
+	Lists
+	Sets
+	SortedSets
+	BlockedPops
+	Observable
+}
+
+// Clock is the clock of a store.
+type Clock interface {
 	// Refresh reads the clock and returns its instant. All calls until the next Refresh happen at
 	// that instant. While keys are locked, Refresh only returns the instant of the lock.
 	Refresh() limit.Instant
 	// Now returns the instant of the last Refresh.
 	Now() limit.Instant
-	// Prefetch may load the values of keys of the database db into the processor's cache, because
-	// commands are about to use them. It changes nothing.
-	Prefetch(db int, keys [][]byte)
 	// Civil converts an instant of the store's clock into one of the civil clock, which EXPIREAT,
 	// EXPIRETIME and TIME use. FromCivil converts back. The clocks differ if the wall clock was
 	// stepped while the server ran.
 	Civil(limit.Instant) limit.Instant
 	FromCivil(limit.Instant) limit.Instant
-	// Observe has the store notify o of its changes from now on, once StartObserving was called on
-	// any store. o is used for this store only.
-	Observe(o Observer)
-	StartObserving()
 	// AfterFunc calls f on its own goroutine after d. stop cancels that; it returns false if f was
 	// called or cancelled before.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// Limiter decides the asks of commands: see [decide.Ask]. A decision is atomic, is made at the
+// Decider decides the asks of commands: see [decide.Ask]. A decision is atomic, is made at the
 // store's instant and stores its effect. Decide puts the decision, or an error, into a.
-type Limiter interface {
+type Decider interface {
 	Decide(a *decide.Ask)
+}
+
+// Queues has the queues of the clients that wait for room under the limits of a key.
+type Queues interface {
+	// Enqueue adds a waiter to the end of the queue of key, and reports whether it is the first.
+	// wake is called with locks held, so it may only start something. It is called when the waiter
+	// has become the first, or when there may be room for the first. First reports whether the
+	// waiter of ticket is the first now. Dequeue removes it, and must be called exactly once.
+	Enqueue(db int, key []byte, wake func()) (ticket any, first bool)
+	First(ticket any) bool
+	Dequeue(ticket any)
+}
+
+// Figures has the figures of the store.
+type Figures interface {
+	// Stats returns the figures of INFO. The caller must have locked nothing or all shards. Without
+	// keys in this process there are no databases.
+	Stats() StoreStats
 }
 
 // Remote decides asks with state that is not in this process.
@@ -61,59 +113,10 @@ type Remote interface {
 	Now() limit.Instant
 }
 
-// Keys has the methods for keys of any type. Each method that has a parameter db acts on that
-// database. found, exists and a result of type bool that has no name say whether the key exists,
-// unless a comment says otherwise.
-type Keys interface {
-	Delete(db int, key []byte) bool
-	Exists(db int, key []byte) bool
-	// TypeName returns the type of key as the reply of TYPE, "none" for a missing key. Encoding
-	// returns the reply of OBJECT ENCODING.
-	TypeName(db int, key []byte) string
-	Encoding(db int, key []byte) (string, bool)
-	// Weigh returns the number of elements of the collection at key, and the number of bytes that a
-	// reply with all of them copies. For a string, elements is 0. Both are 0 for a small
-	// collection, in which elements are found quickly, and for everything else.
-	Weigh(db int, key []byte) (elements, copied int)
-	// Expiry returns the instant at at which key expires. has is false for a key without an expiry.
-	Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
-	// Expire sets the expiry of key to at if cond permits it, and reports whether it did. If at is
-	// in the past, the key is deleted.
-	Expire(db int, key []byte, at limit.Instant, cond decide.ExpireCondition) bool
-	Persist(db int, key []byte) bool
-	// Rename moves the value at from to the key to. If nx is set and the key to exists, nothing
-	// changes and renamed is false. found says whether from exists.
-	Rename(db int, from, to []byte, nx bool) (renamed, found bool)
-	// AppendString reads the string at key. A value of less than shared.Least bytes is appended to
-	// dst. A longer one is not copied: value is the stored value itself, and is pinned until the
-	// caller has released it by ReplySpan or GiveBack of command.Call.
-	AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
-	RandomKey(dst []byte, db int) ([]byte, bool)
-	// Scan calls f for the keys of one step of an iteration, about count of them, and returns the
-	// cursor of the next step, 0 at the end. Every key that exists during the whole iteration is
-	// passed to f at least once. f must not use the store, and key is valid only during the call.
-	Scan(db int, cursor uint64, count int, f func(key []byte, typeName string)) (next uint64)
-	Len(db int) int
-	Flush(db int)
-	FlushAll()
-	// Full reports whether memory is at maxmemory, so that new keys are refused.
-	Full() bool
-	// Lacks reports whether n more bytes would bring memory to maxmemory.
-	Lacks(n int64) bool
-	MemoryUsage(db int, key []byte) (int64, bool)
-	// Stats returns the figures of INFO. The caller must have locked nothing or all shards.
-	Stats() StoreStats
-	// Describe calls f for each field that RL.INFO shows of key: with number, or with text if
-	// isText is set. by supplies the parameters that the state does not contain. It is nil, a
-	// *gcra.Quota, or a pointer to the call of another family, of which the limit or the capacity
-	// is used.
-	Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (found bool, err error)
-}
-
-// Locker has the methods by which several commands happen at one instant, while other goroutines
-// wait: locks of shards, and the stop of the world, which keeps all other goroutines out of the
-// store.
-type Locker interface {
+// World is the set of goroutines that are inside a store. One goroutine can stop the world, to keep
+// all others out of the store. A store without keys is not a World, because no command on it has to
+// be alone.
+type World interface {
 	// Enter and Leave bracket a batch. Enter returns false if another goroutine has stopped the
 	// world. Then nothing may run: the session has to be parked, and NotifyStart wakes it.
 	Enter() bool
@@ -127,6 +130,11 @@ type Locker interface {
 	StopWorld() bool
 	StartWorld()
 	WakeWaiting()
+}
+
+// Locker has the methods by which several commands happen at one instant, while other goroutines
+// wait for the locks of shards.
+type Locker interface {
 	// Lock locks the shards of refs and of the keys that the token watched watches, unless it is
 	// nil. Everything until Unlock happens at one instant. LockAll locks every shard. Unlock
 	// releases all locks, and does nothing if there are none.
@@ -142,21 +150,24 @@ type Locker interface {
 	// Abandon is Unlock for effects that must be discarded: neither they nor any later effects of
 	// the server are recorded in the journal. The store must not be used any more.
 	Abandon()
+}
 
+// Watcher has the keys that clients watch for the next transaction.
+type Watcher interface {
 	// Watch adds key to the watched keys of token and returns the token; it creates a token if
 	// token is nil. Changed reports whether one of the watched keys was written or deleted or has
 	// expired since it was added. Unwatch ends the watching of all keys.
 	Watch(token any, db int, key []byte) any
 	Changed(token any) bool
 	Unwatch(token any)
+}
 
-	// Enqueue adds a waiter to the end of the queue of key, and reports whether it is the first.
-	// wake is called with locks held, so it may only start something. It is called when the waiter
-	// has become the first, or when there may be room for the first. First reports whether the
-	// waiter of ticket is the first now. Dequeue removes it, and must be called exactly once.
-	Enqueue(db int, key []byte, wake func()) (ticket any, first bool)
-	First(ticket any) bool
-	Dequeue(ticket any)
+// Observable is a store that notifies observers of its changes.
+type Observable interface {
+	// Observe has the store notify o of its changes from now on, once StartObserving was called on
+	// any store. o is used for this store only.
+	Observe(o Observer)
+	StartObserving()
 }
 
 // Observer is notified of the changes of a store. Changed is called for each key that has changed,

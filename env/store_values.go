@@ -5,26 +5,38 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Collections has the methods for keys with elements. A Read method calls f with the collection at
-// key, if there is one. A Write method calls f with the collection at key, or with an empty one if
-// the key does not exist, and stores what f has changed. If the collection is empty after that, the
-// key is deleted. The expiry of the key does not change. If f changes nothing, the method has no
-// effect.
+// Hashes has the methods for hashes. The methods of [Lists], [Sets] and [SortedSets] work alike. A
+// Read method calls f with the collection at key, if there is one. A Write method calls f with the
+// collection at key, or with an empty one if the key does not exist, and stores what f has changed.
+// If the collection is empty after that, the key is deleted. The expiry of the key does not change.
+// If f changes nothing, the method has no effect.
 //
 // f is called with locks held: it must be quick, must not use the store and must not keep
 // references to the collection or its elements. If f may fail, it has to check before it changes
 // anything. The method returns the error of f. Other errors are limit.ErrWrongType, limit.ErrFull
 // and limit.ErrNotKept. Methods of the collection return collection.ErrFull to f when the maximum
 // number of elements is reached.
-type Collections interface {
+type Hashes interface {
 	ReadHash(db int, key []byte, f func(h *collection.Hash)) (found bool, err error)
 	WriteHash(db int, key []byte, f func(h *collection.Hash) error) error
-	ReadSortedSet(db int, key []byte, f func(z *collection.SortedSet)) (found bool, err error)
-	WriteSortedSet(db int, key []byte, f func(z *collection.SortedSet) error) error
+}
+
+// Lists has the methods for lists: see [Hashes].
+type Lists interface {
 	ReadList(db int, key []byte, f func(l *collection.List)) (found bool, err error)
 	WriteList(db int, key []byte, f func(l *collection.List) error) error
+}
+
+// Sets has the methods for sets: see [Hashes].
+type Sets interface {
 	ReadSet(db int, key []byte, f func(s *collection.Set)) (found bool, err error)
 	WriteSet(db int, key []byte, f func(s *collection.Set) error) error
+}
+
+// SortedSets has the methods for sorted sets: see [Hashes].
+type SortedSets interface {
+	ReadSortedSet(db int, key []byte, f func(z *collection.SortedSet)) (found bool, err error)
+	WriteSortedSet(db int, key []byte, f func(z *collection.SortedSet) error) error
 }
 
 // Strings has the methods for plain strings and counters. A cell of CL.THROTTLE is a string, too:
@@ -33,6 +45,10 @@ type Collections interface {
 // nothing if it returns an error. Methods that change something may return limit.ErrFull and
 // limit.ErrNotKept.
 type Strings interface {
+	// AppendString reads the string at key. A value of less than shared.Least bytes is appended to
+	// dst. A longer one is not copied: value is the stored value itself, and is pinned until the
+	// caller has released it by ReplySpan or GiveBack of command.Call.
+	AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
 	// SetString sets key to value, whatever the type of the old value was. done is false if o did
 	// not permit it.
 	SetString(db int, key, value []byte, o SetOptions) (done bool, err error)

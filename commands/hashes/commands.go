@@ -103,7 +103,7 @@ func commands() []*command.Command {
 
 // copiedFields is the Copies function of HGET and HMGET: it returns about how many bytes the values
 // of the fields in args take in a reply.
-func copiedFields(st env.Store, db int, args [][]byte) (n int) {
+func copiedFields(st env.Local, db int, args [][]byte) (n int) {
 	// The command itself reports an error or a missing hash.
 	_, _ = st.ReadHash(db, args[1], func(h *collection.Hash) {
 		for _, field := range args[2:] {
