@@ -14,6 +14,15 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// store is what the commands need of the store.
+type store interface {
+	env.Store
+	env.Hashes
+}
+
+// storeCall is a call of a command of this group.
+type storeCall = command.CallOn[store]
+
 // Group returns the command group on hashes.
 func Group() command.Group {
 	return command.Group{Commands: commands(), Worker: func(*command.Worker, command.Slot) any { return new(hashCall) }}
@@ -31,72 +40,72 @@ func commands() []*command.Command {
 		{
 			Name: "hset", Arity: -4, Flags: set, Keys: command.OneKey.Uses(command.UsesUpdates),
 			Summary: "Sets fields of a hash.", Syntax: pairs, Reply: "how many fields are new",
-			Run: func(c *command.Call) { hset(c, true) },
+			RunOn: command.On(func(c storeCall) { hset(c, true) }),
 		},
 		{
 			Name: "hmset", Arity: -4, Flags: set, Keys: command.OneKey.Uses(command.UsesUpdates),
-			Summary: "Sets fields of a hash.", Syntax: pairs, Reply: "OK", Run: func(c *command.Call) { hset(c, false) },
+			Summary: "Sets fields of a hash.", Syntax: pairs, Reply: "OK", RunOn: command.On(func(c storeCall) { hset(c, false) }),
 		},
 		{
 			Name: "hsetnx", Arity: 4, Flags: set, Keys: command.OneKey.Uses(command.UsesInserts),
 			Summary: "Sets a field of a hash that does not exist.", Syntax: "key field value", Complexity: "O(1)",
-			Reply: "1 if it was set, 0 if not", Run: hsetnx,
+			Reply: "1 if it was set, 0 if not", RunOn: command.On(hsetnx),
 		},
 		{
 			Name: "hget", Arity: 3, Flags: fast | command.FlagValues,
-			Summary: "Returns the value of a field.", Syntax: "key field", Complexity: "O(1)", Reply: "the value, or null", Run: hget,
+			Summary: "Returns the value of a field.", Syntax: "key field", Complexity: "O(1)", Reply: "the value, or null", RunOn: command.On(hget),
 			Copies: copiedFields,
 		},
 		{
 			Name: "hmget", Arity: -3, Flags: fast | command.FlagValues,
-			Summary: "Returns the values of fields.", Syntax: "key field [field ...]", Reply: "an array of values or nulls", Run: hmget,
+			Summary: "Returns the values of fields.", Syntax: "key field [field ...]", Reply: "an array of values or nulls", RunOn: command.On(hmget),
 			Copies: copiedFields,
 		},
 		{
 			Name: "hgetall", Arity: 2, Flags: command.FlagReadonly | command.FlagLinear,
 			Summary: "Returns all fields and values.", Syntax: "key", Reply: "a map",
-			Run: func(c *command.Call) { hashAll(c, true, true) },
+			RunOn: command.On(func(c storeCall) { hashAll(c, true, true) }),
 		},
 		{
 			Name: "hkeys", Arity: 2, Flags: command.FlagReadonly | command.FlagLinear,
-			Summary: "Returns all fields.", Syntax: "key", Reply: "an array", Run: func(c *command.Call) { hashAll(c, true, false) },
+			Summary: "Returns all fields.", Syntax: "key", Reply: "an array", RunOn: command.On(func(c storeCall) { hashAll(c, true, false) }),
 		},
 		{
 			Name: "hvals", Arity: 2, Flags: command.FlagReadonly | command.FlagLinear,
-			Summary: "Returns all values.", Syntax: "key", Reply: "an array", Run: func(c *command.Call) { hashAll(c, false, true) },
+			Summary: "Returns all values.", Syntax: "key", Reply: "an array", RunOn: command.On(func(c storeCall) { hashAll(c, false, true) }),
 		},
 		{
 			Name: "hdel", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesDeletes),
 			Summary: "Deletes fields, and the hash with its last field.", Syntax: "key field [field ...]", Reply: "how many there were",
-			Run: hdel,
+			RunOn: command.On(hdel),
 		},
 		{
 			Name: "hexists", Arity: 3, Flags: fast, Keys: command.OneKey.Uses(command.UsesNothing),
-			Summary: "Returns whether a field exists.", Syntax: "key field", Complexity: "O(1)", Reply: "1 or 0", Run: hexists,
+			Summary: "Returns whether a field exists.", Syntax: "key field", Complexity: "O(1)", Reply: "1 or 0", RunOn: command.On(hexists),
 		},
 		{
 			Name: "hlen", Arity: 2, Flags: fast, Keys: command.OneKey.Uses(command.UsesNothing),
-			Summary: "Counts the fields.", Syntax: "key", Complexity: "O(1)", Reply: "their number", Run: hlen,
+			Summary: "Counts the fields.", Syntax: "key", Complexity: "O(1)", Reply: "their number", RunOn: command.On(hlen),
 		},
 		{
 			Name: "hstrlen", Arity: 3, Flags: fast, Keys: command.OneKey.Uses(command.UsesNothing),
 			Summary: "Returns the length of a value.", Syntax: "key field", Complexity: "O(1)",
-			Reply: "the length in bytes, 0 without the field", Run: hstrlen,
+			Reply: "the length in bytes, 0 without the field", RunOn: command.On(hstrlen),
 		},
 		{
 			Name: "hincrby", Arity: 4, Flags: set,
 			Summary: "Adds to the number in a field.", Syntax: "key field increment", Complexity: "O(1)",
-			Reply: "the number that it holds now", Run: hincrby,
+			Reply: "the number that it holds now", RunOn: command.On(hincrby),
 		},
 		{
 			Name: "hincrbyfloat", Arity: 4, Flags: set,
 			Summary: "Adds a floating-point number to the number in a field.", Syntax: "key field increment", Complexity: "O(1)",
-			Reply: "the number that it holds now, as a string", Run: hincrbyfloat,
+			Reply: "the number that it holds now, as a string", RunOn: command.On(hincrbyfloat),
 		},
 		{
 			Name: "hscan", Arity: -3, Flags: command.FlagReadonly | command.FlagLinear,
 			Summary: "Returns fields and values, all in one step.", Syntax: "key cursor [MATCH pattern] [COUNT count]",
-			Reply: "the cursor 0, and an array of fields and values", Run: hscan,
+			Reply: "the cursor 0, and an array of fields and values", RunOn: command.On(hscan),
 		},
 	})
 }
@@ -173,17 +182,17 @@ func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 
 // hset is the Run function of HSET, which replies with the number of new fields if counts is set,
 // and of HMSET, which replies with OK.
-func hset(c *command.Call, counts bool) {
+func hset(c storeCall, counts bool) {
 	if len(c.Args)%2 != 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
 	}
-	call := command.Scratch[hashCall](c)
+	call := command.Scratch[hashCall](c.Call)
 	call.prepare(c.Args[2:], c.W)
 	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], call.setFunc)
 	switch {
 	case err != nil:
-		c.Fail(elements.ElementsError(c, err))
+		c.Fail(elements.ElementsError(c.Call, err))
 	case counts:
 		c.W.Int(call.added)
 	default:
@@ -191,7 +200,7 @@ func hset(c *command.Call, counts bool) {
 	}
 }
 
-func hsetnx(c *command.Call) {
+func hsetnx(c storeCall) {
 	added := false
 	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], func(h *collection.Hash) (err error) {
 		if _, ok := h.Get(c.Args[2]); !ok {
@@ -200,7 +209,7 @@ func hsetnx(c *command.Call) {
 		return err
 	})
 	if err != nil {
-		c.Fail(elements.ElementsError(c, err))
+		c.Fail(elements.ElementsError(c.Call, err))
 		return
 	}
 	c.ReplyWhether(added, nil)
@@ -209,7 +218,7 @@ func hsetnx(c *command.Call) {
 // readHash calls f with the hash at the first argument and counts the lookup. If the key does not
 // exist, absent is true and there is no reply. If the key has another type, readHash replies with
 // an error.
-func readHash(c *command.Call, f func(h *collection.Hash)) (absent bool) {
+func readHash(c storeCall, f func(h *collection.Hash)) (absent bool) {
 	found, err := c.Store.ReadHash(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
 	if err != nil {
@@ -219,16 +228,16 @@ func readHash(c *command.Call, f func(h *collection.Hash)) (absent bool) {
 	return !found
 }
 
-func hget(c *command.Call) {
-	call := command.Scratch[hashCall](c)
+func hget(c storeCall) {
+	call := command.Scratch[hashCall](c.Call)
 	call.prepare(c.Args[2:], c.W)
 	if readHash(c, call.getFunc) {
 		c.W.Null()
 	}
 }
 
-func hmget(c *command.Call) {
-	most, fits := elements.MostHere(c), true
+func hmget(c storeCall) {
+	most, fits := elements.MostHere(c.Call), true
 	absent := readHash(c, func(h *collection.Hash) { fits = writeFields(c.W, h, c.Args[2:], most) })
 	switch {
 	case absent:
@@ -238,7 +247,7 @@ func hmget(c *command.Call) {
 		c.Fail(command.TooLong(c.W))
 	default:
 		fields := command.CloneArgs(c.Args[2:])
-		elements.BesideRead(c, command.CopiedBy(c.Store, c.Client.Selected(), c.Cmd, c.Args), func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		elements.BesideRead(c, command.CopiedBy(c.Store, c.Client.Selected(), c.Cmd, c.Args), func(st store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) {
 				if !writeFields(w, h, fields, command.MaxReply) {
 					w.Error(command.ErrValuesTooLong)
@@ -273,10 +282,10 @@ func writeNoFields(w *resp.Writer, n int) {
 
 // hashAll is the Run function of HGETALL, HKEYS and HVALS. fields and values say what the reply
 // contains.
-func hashAll(c *command.Call, fields, values bool) {
+func hashAll(c storeCall, fields, values bool) {
 	mark, size, large := len(c.W.Buf), 0, false
 	absent := readHash(c, func(h *collection.Hash) {
-		if size, large = elements.ReadsBeside(c, elements.Whole{N: h.Len(), Of: h.Len(), Copied: h.Copied()}); !large {
+		if size, large = elements.ReadsBeside(c.Call, elements.Whole{N: h.Len(), Of: h.Len(), Copied: h.Copied()}); !large {
 			elements.WriteHash(c.W, h, fields, values)
 		}
 	})
@@ -285,7 +294,7 @@ func hashAll(c *command.Call, fields, values bool) {
 	case absent:
 		none(c.W)
 	case large:
-		elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		elements.BesideRead(c, size, func(st store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) { elements.WriteHash(w, h, fields, values) })
 		}, none)
 	default:
@@ -293,7 +302,7 @@ func hashAll(c *command.Call, fields, values bool) {
 	}
 }
 
-func hdel(c *command.Call) {
+func hdel(c storeCall) {
 	n := int64(0)
 	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], func(h *collection.Hash) error {
 		for _, field := range c.Args[2:] {
@@ -308,13 +317,13 @@ func hdel(c *command.Call) {
 
 // readNumber replies with the result of f for the hash at the first argument, or with 0 if the key
 // does not exist.
-func readNumber(c *command.Call, f func(h *collection.Hash) int) {
+func readNumber(c storeCall, f func(h *collection.Hash) int) {
 	if readHash(c, func(h *collection.Hash) { c.W.Int(int64(f(h))) }) {
 		c.W.Int(0)
 	}
 }
 
-func hexists(c *command.Call) {
+func hexists(c storeCall) {
 	readNumber(c, func(h *collection.Hash) int {
 		if _, ok := h.Get(c.Args[2]); ok {
 			return 1
@@ -323,9 +332,9 @@ func hexists(c *command.Call) {
 	})
 }
 
-func hlen(c *command.Call) { readNumber(c, (*collection.Hash).Len) }
+func hlen(c storeCall) { readNumber(c, (*collection.Hash).Len) }
 
-func hstrlen(c *command.Call) {
+func hstrlen(c storeCall) {
 	readNumber(c, func(h *collection.Hash) int {
 		value, _ := h.Get(c.Args[2])
 		return len(value)
@@ -338,7 +347,7 @@ const (
 	errNotFinitePlain resp.Error = "ERR value is NaN or Infinity"
 )
 
-func hincrby(c *command.Call) {
+func hincrby(c storeCall) {
 	by, ok := arg.Int(c.Args[3])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
@@ -364,13 +373,13 @@ func hincrby(c *command.Call) {
 	case errors.Is(err, limit.ErrNotInteger):
 		c.Fail(errHashNotInteger)
 	case err != nil:
-		c.Fail(elements.ElementsError(c, err))
+		c.Fail(elements.ElementsError(c.Call, err))
 	default:
 		c.W.Int(sum)
 	}
 }
 
-func hincrbyfloat(c *command.Call) {
+func hincrbyfloat(c storeCall) {
 	by, ok := longdouble.Parse(c.Args[3])
 	switch {
 	case !ok:
@@ -397,7 +406,7 @@ func hincrbyfloat(c *command.Call) {
 	case errors.Is(err, longdouble.ErrNotFinite):
 		c.Fail(command.ErrNoSum)
 	case err != nil:
-		c.Fail(elements.ElementsError(c, err))
+		c.Fail(elements.ElementsError(c.Call, err))
 	default:
 		c.W.Bulk(text)
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/elements"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -25,71 +24,71 @@ func commands() []*command.Command {
 		{
 			Name: "lpush", Arity: -3, Flags: grow, Keys: command.OneKey.Uses(command.UsesInserts),
 			Summary: "Adds elements to the front of a list, and creates it if needed.", Syntax: "key element [element ...]",
-			Reply: length, Run: push(true, false),
+			Reply: length, RunOn: command.On(push(true, false)),
 		},
 		{
 			Name: "rpush", Arity: -3, Flags: grow, Keys: command.OneKey.Uses(command.UsesInserts),
 			Summary: "Adds elements to the end of a list, and creates it if needed.", Syntax: "key element [element ...]", Reply: length,
-			Run: push(false, false),
+			RunOn: command.On(push(false, false)),
 		},
 		{
 			Name: "lpushx", Arity: -3, Flags: grow, Keys: command.OneKey.Uses(command.UsesInserts),
 			Summary: "Adds elements to the front of a list that exists.", Syntax: "key element [element ...]", Reply: length,
-			Run: push(true, true),
+			RunOn: command.On(push(true, true)),
 		},
 		{
 			Name: "rpushx", Arity: -3, Flags: grow, Keys: command.OneKey.Uses(command.UsesInserts),
 			Summary: "Adds elements to the end of a list that exists.", Syntax: "key element [element ...]", Reply: length,
-			Run: push(false, true),
+			RunOn: command.On(push(false, true)),
 		},
 		{
 			Name: "lpop", Arity: -2, Flags: shrink, Keys: command.OneKey.Uses(command.UsesTakes),
 			Summary: "Removes the first elements of a list and returns them.", Syntax: "key [count]",
-			Reply: "the element or, with a count, an array; null without the key", Run: pop(true),
+			Reply: "the element or, with a count, an array; null without the key", RunOn: command.On(pop(true)),
 		},
 		{
 			Name: "rpop", Arity: -2, Flags: shrink, Keys: command.OneKey.Uses(command.UsesTakes),
 			Summary: "Removes the last elements of a list, from the end on, and returns them.", Syntax: "key [count]",
-			Reply: "the element or, with a count, an array; null without the key", Run: pop(false),
+			Reply: "the element or, with a count, an array; null without the key", RunOn: command.On(pop(false)),
 		},
 		{
 			Name: "llen", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey.Uses(command.UsesNothing),
-			Summary: "Returns the length of a list.", Syntax: "key", Complexity: "O(1)", Reply: length, Run: llen,
+			Summary: "Returns the length of a list.", Syntax: "key", Complexity: "O(1)", Reply: length, RunOn: command.On(llen),
 		},
 		{
 			Name: "lindex", Arity: 3, Flags: command.FlagReadonly, Keys: command.OneKey,
 			Summary: "Returns the element with an index; -1 is the last.", Syntax: "key index", Complexity: "O(log N)",
-			Reply: "the element, or null", Run: lindex,
+			Reply: "the element, or null", RunOn: command.On(lindex),
 		},
 		{
 			Name: "lrange", Arity: 4, Flags: command.FlagReadonly | command.FlagLinear, Keys: command.OneKey,
 			Summary: "Returns the elements from one index to another.", Syntax: "key start stop",
-			Complexity: "O(log N + M) for M elements returned", Reply: "an array of elements", Run: lrange,
+			Complexity: "O(log N + M) for M elements returned", Reply: "an array of elements", RunOn: command.On(lrange),
 		},
 		{
 			Name: "lset", Arity: 4, Flags: command.FlagWrite | command.FlagDenyOOM, Keys: command.OneKey.Uses(command.UsesUpdates),
-			Summary: "Replaces the element with an index.", Syntax: "key index element", Complexity: "O(log N)", Reply: "OK", Run: lset,
+			Summary: "Replaces the element with an index.", Syntax: "key index element", Complexity: "O(log N)", Reply: "OK", RunOn: command.On(lset),
 		},
 		{
 			Name: "lrem", Arity: 4, Flags: command.FlagWrite | command.FlagLinear, Keys: command.OneKey.Uses(command.UsesDeletes),
 			Summary: "Removes elements that equal a value.", Syntax: "key count element", Complexity: "O(N)",
-			Reply: "how many were removed", Run: lrem,
+			Reply: "how many were removed", RunOn: command.On(lrem),
 		},
 		{
 			Name: "ltrim", Arity: 4, Flags: command.FlagWrite | command.FlagLinear, Keys: command.OneKey.Uses(command.UsesDeletes),
-			Summary: "Keeps only the elements from one index to another.", Syntax: "key start stop", Reply: "OK", Run: ltrim,
+			Summary: "Keeps only the elements from one index to another.", Syntax: "key start stop", Reply: "OK", RunOn: command.On(ltrim),
 		},
 		{
 			Name: "lmove", Arity: 5, Flags: command.FlagWrite | command.FlagDenyOOM,
 			Keys:    command.KeySpec{First: 1, Last: 2, Step: 1, Use: command.UsesTakes, Rest: command.UsesInserts},
 			Summary: "Moves an element from an end of a list to an end of another.",
-			Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT>", Complexity: "O(log N)", Reply: "the element, or null", Run: lmove,
+			Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT>", Complexity: "O(log N)", Reply: "the element, or null", RunOn: command.On(lmove),
 		},
 		{
 			Name: "rpoplpush", Arity: 3, Flags: command.FlagWrite | command.FlagDenyOOM,
 			Keys:    command.KeySpec{First: 1, Last: 2, Step: 1, Use: command.UsesTakes, Rest: command.UsesInserts},
 			Summary: "Moves the last element of a list to the front of another.", Syntax: "source destination", Complexity: "O(log N)",
-			Reply: "the element, or null", Run: rpoplpush,
+			Reply: "the element, or null", RunOn: command.On(rpoplpush),
 		},
 	})
 }
@@ -98,8 +97,8 @@ const errIndexRange resp.Error = "ERR index out of range"
 
 // push returns the Run function of LPUSH or RPUSH and, if existing is set, of LPUSHX or RPUSHX.
 // front says that elements are added at the front.
-func push(front, existing bool) func(*command.Call) {
-	return func(c *command.Call) {
+func push(front, existing bool) func(storeCall) {
+	return func(c storeCall) {
 		values, length := c.Args[2:], 0
 		err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
 			switch {
@@ -116,13 +115,13 @@ func push(front, existing bool) func(*command.Call) {
 			length = l.Len()
 			return nil
 		})
-		elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(length)) })
+		elements.WroteElements(c.Call, err, func(w *resp.Writer) { w.Int(int64(length)) })
 	}
 }
 
 // pop returns the Run function of LPOP if front is set, and otherwise of RPOP.
-func pop(front bool) func(*command.Call) {
-	return func(c *command.Call) {
+func pop(front bool) func(storeCall) {
+	return func(c storeCall) {
 		count, many := int64(1), len(c.Args) == 3
 		switch {
 		case len(c.Args) > 3:
@@ -163,7 +162,7 @@ func pop(front bool) func(*command.Call) {
 		case c.LeftLoop(err):
 		case err != nil:
 			c.W.Cut(mark)
-			c.Fail(elements.ElementsError(c, err))
+			c.Fail(elements.ElementsError(c.Call, err))
 		case !found && many:
 			c.W.NullArray()
 		case !found:
@@ -172,16 +171,16 @@ func pop(front bool) func(*command.Call) {
 	}
 }
 
-func llen(c *command.Call) {
+func llen(c storeCall) {
 	n := 0
 	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) { n = l.Len() })
 	c.NoteLookup(found)
-	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(n)) })
+	elements.WroteElements(c.Call, err, func(w *resp.Writer) { w.Int(int64(n)) })
 }
 
 // lindex is the Run function of LINDEX. As in Redis it looks the key up before it parses the index:
 // if the key does not exist, any index is accepted.
-func lindex(c *command.Call) {
+func lindex(c storeCall) {
 	index, ok := arg.Int(c.Args[2])
 	mark, some := len(c.W.Buf), false
 	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) {
@@ -193,7 +192,7 @@ func lindex(c *command.Call) {
 	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(elements.ElementsError(c, err))
+		c.Fail(elements.ElementsError(c.Call, err))
 	case found && !ok:
 		c.W.Cut(mark)
 		c.Fail(resp.ErrNotInteger)
@@ -214,7 +213,7 @@ func listIndex(index int64, length int) int {
 
 // parseSpan parses the two indices of LRANGE or LTRIM. If they are not integers, it replies with an
 // error and ok is false.
-func parseSpan(c *command.Call) (from, to int64, ok bool) {
+func parseSpan(c storeCall) (from, to int64, ok bool) {
 	from, ok = arg.Int(c.Args[2])
 	if ok {
 		to, ok = arg.Int(c.Args[3])
@@ -232,7 +231,7 @@ func listSpan(from, to int64, length int) (start, end int) {
 	return start, max(start, end)
 }
 
-func lrange(c *command.Call) {
+func lrange(c storeCall) {
 	from, to, ok := parseSpan(c)
 	if !ok {
 		return
@@ -240,18 +239,18 @@ func lrange(c *command.Call) {
 	mark, size, large := len(c.W.Buf), 0, false
 	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) {
 		start, end := listSpan(from, to, l.Len())
-		if size, large = elements.ReadsBeside(c, elements.Whole{N: end - start, Of: l.Len(), Copied: l.Copied()}); !large {
+		if size, large = elements.ReadsBeside(c.Call, elements.Whole{N: end - start, Of: l.Len(), Copied: l.Copied()}); !large {
 			elements.WriteList(c.W, l, start, end)
 		}
 	})
 	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(elements.ElementsError(c, err))
+		c.Fail(elements.ElementsError(c.Call, err))
 	case !found:
 		c.W.Array(0)
 	case large:
-		elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		elements.BesideRead(c, size, func(st store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadList(db, key, func(l *collection.List) {
 				start, end := listSpan(from, to, l.Len())
 				elements.WriteList(w, l, start, end)
@@ -262,7 +261,7 @@ func lrange(c *command.Call) {
 	}
 }
 
-func ltrim(c *command.Call) {
+func ltrim(c storeCall) {
 	from, to, ok := parseSpan(c)
 	if !ok {
 		return
@@ -275,7 +274,7 @@ func ltrim(c *command.Call) {
 		l.Trim(start, end)
 		return nil
 	})
-	elements.WroteElements(c, err, (*resp.Writer).OK)
+	elements.WroteElements(c.Call, err, (*resp.Writer).OK)
 }
 
 // errNoList, errBadIndex and errNoIndex are the errors that LSET finds while the list is locked.
@@ -285,7 +284,7 @@ var (
 	errNoIndex  = command.ElementError(resp.ErrNotInteger)
 )
 
-func lset(c *command.Call) {
+func lset(c storeCall) {
 	index, ok := arg.Int(c.Args[2])
 	err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
 		at := listIndex(index, l.Len())
@@ -301,10 +300,10 @@ func lset(c *command.Call) {
 		}
 		return nil
 	})
-	elements.WroteElements(c, err, (*resp.Writer).OK)
+	elements.WroteElements(c.Call, err, (*resp.Writer).OK)
 }
 
-func lrem(c *command.Call) {
+func lrem(c storeCall) {
 	count, ok := arg.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
@@ -318,5 +317,5 @@ func lrem(c *command.Call) {
 		removed = l.Remove(c.Args[3], int(min(max(count, -math.MaxInt32), math.MaxInt32)))
 		return nil
 	})
-	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
+	elements.WroteElements(c.Call, err, func(w *resp.Writer) { w.Int(int64(removed)) })
 }

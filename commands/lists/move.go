@@ -5,13 +5,12 @@ import (
 
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/elements"
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func lmove(c *command.Call) {
+func lmove(c storeCall) {
 	if m, err := parseMove(c.Args); err != "" {
 		c.Fail(err)
 	} else {
@@ -19,7 +18,7 @@ func lmove(c *command.Call) {
 	}
 }
 
-func rpoplpush(c *command.Call) { moveElement(c, listMove{toFront: true}) }
+func rpoplpush(c storeCall) { moveElement(c, listMove{toFront: true}) }
 
 // listMove says from which end of a list an element is moved, and to which end of another list.
 type listMove struct{ fromFront, toFront bool }
@@ -36,7 +35,7 @@ func parseMove(args [][]byte) (m listMove, err resp.Error) {
 
 // moveElement moves an element from the list at the first argument to the one at the second, which
 // may be the same, at one instant, and replies with the element.
-func moveElement(c *command.Call, m listMove) {
+func moveElement(c storeCall, m listMove) {
 	from, to, db := c.Args[1], c.Args[2], c.Client.Selected()
 	if !c.Client.Exclusive { // otherwise the keys are locked already
 		c.Refs = append(c.Refs[:0], env.KeyRef{DB: db, Key: from}, env.KeyRef{DB: db, Key: to})
@@ -45,7 +44,7 @@ func moveElement(c *command.Call, m listMove) {
 	}
 	switch value, found, err := m.move(c.Store, db, from, to); {
 	case err != nil:
-		c.Fail(elements.ElementsError(c, err))
+		c.Fail(elements.ElementsError(c.Call, err))
 	case !found:
 		c.W.Null()
 	default:
@@ -55,7 +54,7 @@ func moveElement(c *command.Call, m listMove) {
 
 // move moves an element from the list at from to the one at to, and returns a copy of the element.
 // found is false if there is none. Both keys must be locked.
-func (m listMove) move(st env.Store, db int, from, to []byte) (value []byte, found bool, err error) {
+func (m listMove) move(st store, db int, from, to []byte) (value []byte, found bool, err error) {
 	if value, found, err = m.peek(st, db, from, to); found && err == nil {
 		err = m.transfer(st, db, from, to, value)
 	}
@@ -64,7 +63,7 @@ func (m listMove) move(st env.Store, db int, from, to []byte) (value []byte, fou
 
 // peek returns a copy of the element that is to be moved. As in Redis it checks the type of to only
 // if there is an element.
-func (m listMove) peek(st env.Store, db int, from, to []byte) (value []byte, found bool, err error) {
+func (m listMove) peek(st store, db int, from, to []byte) (value []byte, found bool, err error) {
 	found, err = st.ReadList(db, from, func(l *collection.List) {
 		i := l.Len() - 1
 		if m.fromFront {
@@ -81,7 +80,7 @@ func (m listMove) peek(st env.Store, db int, from, to []byte) (value []byte, fou
 
 // transfer moves the element with that value, which peek has returned. It adds the element before
 // it removes it, because only the addition may fail.
-func (m listMove) transfer(st env.Store, db int, from, to, value []byte) error {
+func (m listMove) transfer(st store, db int, from, to, value []byte) error {
 	take := func(l *collection.List) error {
 		popOne(l, m.fromFront)
 		return nil

@@ -5,7 +5,6 @@ import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/blocking"
 	"github.com/cellserver/cellserver/commands/internal/elements"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -23,41 +22,41 @@ func popCommands() []*command.Command {
 		{
 			Name: "blpop", Arity: -3, Flags: command.FlagWrite | blocks, Keys: blocking.ButLast.Uses(command.UsesTakes),
 			Summary: "Removes the first element of the first list that has one, and waits for it if none has.",
-			Syntax:  blocking.PopSyntax, Reply: keyed, Run: blocking.Pop(&listPops, true),
+			Syntax:  blocking.PopSyntax, Reply: keyed, RunOn: command.On(blocking.Pop(&listPops, true)),
 		},
 		{
 			Name: "brpop", Arity: -3, Flags: command.FlagWrite | blocks, Keys: blocking.ButLast.Uses(command.UsesTakes),
 			Summary: "Removes the last element of the first list that has one, and waits for it if none has.", Syntax: blocking.PopSyntax,
-			Reply: keyed, Run: blocking.Pop(&listPops, false),
+			Reply: keyed, RunOn: command.On(blocking.Pop(&listPops, false)),
 		},
 		{
 			Name: "blmpop", Arity: -5, Flags: command.FlagWrite | blocks | numbers | command.FlagLinear,
 			Keys:    blocking.NumkeysAt(2).Uses(command.UsesTakes),
 			Summary: "Removes elements from the first list that has some, and waits for them if none has.", Syntax: "timeout " + ends,
-			Reply: blocking.ManyReply, Run: blocking.PopMany(&listPops, "LEFT", "RIGHT"),
+			Reply: blocking.ManyReply, RunOn: command.On(blocking.PopMany(&listPops, "LEFT", "RIGHT")),
 		},
 		{
 			Name: "lmpop", Arity: -4, Flags: command.FlagWrite | numbers | command.FlagLinear,
 			Keys:    blocking.NumkeysAt(1).Uses(command.UsesTakes),
 			Summary: "Removes elements from the first list that has some.", Syntax: ends, Reply: blocking.ManyReply,
-			Run: blocking.PopManyNow(&listPops, "LEFT", "RIGHT"),
+			RunOn: command.On(blocking.PopManyNow(&listPops, "LEFT", "RIGHT")),
 		},
 		{
 			Name: "blmove", Arity: 6, Flags: command.FlagWrite | blocks | command.FlagDenyOOM, Keys: both,
 			Summary: "Moves an element from an end of a list to an end of another, and waits for it if there is none.",
-			Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Reply: "the element, or null", Run: blmove,
+			Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Reply: "the element, or null", RunOn: command.On(blmove),
 		},
 		{
 			Name: "brpoplpush", Arity: 4, Flags: command.FlagWrite | blocks | command.FlagDenyOOM, Keys: both,
 			Summary: "Moves the last element of a list to the front of another, and waits for it if there is none.",
-			Syntax:  "source destination timeout", Reply: "the element, or null", Run: brpoplpush,
+			Syntax:  "source destination timeout", Reply: "the element, or null", RunOn: command.On(brpoplpush),
 		},
 	})
 }
 
 // listPops has the functions that pop elements from lists.
 var listPops = blocking.Kind{
-	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+	Take: func(call *blocking.Call, st store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		mark := len(w.Buf)
 		err = st.WriteList(db, key, func(l *collection.List) error {
 			found = l.Len() > 0
@@ -68,7 +67,7 @@ var listPops = blocking.Kind{
 		}
 		return found, err
 	},
-	Weigh: func(call *blocking.Call, c *command.Call, key []byte) (n, copied int, found bool) {
+	Weigh: func(call *blocking.Call, c storeCall, key []byte) (n, copied int, found bool) {
 		found, err := c.Store.ReadList(c.Client.Selected(), key, func(l *collection.List) {
 			from, to := call.Span(l.Len())
 			if n = to - from; n <= command.MaxLoopWork {
@@ -81,7 +80,7 @@ var listPops = blocking.Kind{
 
 // movePops has the function that moves an element from one list to another.
 var movePops = blocking.Kind{
-	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+	Take: func(call *blocking.Call, st store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		value, found, err := listMove{fromFront: call.Front, toFront: call.ToFront}.move(st, db, key, call.To)
 		if found && err == nil {
 			w.Bulk(value)
@@ -110,7 +109,7 @@ func takeListed(call *blocking.Call, l *collection.List, key []byte, w *resp.Wri
 	return nil
 }
 
-func blmove(c *command.Call) {
+func blmove(c storeCall) {
 	m, err := parseMove(c.Args)
 	if err != "" {
 		c.Fail(err)
@@ -119,6 +118,6 @@ func blmove(c *command.Call) {
 	blocking.PopOrWait(c, blocking.Call{Kind: &movePops, Front: m.fromFront, ToFront: m.toFront, To: c.Args[2]}, c.Args[1:2], c.Args[5])
 }
 
-func brpoplpush(c *command.Call) {
+func brpoplpush(c storeCall) {
 	blocking.PopOrWait(c, blocking.Call{Kind: &movePops, ToFront: true, To: c.Args[2]}, c.Args[1:2], c.Args[3])
 }

@@ -13,6 +13,15 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// store is what the commands need of the store.
+type store interface {
+	env.Store
+	env.Sets
+}
+
+// storeCall is a call of a command of this group.
+type storeCall = command.CallOn[store]
+
 // Group returns the command group on sets.
 func Group() command.Group {
 	return command.Group{Commands: commands()}
@@ -27,48 +36,48 @@ func commands() []*command.Command {
 			Name: "sadd", Arity: -3, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
 			Keys:    command.OneKey.Uses(command.UsesInserts),
 			Summary: "Adds members to a set, and creates it if needed.", Syntax: "key member [member ...]", Reply: "how many are new",
-			Run: sadd,
+			RunOn: command.On(sadd),
 		},
 		{
 			Name: "srem", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesDeletes),
-			Summary: "Removes members from a set.", Syntax: "key member [member ...]", Reply: "how many were there", Run: srem,
+			Summary: "Removes members from a set.", Syntax: "key member [member ...]", Reply: "how many were there", RunOn: command.On(srem),
 		},
 		{
 			Name: "sismember", Arity: 3, Flags: look, Keys: command.OneKey.Uses(command.UsesNothing),
-			Summary: "Returns whether a member is in a set.", Syntax: "key member", Complexity: "O(1)", Reply: "1 or 0", Run: sismember,
+			Summary: "Returns whether a member is in a set.", Syntax: "key member", Complexity: "O(1)", Reply: "1 or 0", RunOn: command.On(sismember),
 		},
 		{
 			Name: "smismember", Arity: -3, Flags: look,
 			Summary: "Returns for each member whether it is in a set.", Syntax: "key member [member ...]", Reply: "an array of 1 and 0",
-			Run: smismember,
+			RunOn: command.On(smismember),
 		},
 		{
 			Name: "scard", Arity: 2, Flags: look, Keys: command.OneKey.Uses(command.UsesNothing),
-			Summary: "Returns how many members a set has.", Syntax: "key", Complexity: "O(1)", Reply: "an integer", Run: scard,
+			Summary: "Returns how many members a set has.", Syntax: "key", Complexity: "O(1)", Reply: "an integer", RunOn: command.On(scard),
 		},
 		{
 			Name: "smembers", Arity: 2, Flags: command.FlagReadonly | command.FlagLinear,
-			Summary: "Returns all members of a set.", Syntax: "key", Reply: "a set of members", Run: smembers,
+			Summary: "Returns all members of a set.", Syntax: "key", Reply: "a set of members", RunOn: command.On(smembers),
 		},
 		{
 			Name: "spop", Arity: -2, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesTakes),
 			Summary: "Removes random members of a set and returns them.", Syntax: "key [count]",
-			Reply: "a member or null, with a count a set of members", Run: spop,
+			Reply: "a member or null, with a count a set of members", RunOn: command.On(spop),
 		},
 		{
 			Name: "srandmember", Arity: -2, Flags: command.FlagReadonly | command.FlagLinear,
 			Summary: "Returns random members of a set. With a negative count some may be repeated.", Syntax: "key [count]",
-			Reply: "a member or null, with a count an array", Run: srandmember,
+			Reply: "a member or null, with a count an array", RunOn: command.On(srandmember),
 		},
 		{
 			Name: "sscan", Arity: -3, Flags: command.FlagReadonly | command.FlagLinear,
 			Summary: "Iterates over the members of a set, all in one call.", Syntax: "key cursor [MATCH pattern] [COUNT count]",
-			Reply: "the cursor 0 and an array of members", Run: sscan,
+			Reply: "the cursor 0 and an array of members", RunOn: command.On(sscan),
 		},
 	})
 }
 
-func sadd(c *command.Call) {
+func sadd(c storeCall) {
 	members, added := c.Args[2:], 0
 	err := c.Store.WriteSet(c.Client.Selected(), c.Args[1], func(s *collection.Set) error {
 		if s.Max > 0 && s.Len()+len(members) > s.Max && s.Len()+countNew(s, members) > s.Max {
@@ -85,7 +94,7 @@ func sadd(c *command.Call) {
 		}
 		return nil
 	})
-	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(added)) })
+	elements.WroteElements(c.Call, err, func(w *resp.Writer) { w.Int(int64(added)) })
 }
 
 // countNew returns the number of different members in members that s does not have.
@@ -99,7 +108,7 @@ func countNew(s *collection.Set, members [][]byte) int {
 	return len(fresh)
 }
 
-func srem(c *command.Call) {
+func srem(c storeCall) {
 	removed := 0
 	err := c.Store.WriteSet(c.Client.Selected(), c.Args[1], func(s *collection.Set) error {
 		for _, m := range c.Args[2:] {
@@ -109,28 +118,28 @@ func srem(c *command.Call) {
 		}
 		return nil
 	})
-	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
+	elements.WroteElements(c.Call, err, func(w *resp.Writer) { w.Int(int64(removed)) })
 }
 
 // readSet calls f, which writes the reply, with the set at the first argument, or with an empty one
 // if the key does not exist. It counts the lookup. If the key has another type, it replies with an
 // error.
-func readSet(c *command.Call, f func(s *collection.Set)) {
+func readSet(c storeCall, f func(s *collection.Set)) {
 	found, err := c.Store.ReadSet(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(elements.ElementsError(c, err))
+		c.Fail(elements.ElementsError(c.Call, err))
 	case !found:
 		f(&collection.Set{})
 	}
 }
 
-func sismember(c *command.Call) {
+func sismember(c storeCall) {
 	readSet(c, func(s *collection.Set) { c.W.Int(elements.OneIf(s.Has(c.Args[2]))) })
 }
 
-func smismember(c *command.Call) {
+func smismember(c storeCall) {
 	readSet(c, func(s *collection.Set) {
 		c.W.Array(len(c.Args) - 2)
 		for _, m := range c.Args[2:] {
@@ -139,14 +148,14 @@ func smismember(c *command.Call) {
 	})
 }
 
-func scard(c *command.Call) {
+func scard(c storeCall) {
 	readSet(c, func(s *collection.Set) { c.W.Int(int64(s.Len())) })
 }
 
-func smembers(c *command.Call) {
+func smembers(c storeCall) {
 	mark, size, large := len(c.W.Buf), 0, false
 	readSet(c, func(s *collection.Set) {
-		if size, large = elements.ReadsBeside(c, elements.Whole{N: s.Len(), Of: s.Len(), Copied: s.Copied()}); !large {
+		if size, large = elements.ReadsBeside(c.Call, elements.Whole{N: s.Len(), Of: s.Len(), Copied: s.Copied()}); !large {
 			elements.WriteSet(c.W, s)
 		}
 	})
@@ -154,12 +163,12 @@ func smembers(c *command.Call) {
 		c.Bound(mark)
 		return
 	}
-	elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	elements.BesideRead(c, size, func(st store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { elements.WriteSet(w, s) })
 	}, func(w *resp.Writer) { w.Set(0) })
 }
 
-func spop(c *command.Call) {
+func spop(c storeCall) {
 	count, many := int64(1), len(c.Args) == 3
 	switch {
 	case len(c.Args) > 3:
@@ -196,7 +205,7 @@ func spop(c *command.Call) {
 		}
 		return nil
 	})
-	elements.WroteElements(c, err, func(w *resp.Writer) { writePicked(w, picked, many) })
+	elements.WroteElements(c.Call, err, func(w *resp.Writer) { writePicked(w, picked, many) })
 }
 
 // pick returns n different random members of s, each with the same probability. n must not exceed
@@ -240,7 +249,7 @@ func writePicked(w *resp.Writer, picked [][]byte, many bool) {
 // has no such bound.
 const maxRepeats = 1 << 20
 
-func srandmember(c *command.Call) {
+func srandmember(c storeCall) {
 	count, many := int64(1), len(c.Args) == 3
 	switch {
 	case len(c.Args) > 3:
@@ -263,7 +272,7 @@ func srandmember(c *command.Call) {
 			c.Fail("ERR value is out of range")
 			return
 		}
-		if size, large = elements.ReadsBeside(c, elements.Whole{N: randomMembers(s, count), Of: s.Len(), Copied: s.Copied()}); !large {
+		if size, large = elements.ReadsBeside(c.Call, elements.Whole{N: randomMembers(s, count), Of: s.Len(), Copied: s.Copied()}); !large {
 			writeRandom(c.W, s, count, many)
 		}
 	})
@@ -271,7 +280,7 @@ func srandmember(c *command.Call) {
 		c.Bound(mark)
 		return
 	}
-	elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	elements.BesideRead(c, size, func(st store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { writeRandom(w, s, count, many) })
 	}, func(w *resp.Writer) { w.Array(0) })
 }

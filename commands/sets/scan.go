@@ -2,9 +2,7 @@ package sets
 
 import (
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/elements"
-	"github.com/cellserver/cellserver/env"
 )
 
 func elementsOfSet(s *collection.Set) elements.Elements {
@@ -17,8 +15,8 @@ func elementsOfSet(s *collection.Set) elements.Elements {
 	}}
 }
 
-func sscan(c *command.Call) {
-	elements.ScanElements(c, func(st env.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
+func sscan(c storeCall) {
+	elements.ScanElements(c, func(st store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { f(elementsOfSet(s)) })
 	})
 }

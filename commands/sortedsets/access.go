@@ -35,20 +35,20 @@ type sortedCall struct {
 
 // readSortedSet calls f with the sorted set at the first argument, or with an empty one if the key
 // does not exist. It counts the lookup. If the key has another type, it replies with an error.
-func readSortedSet(c *command.Call, f func(z *collection.SortedSet)) {
+func readSortedSet(c storeCall, f func(z *collection.SortedSet)) {
 	found, err := c.Store.ReadSortedSet(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
 	switch {
 	case err != nil:
 		c.Fail(command.StoreError(err))
 	case !found:
-		f(&command.Scratch[sortedCall](c).none)
+		f(&command.Scratch[sortedCall](c.Call).none)
 	}
 }
 
 // writeSortedSet calls f to change the sorted set at the first argument. If f or the change fails,
 // it returns false, and has replied with the error or moved the command to the background.
-func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool {
+func writeSortedSet(c storeCall, f func(z *collection.SortedSet) error) bool {
 	mark := len(c.W.Buf)
 	err := c.Store.WriteSortedSet(c.Client.Selected(), c.Args[1], f)
 	if err == nil {
@@ -60,7 +60,7 @@ func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool
 	case errors.Is(err, errNaNSum):
 		c.Fail(errNaN)
 	default:
-		c.Fail(elements.ElementsError(c, err))
+		c.Fail(elements.ElementsError(c.Call, err))
 	}
 	return false
 }
@@ -70,7 +70,7 @@ const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
 // errNaNSum stands for errNaN in functions that the store calls.
 var errNaNSum = errors.New("sum of opposite infinities")
 
-func writeScoreReply(c *command.Call, score float64) { c.W.Double(score) }
+func writeScoreReply(c storeCall, score float64) { c.W.Double(score) }
 
 // rangeBy says by what a range of elements is given: by ranks, scores or members.
 type rangeBy uint8

@@ -16,27 +16,27 @@ func (call *sortedCall) bind() *sortedCall {
 	return call
 }
 
-func zadd(c *command.Call) {
+func zadd(c storeCall) {
 	var fault resp.Error
-	if command.Scratch[sortedCall](c).zadd, fault = parseZadd(c.Args[2:]); fault != "" {
+	if command.Scratch[sortedCall](c.Call).zadd, fault = parseZadd(c.Args[2:]); fault != "" {
 		c.Fail(fault)
 		return
 	}
 	addScores(c)
 }
 
-func zincrby(c *command.Call) {
+func zincrby(c storeCall) {
 	if _, ok := arg.Score(c.Args[2]); !ok {
 		c.Fail(resp.ErrNotFloat)
 		return
 	}
-	command.Scratch[sortedCall](c).zadd = zaddCall{incr: true, pairs: c.Args[2:]}
+	command.Scratch[sortedCall](c.Call).zadd = zaddCall{incr: true, pairs: c.Args[2:]}
 	addScores(c)
 }
 
 // addScores runs ZADD or ZINCRBY with the parsed arguments in the worker's sortedCall.
-func addScores(c *command.Call) {
-	call := command.Scratch[sortedCall](c).bind()
+func addScores(c storeCall) {
+	call := command.Scratch[sortedCall](c.Call).bind()
 	call.added, call.updated, call.processed = 0, 0, false
 	if !writeSortedSet(c, call.addFunc) {
 		return

@@ -27,56 +27,56 @@ func sortedSetCommands() []*command.Command {
 			Summary: "Sets the scores of members of a sorted set.",
 			Syntax:  "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
 			Reply:   "the number of members added, with CH also of those changed; with INCR the score, or null if an option prevented it",
-			Run:     zadd,
+			RunOn:   command.On(zadd),
 		},
 		{
 			Name: "zincrby", Arity: 4, Flags: grow,
 			Summary: "Adds to the score of a member.", Syntax: "key increment member", Complexity: log,
-			Reply: "the score that it has now", Run: zincrby,
+			Reply: "the score that it has now", RunOn: command.On(zincrby),
 		},
 		{
 			Name: "zrem", Arity: -3, Flags: take, Keys: command.OneKey.Uses(command.UsesDeletes),
-			Summary: "Removes members.", Syntax: "key member [member ...]", Reply: "the number of members removed", Run: zrem,
+			Summary: "Removes members.", Syntax: "key member [member ...]", Reply: "the number of members removed", RunOn: command.On(zrem),
 		},
 		{
 			Name: "zscore", Arity: 3, Flags: look,
-			Summary: "Returns the score of a member.", Syntax: "key member", Complexity: "O(1)", Reply: "the score, or null", Run: zscore,
+			Summary: "Returns the score of a member.", Syntax: "key member", Complexity: "O(1)", Reply: "the score, or null", RunOn: command.On(zscore),
 		},
 		{
 			Name: "zmscore", Arity: -3, Flags: look,
 			Summary: "Returns the scores of members.", Syntax: "key member [member ...]",
 			Complexity: "O(M), M being the number of members named", Reply: "an array of scores, null for those that are not members",
-			Run: zmscore,
+			RunOn: command.On(zmscore),
 		},
 		{
 			Name: "zcard", Arity: 2, Flags: look, Keys: command.OneKey.Uses(command.UsesNothing),
 			Summary: "Returns how many elements a sorted set has.", Syntax: "key", Complexity: "O(1)",
-			Reply: "the number of elements, 0 without a key", Run: zcard,
+			Reply: "the number of elements, 0 without a key", RunOn: command.On(zcard),
 		},
 		{
 			Name: "zrank", Arity: -3, Flags: look,
 			Summary: "Returns how many elements are before a member.", Syntax: "key member [WITHSCORE]", Complexity: log, Reply: ranked,
-			Run: func(c *command.Call) { zrank(c, false) },
+			RunOn: command.On(func(c storeCall) { zrank(c, false) }),
 		},
 		{
 			Name: "zrevrank", Arity: -3, Flags: look,
 			Summary: "Returns how many elements are after a member.", Syntax: "key member [WITHSCORE]", Complexity: log, Reply: ranked,
-			Run: func(c *command.Call) { zrank(c, true) },
+			RunOn: command.On(func(c storeCall) { zrank(c, true) }),
 		},
 		{
 			Name: "zpopmin", Arity: -2, Flags: take, Keys: command.OneKey.Uses(command.UsesTakes),
 			Summary: "Removes the elements of the lowest scores.", Syntax: "key [count]", Reply: "an array of members and scores",
-			Run: func(c *command.Call) { zpop(c, false) },
+			RunOn: command.On(func(c storeCall) { zpop(c, false) }),
 		},
 		{
 			Name: "zpopmax", Arity: -2, Flags: take, Keys: command.OneKey.Uses(command.UsesTakes),
 			Summary: "Removes the elements of the highest scores.", Syntax: "key [count]", Reply: "an array of members and scores",
-			Run: func(c *command.Call) { zpop(c, true) },
+			RunOn: command.On(func(c storeCall) { zpop(c, true) }),
 		},
 	})
 }
 
-func zrem(c *command.Call) {
+func zrem(c storeCall) {
 	removed := int64(0)
 	if writeSortedSet(c, func(z *collection.SortedSet) error {
 		for _, member := range c.Args[2:] {
@@ -91,7 +91,7 @@ func zrem(c *command.Call) {
 }
 
 // scoreOf replies with the score of member in z, or with null if z does not have it.
-func scoreOf(c *command.Call, z *collection.SortedSet, member []byte) {
+func scoreOf(c storeCall, z *collection.SortedSet, member []byte) {
 	if score, ok := z.Score(member); ok {
 		writeScoreReply(c, score)
 	} else {
@@ -99,11 +99,11 @@ func scoreOf(c *command.Call, z *collection.SortedSet, member []byte) {
 	}
 }
 
-func zscore(c *command.Call) {
+func zscore(c storeCall) {
 	readSortedSet(c, func(z *collection.SortedSet) { scoreOf(c, z, c.Args[2]) })
 }
 
-func zmscore(c *command.Call) {
+func zmscore(c storeCall) {
 	readSortedSet(c, func(z *collection.SortedSet) {
 		c.W.Array(len(c.Args) - 2)
 		for _, member := range c.Args[2:] {
@@ -112,17 +112,17 @@ func zmscore(c *command.Call) {
 	})
 }
 
-func zcard(c *command.Call) {
-	call := command.Scratch[sortedCall](c).bind()
+func zcard(c storeCall) {
+	call := command.Scratch[sortedCall](c.Call).bind()
 	call.by = byRank
 	readSortedSet(c, call.countFunc)
 	if !c.Failed {
-		c.W.Int(command.Scratch[sortedCall](c).size)
+		c.W.Int(command.Scratch[sortedCall](c.Call).size)
 	}
 }
 
 // zrank is the Run function of ZRANK and, if down is set, of ZREVRANK.
-func zrank(c *command.Call, down bool) {
+func zrank(c storeCall, down bool) {
 	withScore := len(c.Args) == 4
 	switch {
 	case len(c.Args) > 4:
@@ -154,7 +154,7 @@ func zrank(c *command.Call, down bool) {
 
 // zpop is the Run function of ZPOPMIN and, if down is set, of ZPOPMAX. In RESP3 each pair of member
 // and score is an array if the command has a count.
-func zpop(c *command.Call, down bool) {
+func zpop(c storeCall, down bool) {
 	count, nested := int64(1), false
 	if len(c.Args) > 3 {
 		c.Fail(resp.ErrSyntax)

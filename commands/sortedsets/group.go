@@ -7,6 +7,12 @@ import (
 	"github.com/cellserver/cellserver/commands/internal/blocking"
 )
 
+// store is what the commands need of the store. Those that wait for elements need most.
+type store = blocking.Store
+
+// storeCall is a call of a command of this group.
+type storeCall = blocking.StoreCall
+
 // Group returns the command group on sorted sets, including those that wait for elements.
 func Group() command.Group {
 	return command.Group{

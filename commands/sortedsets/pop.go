@@ -5,7 +5,6 @@ import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/blocking"
 	"github.com/cellserver/cellserver/commands/internal/elements"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -23,25 +22,25 @@ func popCommands() []*command.Command {
 			Name: "bzpopmin", Arity: -3, Flags: command.FlagWrite | blocks | command.FlagFast,
 			Keys:    blocking.ButLast.Uses(command.UsesTakes),
 			Summary: "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.",
-			Syntax:  blocking.PopSyntax, Reply: scored, Run: blocking.Pop(&pops, true),
+			Syntax:  blocking.PopSyntax, Reply: scored, RunOn: command.On(blocking.Pop(&pops, true)),
 		},
 		{
 			Name: "bzpopmax", Arity: -3, Flags: command.FlagWrite | blocks | command.FlagFast,
 			Keys:    blocking.ButLast.Uses(command.UsesTakes),
 			Summary: "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.",
-			Syntax:  blocking.PopSyntax, Reply: scored, Run: blocking.Pop(&pops, false),
+			Syntax:  blocking.PopSyntax, Reply: scored, RunOn: command.On(blocking.Pop(&pops, false)),
 		},
 		{
 			Name: "bzmpop", Arity: -5, Flags: command.FlagWrite | blocks | numbers | command.FlagLinear,
 			Keys:    blocking.NumkeysAt(2).Uses(command.UsesTakes),
 			Summary: "Removes elements from the first sorted set that has some, and waits for them if none has.",
-			Syntax:  "timeout " + scores, Reply: blocking.ManyReply, Run: blocking.PopMany(&pops, "MIN", "MAX"),
+			Syntax:  "timeout " + scores, Reply: blocking.ManyReply, RunOn: command.On(blocking.PopMany(&pops, "MIN", "MAX")),
 		},
 		{
 			Name: "zmpop", Arity: -4, Flags: command.FlagWrite | numbers | command.FlagLinear,
 			Keys:    blocking.NumkeysAt(1).Uses(command.UsesTakes),
 			Summary: "Removes elements from the first sorted set that has some.", Syntax: scores, Reply: blocking.ManyReply,
-			Run: blocking.PopManyNow(&pops, "MIN", "MAX"),
+			RunOn: command.On(blocking.PopManyNow(&pops, "MIN", "MAX")),
 		},
 	})
 }
@@ -49,7 +48,7 @@ func popCommands() []*command.Command {
 // pops has the functions that pop elements from sorted sets.
 var pops = blocking.Kind{
 	SortedSet: true,
-	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+	Take: func(call *blocking.Call, st store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		mark := len(w.Buf)
 		err = st.WriteSortedSet(db, key, func(z *collection.SortedSet) error {
 			found = z.Len() > 0
@@ -60,7 +59,7 @@ var pops = blocking.Kind{
 		}
 		return found, err
 	},
-	Weigh: func(call *blocking.Call, c *command.Call, key []byte) (n, copied int, found bool) {
+	Weigh: func(call *blocking.Call, c storeCall, key []byte) (n, copied int, found bool) {
 		found, err := c.Store.ReadSortedSet(c.Client.Selected(), key, func(z *collection.SortedSet) {
 			from, to := call.Span(z.Len())
 			if n = to - from; n <= command.MaxLoopWork {

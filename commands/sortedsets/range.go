@@ -5,7 +5,6 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/elements"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -23,44 +22,44 @@ func sortedSetRanges() []*command.Command {
 			Name: "zrange", Arity: -4, Flags: command.FlagReadonly | command.FlagLinear,
 			Summary: "Returns the elements in a range of ranks, scores or members.",
 			Syntax:  "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", Reply: listed,
-			Run: func(c *command.Call) { zrange(c, rangeCall{}) },
+			RunOn: command.On(func(c storeCall) { zrange(c, rangeCall{}) }),
 		},
 		{
 			Name: "zrevrange", Arity: -4, Flags: command.FlagReadonly | command.FlagLinear,
 			Summary: "Returns the elements in a range of ranks that count from the end.", Syntax: "key start stop [WITHSCORES]",
-			Reply: listed, Run: func(c *command.Call) { zrange(c, rangeCall{by: byRank, byFixed: true, down: true, downFixed: true}) },
+			Reply: listed, RunOn: command.On(func(c storeCall) { zrange(c, rangeCall{by: byRank, byFixed: true, down: true, downFixed: true}) }),
 		},
 		{
 			Name: "zrangebyscore", Arity: -4, Flags: command.FlagReadonly | command.FlagLinear,
 			Summary: "Returns the elements in a range of scores.", Syntax: "key min max [WITHSCORES] [LIMIT offset count]", Reply: listed,
-			Run: func(c *command.Call) { zrange(c, rangeCall{by: byScore, byFixed: true, downFixed: true}) },
+			RunOn: command.On(func(c storeCall) { zrange(c, rangeCall{by: byScore, byFixed: true, downFixed: true}) }),
 		},
 		{
 			Name: "zrevrangebyscore", Arity: -4, Flags: command.FlagReadonly | command.FlagLinear,
 			Summary: "Returns the elements in a range of scores, downwards.", Syntax: "key max min [WITHSCORES] [LIMIT offset count]",
-			Reply: listed, Run: func(c *command.Call) { zrange(c, rangeCall{by: byScore, byFixed: true, down: true, downFixed: true}) },
+			Reply: listed, RunOn: command.On(func(c storeCall) { zrange(c, rangeCall{by: byScore, byFixed: true, down: true, downFixed: true}) }),
 		},
 		{
 			Name: "zcount", Arity: 4, Flags: command.FlagReadonly | command.FlagFast,
 			Summary: "Counts the elements in a range of scores.", Syntax: "key min max", Complexity: "O(log(N)*log(N))",
-			Reply: "the number of elements", Run: zcount,
+			Reply: "the number of elements", RunOn: command.On(zcount),
 		},
 		{
 			Name: "zscan", Arity: -3, Flags: command.FlagReadonly | command.FlagLinear,
 			Summary: "Iterates over the elements of a sorted set, all in one call.", Syntax: "key cursor [MATCH pattern] [COUNT count]",
-			Complexity: "O(N)", Reply: "the cursor 0 and an array of members and scores", Run: zscan,
+			Complexity: "O(N)", Reply: "the cursor 0 and an array of members and scores", RunOn: command.On(zscan),
 		},
 		{
 			Name: "zremrangebyscore", Arity: 4, Flags: command.FlagWrite | command.FlagLinear,
 			Keys:    command.OneKey.Uses(command.UsesDeletes),
 			Summary: "Removes the elements in a range of scores.", Syntax: "key min max", Reply: removed,
-			Run: func(c *command.Call) { zremrange(c, byScore) },
+			RunOn: command.On(func(c storeCall) { zremrange(c, byScore) }),
 		},
 		{
 			Name: "zremrangebyrank", Arity: 4, Flags: command.FlagWrite | command.FlagLinear,
 			Keys:    command.OneKey.Uses(command.UsesDeletes),
 			Summary: "Removes the elements in a range of ranks.", Syntax: "key start stop", Reply: removed,
-			Run: func(c *command.Call) { zremrange(c, byRank) },
+			RunOn: command.On(func(c storeCall) { zremrange(c, byRank) }),
 		},
 	})
 }
@@ -203,7 +202,7 @@ func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func
 
 // zrange is the Run function of ZRANGE and similar commands. call has what the command itself
 // determines.
-func zrange(c *command.Call, call rangeCall) {
+func zrange(c storeCall, call rangeCall) {
 	unparsed := call
 	if fault := call.parse(c.Args[2:4], c.Args[4:]); fault != "" {
 		c.Fail(fault)
@@ -212,7 +211,7 @@ func zrange(c *command.Call, call rangeCall) {
 	size, large := 0, false
 	readSortedSet(c, func(z *collection.SortedSet) {
 		from, to := call.ranks(z)
-		if size, large = elements.ReadsBeside(c, elements.Whole{N: to - from, Of: z.Len(), Copied: z.Copied()}); !large && !WriteElements(c.W, z, from, to, call.reply(c.W)) {
+		if size, large = elements.ReadsBeside(c.Call, elements.Whole{N: to - from, Of: z.Len(), Copied: z.Copied()}); !large && !WriteElements(c.W, z, from, to, call.reply(c.W)) {
 			c.Fail(command.TooLong(c.W))
 		}
 	})
@@ -222,7 +221,7 @@ func zrange(c *command.Call, call rangeCall) {
 	args := command.CloneArgs(c.Args)
 	call = unparsed
 	_ = call.parse(args[2:4], args[4:]) // the same parsing has succeeded before
-	elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	elements.BesideRead(c, size, func(st store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
 			from, to := call.ranks(z)
 			if !WriteElements(w, z, from, to, call.reply(w)) {
@@ -311,8 +310,8 @@ func WriteElements(w *resp.Writer, z *collection.SortedSet, from, to int, r Rang
 	return true
 }
 
-func zcount(c *command.Call) {
-	call := command.Scratch[sortedCall](c).bind()
+func zcount(c storeCall) {
+	call := command.Scratch[sortedCall](c.Call).bind()
 	call.by = byScore
 	if fault := call.window.parse(byScore, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
@@ -325,9 +324,9 @@ func zcount(c *command.Call) {
 }
 
 // zremrange is the Run function of ZREMRANGEBYSCORE and ZREMRANGEBYRANK, depending on by.
-func zremrange(c *command.Call, by rangeBy) {
-	call := command.Scratch[sortedCall](c).bind()
-	call.by, call.ctx = by, c
+func zremrange(c storeCall, by rangeBy) {
+	call := command.Scratch[sortedCall](c.Call).bind()
+	call.by, call.ctx = by, c.Call
 	if fault := call.window.parse(by, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
 		return

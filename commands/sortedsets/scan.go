@@ -2,9 +2,7 @@ package sortedsets
 
 import (
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/elements"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -21,8 +19,8 @@ func elementsOfSortedSet(z *collection.SortedSet) elements.Elements {
 
 // zscan is the Run function of ZSCAN. As in Redis, scores are texts in both versions of the
 // protocol.
-func zscan(c *command.Call) {
-	elements.ScanElements(c, func(st env.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
+func zscan(c storeCall) {
+	elements.ScanElements(c, func(st store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) { f(elementsOfSortedSet(z)) })
 	})
 }

@@ -8,6 +8,23 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// Store is what commands that may wait for elements need of the store.
+type Store interface {
+	env.Store
+	env.Locker
+	env.Keys
+	env.Lists
+	env.SortedSets
+	env.BlockedPops
+}
+
+// StoreCall is a call of a command that may wait for elements.
+type StoreCall = command.CallOn[Store]
+
+// onStore returns c as a StoreCall, for hooks. Only servers whose tables have commands with a Store
+// have these hooks.
+func onStore(c *command.Call) StoreCall { return StoreCall{Call: c, Store: c.Store.(Store)} }
+
 // Call is the request of a command that pops elements from the first of several keys that has any:
 // BLPOP, LMPOP, BZPOPMIN, BLMOVE and similar commands. Front says that elements are popped from the
 // left end of a list, or those with the lowest scores of a sorted set.
@@ -27,11 +44,11 @@ type Kind struct {
 	SortedSet bool
 	// Take pops elements from key in the database db, which is locked, and writes the reply to w.
 	// If there are no elements, found is false and nothing is written.
-	Take func(call *Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error)
+	Take func(call *Call, st Store, db int, key []byte, w *resp.Writer) (found bool, err error)
 	// Weigh returns the number of elements that Take would pop from key, and the number of bytes
 	// that it would copy. found is true if the call would not look at later keys, because key has
 	// elements or because of an error.
-	Weigh func(call *Call, c *command.Call, key []byte) (elements, copied int, found bool)
+	Weigh func(call *Call, c StoreCall, key []byte) (elements, copied int, found bool)
 }
 
 // Span returns the range of the elements that the call pops from a collection with that length; to
@@ -54,7 +71,7 @@ const (
 )
 
 // popWork returns the work, in units, of popping from the first of keys that has elements.
-func popWork(c *command.Call, call *Call, keys [][]byte) int {
+func popWork(c StoreCall, call *Call, keys [][]byte) int {
 	work := len(keys) * popKeyWork
 	if work > command.MaxLoopWork || call.Count <= fewPopped {
 		return work + call.Count
@@ -69,12 +86,12 @@ func popWork(c *command.Call, call *Call, keys [][]byte) int {
 
 // popNow pops from the first of keys that has elements. It returns true if it has replied, with
 // elements or an error, and false if no key has elements. The keys must be locked.
-func popNow(c *command.Call, call *Call, keys [][]byte) bool {
+func popNow(c StoreCall, call *Call, keys [][]byte) bool {
 	for _, key := range keys {
 		found, err := call.Kind.Take(call, c.Store, c.Client.Selected(), key, c.W)
 		switch {
 		case err != nil:
-			c.Fail(elements.ElementsError(c, err))
+			c.Fail(elements.ElementsError(c.Call, err))
 			return true
 		case found:
 			return true

@@ -1,10 +1,8 @@
 package blocking
 
-import "github.com/cellserver/cellserver/command"
-
 // Pop returns the Run function of BLPOP, BRPOP, BZPOPMIN or BZPOPMAX, depending on kind and front.
-func Pop(kind *Kind, front bool) func(*command.Call) {
-	return func(c *command.Call) {
+func Pop(kind *Kind, front bool) func(StoreCall) {
+	return func(c StoreCall) {
 		last := len(c.Args) - 1
 		PopOrWait(c, Call{Kind: kind, Front: front}, c.Args[1:last], c.Args[last])
 	}
@@ -12,8 +10,8 @@ func Pop(kind *Kind, front bool) func(*command.Call) {
 
 // PopMany returns the Run function of BLMPOP or BZMPOP, depending on kind. front and back are the
 // words for the ends, such as "LEFT" and "RIGHT".
-func PopMany(kind *Kind, front, back string) func(*command.Call) {
-	return func(c *command.Call) {
+func PopMany(kind *Kind, front, back string) func(StoreCall) {
+	return func(c StoreCall) {
 		call, keys, err := parseMpop(c.Args[2:], front, back)
 		if err != "" {
 			c.Fail(err)
@@ -26,8 +24,8 @@ func PopMany(kind *Kind, front, back string) func(*command.Call) {
 
 // PopManyNow returns the Run function of LMPOP or ZMPOP, depending on kind. front and back are the
 // words for the ends, such as "LEFT" and "RIGHT".
-func PopManyNow(kind *Kind, front, back string) func(*command.Call) {
-	return func(c *command.Call) {
+func PopManyNow(kind *Kind, front, back string) func(StoreCall) {
+	return func(c StoreCall) {
 		call, keys, err := parseMpop(c.Args[1:], front, back)
 		if err != "" {
 			c.Fail(err)
@@ -48,7 +46,7 @@ func PopManyNow(kind *Kind, front, back string) func(*command.Call) {
 // PopOrWait pops from the first of keys that has elements, or parks the session until a key has
 // some or timeout, in seconds, has passed. Inside a transaction or script it replies with null
 // instead of waiting. While the server is stopping it closes the client instead of waiting.
-func PopOrWait(c *command.Call, call Call, keys [][]byte, timeout []byte) {
+func PopOrWait(c StoreCall, call Call, keys [][]byte, timeout []byte) {
 	d, err := parsePopTimeout(timeout)
 	if err != "" {
 		c.Fail(err)

@@ -4,14 +4,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/env"
 )
 
 // waitElsewhere is PopOrWait for a call with too much work for its event loop. It parks the session
 // at once. A goroutine then adds the client to the queues of keys, and serves it if there are
 // elements already.
-func waitElsewhere(c *command.Call, call Call, keys [][]byte, timeout time.Duration) {
+func waitElsewhere(c StoreCall, call Call, keys [][]byte, timeout time.Duration) {
 	w := newPopWait(c, call, keys)
 	if w == nil {
 		return
@@ -21,7 +20,7 @@ func waitElsewhere(c *command.Call, call Call, keys [][]byte, timeout time.Durat
 	for i, key := range w.keys {
 		refs[i] = env.KeyRef{DB: w.db, Key: key}
 	}
-	w.all.serveKeys(refs, func(c *command.Call) {
+	w.all.serveKeys(refs, func(c StoreCall) {
 		w.join(c.Store)
 		if slices.ContainsFunc(w.keys, func(key []byte) bool { return c.Store.Exists(w.db, key) }) {
 			w.all.serveOne(c, w, w.db)

@@ -65,7 +65,7 @@ const errWaitMany resp.Error = "ERR too many keys to wait for"
 // withKeys runs f with keys locked, and with to locked as well unless it is nil. Then it serves the
 // clients that wait for elements which f has added. In an exclusive command the keys are locked
 // already, so it only runs f.
-func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
+func withKeys(c StoreCall, keys [][]byte, to []byte, f func()) {
 	if c.Client.Exclusive {
 		f()
 		return
@@ -84,7 +84,7 @@ func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
 
 // awaitPop adds the client of c to the queues of keys, which are locked, and parks the session. If
 // that is not possible, it replies with an error.
-func awaitPop(c *command.Call, call Call, keys [][]byte, timeout time.Duration) {
+func awaitPop(c StoreCall, call Call, keys [][]byte, timeout time.Duration) {
 	if w := newPopWait(c, call, keys); w != nil {
 		w.join(c.Store)
 		parkPop(c, w, timeout)
@@ -93,7 +93,7 @@ func awaitPop(c *command.Call, call Call, keys [][]byte, timeout time.Duration) 
 
 // newPopWait returns a waiting client for the running command, and counts it. If the keys take too
 // much memory, it replies with an error and returns nil.
-func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
+func newPopWait(c StoreCall, call Call, keys [][]byte) *popWait {
 	cost := 0
 	for _, key := range keys {
 		cost += len(key) + command.WatchCost
@@ -128,7 +128,7 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 const overdue = time.Millisecond
 
 // parkPop parks the running command as w. A timeout of 0 means that the wait has no end.
-func parkPop(c *command.Call, w *popWait, timeout time.Duration) {
+func parkPop(c StoreCall, w *popWait, timeout time.Duration) {
 	if timeout > 0 {
 		stop := c.Store.AfterFunc(min(timeout, math.MaxInt64-overdue)+overdue, func() { w.parked.Interrupt(false) })
 		w.stop.Store(&stop)
@@ -137,7 +137,7 @@ func parkPop(c *command.Call, w *popWait, timeout time.Duration) {
 }
 
 // join adds w to the queues of its keys, which are locked, unless its wait has ended.
-func (w *popWait) join(st env.Store) {
+func (w *popWait) join(st Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.ended {
@@ -171,7 +171,7 @@ func (w *popWait) end(st env.Store) {
 	w.ended = true
 	w.mu.Unlock()
 	if ticket != nil {
-		st.DequeuePop(ticket)
+		st.(Store).DequeuePop(ticket)
 	}
 	w.all.note(-1)
 }
@@ -194,13 +194,14 @@ func (w *popWait) leave() {
 
 // serve is the Serve hook: it serves the clients that wait for elements of the locked keys.
 func (q *waiters) serve(c *command.Call) {
-	c.Store.Serve(func(owner any, db int, _ []byte) env.Served { return q.serveOne(c, owner, db) })
+	on := onStore(c)
+	on.Store.Serve(func(owner any, db int, _ []byte) env.Served { return q.serveOne(on, owner, db) })
 }
 
 // serveOne serves owner, which is a *popWait with a locked key that has elements. As in Redis it
 // looks at the keys of the client in their order: a key of another type is an error if no key
 // before it has elements.
-func (q *waiters) serveOne(c *command.Call, owner any, db int) env.Served {
+func (q *waiters) serveOne(c StoreCall, owner any, db int) env.Served {
 	w := owner.(*popWait)
 	switch {
 	case w.parked.State.Load() != command.WaitPending, w.parked.Client.Killed.Load(): // otherwise the reply and its element would be lost
@@ -233,7 +234,7 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int) env.Served {
 		}
 		found, err := w.call.Kind.Take(&w.call, c.Store, db, key, &out)
 		if err != nil {
-			out.Error(waiterError(c, err))
+			out.Error(waiterError(c.Call, err))
 		}
 		if err != nil || found {
 			break
@@ -276,12 +277,12 @@ func (q *waiters) unlocked(c *command.Call, abandoned bool) {
 // and the command that changed it could not serve them.
 func (q *waiters) serveKey(db int, key string) {
 	ref := []env.KeyRef{{DB: db, Key: []byte(key)}}
-	q.serveKeys(ref, func(c *command.Call) { c.Store.MarkReady(db, ref[0].Key) })
+	q.serveKeys(ref, func(c StoreCall) { c.Store.MarkReady(db, ref[0].Key) })
 }
 
 // serveKeys runs f on another goroutine with refs locked, after a pause if there is one, and then
 // serves the clients of the keys that have changed or that f has marked.
-func (q *waiters) serveKeys(refs []env.KeyRef, f func(c *command.Call)) {
+func (q *waiters) serveKeys(refs []env.KeyRef, f func(c StoreCall)) {
 	host := q.server.Host
 	host.SpawnCall(len(refs) > 1, func(c *command.Call) {
 		again := func(resumed bool) {
@@ -293,7 +294,7 @@ func (q *waiters) serveKeys(refs []env.KeyRef, f func(c *command.Call)) {
 			return
 		}
 		c.Lock(refs, nil)
-		f(c)
+		f(onStore(c))
 		c.ServeLocked()
 		c.Unlock()
 	})

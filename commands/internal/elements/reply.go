@@ -7,7 +7,6 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/command"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -37,11 +36,11 @@ func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
 // BesideRead runs read in the background. read replies with about size bytes from key, which is the
 // command's first argument, in the database db. If the key no longer exists, none writes the reply.
 // A reply that is too long is replaced by an error.
-func BesideRead(c *command.Call,
-	size int, read func(st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
+func BesideRead[S any](c command.CallOn[S],
+	size int, read func(st S, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
 	db, key := c.Client.Selected(), bytes.Clone(c.Args[1])
-	c.OffloadSized(func(env.Store) int { return size }, func(st env.Store, w *resp.Writer) {
+	c.OffloadSized(func(S) int { return size }, func(st S, w *resp.Writer) {
 		mark := len(w.Buf)
 		found, err := read(st, db, key, w)
 		switch {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/command"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -55,7 +54,7 @@ func (e *Elements) append(w *resp.Writer, name, value []byte) {
 
 // readElements calls f with the elements of the collection at key in the database db, if the key
 // exists.
-type readElements func(st env.Store, db int, key []byte, f func(e Elements)) (found bool, err error)
+type readElements[S any] func(st S, db int, key []byte, f func(e Elements)) (found bool, err error)
 
 // maxScanSteps is the maximum cost of matching a pattern while a shard is locked, in comparisons of
 // a character.
@@ -68,7 +67,7 @@ const errScanLong resp.Error = "ERR the pattern takes too long to match"
 // twice, and the server keeps no state of an iteration. If there are many elements, or the pattern
 // takes long to match, it reads in the background. As in Redis the options are checked only if the
 // collection exists.
-func ScanElements(c *command.Call, read readElements) {
+func ScanElements[S any](c command.CallOn[S], read readElements[S]) {
 	if _, ok := ParseCursor(c.Args[2]); !ok {
 		c.Fail(resp.ErrInvalidCursor)
 		return
@@ -81,7 +80,7 @@ func ScanElements(c *command.Call, read readElements) {
 		if pattern, fault = parseElementScan(c.Args[3:]); fault != "" {
 			return
 		}
-		if size, beside = ReadsBeside(c, Whole{N: e.N, Of: e.N, Copied: e.Copied}); !beside {
+		if size, beside = ReadsBeside(c.Call, Whole{N: e.N, Of: e.N, Copied: e.Copied}); !beside {
 			if n, beside = e.match(&found, pattern); beside {
 				found.Cut(0)
 			}
@@ -96,7 +95,7 @@ func ScanElements(c *command.Call, read readElements) {
 	case beside && c.Client.Exclusive:
 		c.Fail(errScanLong)
 	case beside:
-		BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		BesideRead(c, size, func(st S, db int, key []byte, w *resp.Writer) (bool, error) {
 			return scanBeside(st, db, key, read, pattern, w)
 		}, func(w *resp.Writer) { scannedHead(w, 0) })
 	default:
@@ -169,7 +168,7 @@ func (e *Elements) pin() (all []element, unpin func()) {
 
 // scanBeside replies with the elements of key whose names match pattern. It matches and copies them
 // after the shard was unlocked.
-func scanBeside(st env.Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
+func scanBeside[S any](st S, db int, key []byte, read readElements[S], pattern []byte, w *resp.Writer) (bool, error) {
 	var of Elements
 	var all []element
 	unpin := func() {}
