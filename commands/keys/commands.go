@@ -11,6 +11,16 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// store is what the commands need of the store.
+type store interface {
+	env.Store
+	env.Keys
+	env.Databases
+}
+
+// storeCall is a call of a command of this group that looks at keys in this process.
+type storeCall = command.CallOn[store]
+
 // Group returns the command group on keys of any type.
 func Group() command.Group {
 	return command.Group{Commands: slices.Concat(commands(), expireCommands(), scanCommands())}
@@ -24,61 +34,61 @@ func commands() []*command.Command {
 		{
 			Name: "del", Arity: -2, Flags: command.FlagWrite, Keys: many.Uses(command.UseRM | command.UseDelete),
 			Summary: "Deletes one or more keys, which resets their limiters.", Syntax: "key [key ...]", Complexity: "O(N)",
-			Reply: "how many keys existed", Run: del, Parse: askEach(decide.Delete), Answer: answerDone,
+			Reply: "how many keys existed", RunOn: command.On(del), Parse: askEach(decide.Delete), Answer: answerDone,
 		},
 		{
 			Name: "unlink", Arity: -2, Flags: command.FlagWrite | command.FlagFast, Keys: many.Uses(command.UseRM | command.UseDelete),
-			Summary: "Deletes one or more keys.", Syntax: "key [key ...]", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
+			Summary: "Deletes one or more keys.", Syntax: "key [key ...]", Complexity: "O(N)", Reply: "how many keys existed", RunOn: command.On(del),
 			Parse: askEach(decide.Delete), Answer: answerDone,
 		},
 		{
 			Name: "exists", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many.Uses(command.UsesNothing),
 			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]", Complexity: "O(N)",
-			Reply: "the number of keys, repetitions counted", Run: exists, Parse: askEach(decide.Exists), Answer: answerFound,
+			Reply: "the number of keys, repetitions counted", RunOn: command.On(exists), Parse: askEach(decide.Exists), Answer: answerFound,
 		},
 		{
 			Name: "touch", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many.Uses(command.UsesNothing),
 			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]", Complexity: "O(N)",
-			Reply: "the number of keys, repetitions counted", Run: exists, Parse: askEach(decide.Exists), Answer: answerFound,
+			Reply: "the number of keys, repetitions counted", RunOn: command.On(exists), Parse: askEach(decide.Exists), Answer: answerFound,
 		},
 		{
 			Name: "type", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey.Uses(command.UsesNothing),
 			Summary: "Returns the type of the value at a key.", Syntax: "key",
-			Reply: "string for CL.THROTTLE keys, ratelimit for the other limiters, none", Run: typeOf, Parse: askOne(decide.Type),
+			Reply: "string for CL.THROTTLE keys, ratelimit for the other limiters, none", RunOn: command.On(typeOf), Parse: askOne(decide.Type),
 			Answer: answerType,
 		},
 		{
 			Name: "rename", Arity: 3, Flags: command.FlagWrite,
 			Keys:    command.KeySpec{First: 1, Last: 2, Step: 1, Use: command.UsesTakes, Rest: command.UsesSets},
 			Summary: "Renames a key, overwriting the destination.", Syntax: "key newkey", Reply: "OK",
-			Run: func(c *command.Call) { rename(c, false) }, Serves: true,
+			RunOn: command.On(func(c storeCall) { rename(c, false) }), Serves: true,
 		},
 		{
 			Name: "renamenx", Arity: 3, Flags: command.FlagWrite | command.FlagFast,
 			Keys:    command.KeySpec{First: 1, Last: 2, Step: 1, Use: command.UsesTakes, Rest: command.UseOW | command.UseInsert},
 			Summary: "Renames a key if the destination does not exist.", Syntax: "key newkey",
-			Reply: "1 if the key was renamed, 0 if the destination existed", Run: func(c *command.Call) { rename(c, true) }, Serves: true,
+			Reply: "1 if the key was renamed, 0 if the destination existed", RunOn: command.On(func(c storeCall) { rename(c, true) }), Serves: true,
 		},
 		{
 			Name: "randomkey", Arity: 1, Flags: command.FlagReadonly | command.FlagEveryKey,
-			Summary: "Returns a random key of the database.", Reply: "a key, or null in an empty database", Run: randomKey,
+			Summary: "Returns a random key of the database.", Reply: "a key, or null in an empty database", RunOn: command.On(randomKey),
 		},
 		{
 			Name: "dbsize", Arity: 1, Flags: command.FlagReadonly | command.FlagFast | command.FlagFence, Group: "server",
-			Summary: "Returns the number of keys in the database.", Reply: "the number of keys", Run: dbsize, Parse: askAll(decide.Count),
+			Summary: "Returns the number of keys in the database.", Reply: "the number of keys", RunOn: command.On(dbsize), Parse: askAll(decide.Count),
 			Answer: answerSize,
 		},
 		{
 			Name: "flushdb", Arity: -1, Flags: command.FlagWrite | command.FlagEveryKey | command.FlagAudit | command.FlagFence,
 			Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
-			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]", Reply: "OK", Run: flushDB, Parse: askFlush,
+			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]", Reply: "OK", RunOn: command.On(flushDB), Parse: askFlush,
 			Answer:     answerOK,
 			Disclosure: command.Disclosure{Change: "flush", AuditAttrs: auditDatabase},
 		},
 		{
 			Name: "flushall", Arity: -1, Flags: command.FlagWrite | command.FlagEveryKey | command.FlagAudit,
 			Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
-			Summary: "Removes all keys of all databases.", Syntax: "[ASYNC | SYNC]", Reply: "OK", Run: flushAll,
+			Summary: "Removes all keys of all databases.", Syntax: "[ASYNC | SYNC]", Reply: "OK", RunOn: command.On(flushAll),
 			Disclosure: command.Disclosure{Change: "flush"},
 		},
 	})
@@ -90,7 +100,7 @@ func auditDatabase(c *command.Call) []slog.Attr {
 }
 
 // countKeys replies with the number of the command's keys for which f returns true.
-func countKeys(c *command.Call, f func(db int, key []byte) bool) {
+func countKeys(c storeCall, f func(db int, key []byte) bool) {
 	n, db := int64(0), c.Client.Selected()
 	for i, key := range c.Args[1:] {
 		if i%command.MaxRequests == 0 && len(c.Args) > 2 {
@@ -103,16 +113,16 @@ func countKeys(c *command.Call, f func(db int, key []byte) bool) {
 	c.W.Int(n)
 }
 
-func del(c *command.Call) { countKeys(c, c.Store.Delete) }
+func del(c storeCall) { countKeys(c, c.Store.Delete) }
 
-func exists(c *command.Call) {
+func exists(c storeCall) {
 	countKeys(c, c.Store.Exists)
 }
 
-func typeOf(c *command.Call) { c.W.Status(c.Store.TypeName(c.Client.Selected(), c.Args[1])) }
+func typeOf(c storeCall) { c.W.Status(c.Store.TypeName(c.Client.Selected(), c.Args[1])) }
 
 // rename is the Run function of RENAME and, if nx is set, of RENAMENX.
-func rename(c *command.Call, nx bool) {
+func rename(c storeCall, nx bool) {
 	renamed, found := c.Store.Rename(c.Client.Selected(), c.Args[1], c.Args[2], nx)
 	switch {
 	case !found:
@@ -126,7 +136,7 @@ func rename(c *command.Call, nx bool) {
 	}
 }
 
-func randomKey(c *command.Call) {
+func randomKey(c storeCall) {
 	key, ok := c.Store.RandomKey(c.Text[:0], c.Client.Selected())
 	if !ok {
 		c.W.Null()
@@ -136,7 +146,7 @@ func randomKey(c *command.Call) {
 	c.W.Bulk(key)
 }
 
-func dbsize(c *command.Call) { c.W.Int(int64(c.Store.Len(c.Client.Selected()))) }
+func dbsize(c storeCall) { c.W.Int(int64(c.Store.Len(c.Client.Selected()))) }
 
 // flushMode returns a syntax error if args are not those of FLUSHDB or FLUSHALL. The modes ASYNC
 // and SYNC are the same here: the tables are dropped at once, and their memory is freed in the
@@ -151,13 +161,13 @@ func flushMode(args [][]byte) resp.Error {
 	return resp.ErrSyntax
 }
 
-func flushDB(c *command.Call) {
+func flushDB(c storeCall) {
 	if err := flushMode(c.Args); err != "" {
 		c.Fail(err)
 		return
 	}
 	db := c.Client.Selected()
-	c.Offload(func(st env.Store, w *resp.Writer) {
+	c.Offload(func(st store, w *resp.Writer) {
 		st.Flush(db)
 		w.Status("OK")
 	})
@@ -173,12 +183,12 @@ func askFlush(c *command.Call) resp.Error {
 
 func answerOK(c *command.Call, _ *decide.Ask) { c.OK() }
 
-func flushAll(c *command.Call) {
+func flushAll(c storeCall) {
 	if err := flushMode(c.Args); err != "" {
 		c.Fail(err)
 		return
 	}
-	c.Offload(func(st env.Store, w *resp.Writer) {
+	c.Offload(func(st store, w *resp.Writer) {
 		st.FlushAll()
 		w.Status("OK")
 	})

@@ -19,53 +19,53 @@ func expireCommands() []*command.Command {
 		{
 			Name: "expire", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
 			Summary: "Sets the expiry of a key in seconds.", Syntax: "key seconds" + options, Reply: "1 if the expiry was set, 0 if not",
-			Run: func(c *command.Call) { expire(c, time.Second, false) }, Parse: askExpire(time.Second, false), Answer: answerDone,
+			RunOn: command.On(func(c storeCall) { expire(c, time.Second, false) }), Parse: askExpire(time.Second, false), Answer: answerDone,
 		},
 		{
 			Name: "pexpire", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
 			Summary: "Sets the expiry of a key in milliseconds.", Syntax: "key milliseconds" + options,
-			Reply: "1 if the expiry was set, 0 if not", Run: func(c *command.Call) { expire(c, time.Millisecond, false) },
+			Reply: "1 if the expiry was set, 0 if not", RunOn: command.On(func(c storeCall) { expire(c, time.Millisecond, false) }),
 			Parse: askExpire(time.Millisecond, false), Answer: answerDone,
 		},
 		{
 			Name: "expireat", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
 			Summary: "Sets the expiry of a key to a Unix time.", Syntax: "key unix-time-seconds" + options,
-			Reply: "1 if the expiry was set, 0 if not", Run: func(c *command.Call) { expire(c, time.Second, true) },
+			Reply: "1 if the expiry was set, 0 if not", RunOn: command.On(func(c storeCall) { expire(c, time.Second, true) }),
 			Parse: askExpire(time.Second, true), Answer: answerDone,
 		},
 		{
 			Name: "pexpireat", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
 			Summary: "Sets the expiry of a key to a Unix time in milliseconds.", Syntax: "key unix-time-milliseconds" + options,
-			Reply: "1 if the expiry was set, 0 if not", Run: func(c *command.Call) { expire(c, time.Millisecond, true) },
+			Reply: "1 if the expiry was set, 0 if not", RunOn: command.On(func(c storeCall) { expire(c, time.Millisecond, true) }),
 			Parse: askExpire(time.Millisecond, true), Answer: answerDone,
 		},
 		{
 			Name: "ttl", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey,
 			Summary: "Returns the time to live of a key in seconds.", Syntax: "key",
-			Reply: "seconds, -1 without expiry, -2 without the key", Run: func(c *command.Call) { ttl(c, time.Second) },
+			Reply: "seconds, -1 without expiry, -2 without the key", RunOn: command.On(func(c storeCall) { ttl(c, time.Second) }),
 			Parse: askOne(decide.Expiry), Answer: answerTTL(time.Second),
 		},
 		{
 			Name: "pttl", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey,
 			Summary: "Returns the time to live of a key in milliseconds, rounded up.", Syntax: "key",
-			Reply: "milliseconds, -1 without expiry, -2 without the key", Run: func(c *command.Call) { ttl(c, time.Millisecond) },
+			Reply: "milliseconds, -1 without expiry, -2 without the key", RunOn: command.On(func(c storeCall) { ttl(c, time.Millisecond) }),
 			Parse: askOne(decide.Expiry), Answer: answerTTL(time.Millisecond),
 		},
 		{
 			Name: "expiretime", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey,
 			Summary: "Returns the expiry of a key as a Unix time.", Syntax: "key",
-			Reply: "seconds, -1 without expiry, -2 without the key", Run: func(c *command.Call) { expireTime(c, time.Second) },
+			Reply: "seconds, -1 without expiry, -2 without the key", RunOn: command.On(func(c storeCall) { expireTime(c, time.Second) }),
 			Parse: askOne(decide.Expiry), Answer: answerExpireTime(time.Second),
 		},
 		{
 			Name: "pexpiretime", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey,
 			Summary: "Returns the expiry of a key as a Unix time in milliseconds.", Syntax: "key",
-			Reply: "milliseconds, -1 without expiry, -2 without the key", Run: func(c *command.Call) { expireTime(c, time.Millisecond) },
+			Reply: "milliseconds, -1 without expiry, -2 without the key", RunOn: command.On(func(c storeCall) { expireTime(c, time.Millisecond) }),
 			Parse: askOne(decide.Expiry), Answer: answerExpireTime(time.Millisecond),
 		},
 		{
 			Name: "persist", Arity: 2, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
-			Summary: "Removes the expiry of a key.", Syntax: "key", Reply: "1 if there was one, 0 if not", Run: persist,
+			Summary: "Removes the expiry of a key.", Syntax: "key", Reply: "1 if there was one, 0 if not", RunOn: command.On(persist),
 			Parse: askOne(decide.Persist), Answer: answerDone,
 		},
 	})
@@ -73,8 +73,8 @@ func expireCommands() []*command.Command {
 
 // expire is the Run function of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT. unit and absolute say what
 // the command's number means: see [command.ExpiryInstant].
-func expire(c *command.Call, unit time.Duration, absolute bool) {
-	at, cond, err := parseExpire(c, unit, absolute)
+func expire(c storeCall, unit time.Duration, absolute bool) {
+	at, cond, err := parseExpire(c.Call, unit, absolute)
 	switch {
 	case err != "":
 		c.Fail(err)
@@ -142,19 +142,19 @@ func parseExpireOptions(args [][]byte) (decide.ExpireCondition, resp.Error) {
 }
 
 // ttl is the Run function of TTL (unit is a second) and PTTL (unit is a millisecond).
-func ttl(c *command.Call, unit time.Duration) {
+func ttl(c storeCall, unit time.Duration) {
 	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
-	if noExpiry(c, has, found) {
-		replyTTL(c, at.Sub(c.Store.Now()), unit)
+	if noExpiry(c.Call, has, found) {
+		replyTTL(c.Call, at.Sub(c.Store.Now()), unit)
 	}
 }
 
 // expireTime is the Run function of EXPIRETIME (unit is a second) and PEXPIRETIME (unit is a
 // millisecond). Both reply with a time of the wall clock.
-func expireTime(c *command.Call, unit time.Duration) {
+func expireTime(c storeCall, unit time.Duration) {
 	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
-	if noExpiry(c, has, found) {
-		replyTTL(c, time.Duration(c.Store.Civil(at)), unit)
+	if noExpiry(c.Call, has, found) {
+		replyTTL(c.Call, time.Duration(c.Store.Civil(at)), unit)
 	}
 }
 
@@ -199,7 +199,7 @@ func noExpiry(c *command.Call, has, found bool) bool {
 	return found && has
 }
 
-func persist(c *command.Call) {
+func persist(c storeCall) {
 	if c.Store.Persist(c.Client.Selected(), c.Args[1]) {
 		c.W.Int(1)
 	} else {

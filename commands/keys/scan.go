@@ -20,14 +20,14 @@ func scanCommands() []*command.Command {
 			Name: "scan", Arity: -2, Flags: command.FlagReadonly | command.FlagEveryKey | command.FlagFence,
 			Categories: command.CatKeyspace,
 			Summary:    "Iterates over the keys of the database.", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-			Complexity: "O(1) for every call, O(N) for a full iteration", Reply: "the next cursor and an array of keys", Run: scan,
+			Complexity: "O(1) for every call, O(N) for a full iteration", Reply: "the next cursor and an array of keys", RunOn: command.On(scan),
 			Parse: askScan, Answer: answerScan,
 		},
 		{
 			Name: "keys", Arity: 2, Flags: command.FlagReadonly | command.FlagEveryKey,
 			Categories: command.CatKeyspace | command.CatDangerous,
 			Summary:    "Returns all keys that match a pattern.", Syntax: "pattern", Complexity: "O(N)", Reply: "an array of keys",
-			Run: keysCommand,
+			RunOn: command.On(keysCommand),
 		},
 	})
 }
@@ -52,7 +52,7 @@ const (
 	scanWork = 1 << 21
 )
 
-func scan(c *command.Call) {
+func scan(c storeCall) {
 	var call scanCall
 	if err := parseScan(c.Args[1:], &call); err != "" {
 		c.Fail(err)
@@ -63,8 +63,8 @@ func scan(c *command.Call) {
 	if call.count <= scanInline && scanStep(c.Store, c.W, db, &call, scanWork) {
 		return
 	}
-	c.OffloadSized(func(st env.Store) int { return min(call.count, st.Len(db)) * nameBytes },
-		func(st env.Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
+	c.OffloadSized(func(st store) int { return min(call.count, st.Len(db)) * nameBytes },
+		func(st store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
 }
 
 // askScan is the Parse function of SCAN. It lowers the count, which is only a hint, so that a step
@@ -149,7 +149,7 @@ func (s *scanCall) matches(key []byte, typ string) bool {
 
 // scanStep reads one step of the iteration call over the database db and replies with its keys. If
 // the cost of matching, as in scanWork, would exceed work, it writes nothing and returns false.
-func scanStep(st env.Store, w *resp.Writer, db int, call *scanCall, work int) bool {
+func scanStep(st store, w *resp.Writer, db int, call *scanCall, work int) bool {
 	found := resp.Writer{Pieces: w.Pieces}
 	n := 0
 	next := walk(st, db, call.cursor, call.count, func(key []byte, typ string) bool {
@@ -195,7 +195,7 @@ func addName(found *resp.Writer, key []byte) {
 // walk calls f for about count keys of the database db from cursor on, until f returns false, and
 // returns the next cursor, 0 at the end. f may be slow: walk copies the keys in pages, so that no
 // shard is locked while f runs.
-func walk(st env.Store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
+func walk(st store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
 	type entry struct {
 		end int // the end of the key in text
 		typ string
@@ -223,7 +223,7 @@ func walk(st env.Store, db int, cursor uint64, count int, f func(key []byte, typ
 	return cursor
 }
 
-func keysCommand(c *command.Call) {
+func keysCommand(c storeCall) {
 	if len(c.Args[1]) > glob.MaxPattern {
 		c.Fail(command.ErrPatternTooLong)
 		return
@@ -231,13 +231,13 @@ func keysCommand(c *command.Call) {
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
 	db := c.Client.Selected()
 	e := c.Server
-	c.OffloadSized(func(st env.Store) int { return 2 * st.Len(db) * nameBytes }, // twice, because the keys are also kept in a set
-		func(st env.Store, w *resp.Writer) { allKeys(e, st, w, db, &call) })
+	c.OffloadSized(func(st store) int { return 2 * st.Len(db) * nameBytes }, // twice, because the keys are also kept in a set
+		func(st store, w *resp.Writer) { allKeys(e, st, w, db, &call) })
 }
 
 // allKeys replies with every matching key once. It remembers the keys, because a scan may return a
 // key twice if the table grows meanwhile. It gives up when the server is closed.
-func allKeys(e *command.Server, st env.Store, w *resp.Writer, db int, call *scanCall) {
+func allKeys(e *command.Server, st store, w *resp.Writer, db int, call *scanCall) {
 	found := resp.Writer{Pieces: w.Pieces}
 	seen := make(map[string]struct{})
 	more := func() bool { return found.Size(0) <= command.Longest(w) && !e.Ended.Load() }

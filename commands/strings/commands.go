@@ -14,6 +14,16 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
+// store is what the commands need of the store.
+type store interface {
+	env.Store
+	env.Strings
+	env.Memory
+}
+
+// storeCall is a call of a command of this group.
+type storeCall = command.CallOn[store]
+
 // Group returns the command group on strings and counters.
 func Group() command.Group {
 	return command.Group{Commands: slices.Concat(commands(), counterCommands())}
@@ -31,80 +41,80 @@ func commands() []*command.Command {
 		{
 			Name: "get", Arity: 2, Flags: command.FlagReadonly | command.FlagFast | command.FlagValues,
 			Summary: "Returns the value of a key. For a CL.THROTTLE key it is the TAT in nanoseconds.", Syntax: "key",
-			Reply: "the value, or null", Run: get, Parse: askText, Answer: answerText,
+			Reply: "the value, or null", RunOn: command.On(get), Parse: askText, Answer: answerText,
 		},
 		{
 			Name: "strlen", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey.Uses(command.UsesNothing),
 			Summary: "Returns the length of the value of a key.", Syntax: "key", Reply: "the length in bytes, 0 without the key",
-			Run: strlen,
+			RunOn: command.On(strlen),
 		},
 		{
 			Name: "set", Arity: -3, Flags: write, Keys: setKey,
 			Summary: "Sets the value of a key, whatever its type was.", Syntax: "key value [NX | XX] [GET] " + expiry + "KEEPTTL]",
-			Reply: "OK, or null if NX or XX prevented it; with GET the old value", Run: set,
+			Reply: "OK, or null if NX or XX prevented it; with GET the old value", RunOn: command.On(set),
 		},
 		{
 			Name: "setex", Arity: 4, Flags: write, Keys: command.OneKey.Uses(command.UsesSets),
 			Summary: "Sets the value and the expiry of a key.", Syntax: "key seconds value", Reply: "OK",
-			Run: func(c *command.Call) { setUntil(c, time.Second) },
+			RunOn: command.On(func(c storeCall) { setUntil(c, time.Second) }),
 		},
 		{
 			Name: "psetex", Arity: 4, Flags: write, Keys: command.OneKey.Uses(command.UsesSets),
 			Summary: "Sets the value and the expiry in milliseconds of a key.", Syntax: "key milliseconds value", Reply: "OK",
-			Run: func(c *command.Call) { setUntil(c, time.Millisecond) },
+			RunOn: command.On(func(c storeCall) { setUntil(c, time.Millisecond) }),
 		},
 		{
 			Name: "setnx", Arity: 3, Flags: write | command.FlagFast, Keys: command.OneKey.Uses(command.UseOW | command.UseInsert),
-			Summary: "Sets the value of a key that does not exist.", Syntax: "key value", Reply: "1 if it was set, 0 if not", Run: setnx,
+			Summary: "Sets the value of a key that does not exist.", Syntax: "key value", Reply: "1 if it was set, 0 if not", RunOn: command.On(setnx),
 		},
 		{
 			Name: "getset", Arity: 3, Flags: write | command.FlagFast,
-			Summary: "Sets the value of a key.", Syntax: "key value", Reply: "the old value, or null", Run: getset,
+			Summary: "Sets the value of a key.", Syntax: "key value", Reply: "the old value, or null", RunOn: command.On(getset),
 		},
 		{
 			Name: "getdel", Arity: 2, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesTakes),
-			Summary: "Deletes a key.", Syntax: "key", Reply: "the old value, or null", Run: getdel,
+			Summary: "Deletes a key.", Syntax: "key", Reply: "the old value, or null", RunOn: command.On(getdel),
 		},
 		{
 			Name: "getex", Arity: -2, Flags: command.FlagWrite | command.FlagFast,
 			Summary: "Returns the value of a key and sets its expiry.", Syntax: "key " + expiry + "PERSIST]", Reply: "the value, or null",
-			Run: getex,
+			RunOn: command.On(getex),
 		},
 		{
 			Name: "mget", Arity: -2, Flags: command.FlagReadonly | command.FlagFast | command.FlagValues,
 			Keys:    command.KeySpec{First: 1, Last: -1, Step: 1},
 			Summary: "Returns the values of several keys at one instant.", Syntax: "key [key ...]", Complexity: "O(N)",
-			Reply: "an array of values, null for keys that are not strings", Run: mget,
+			Reply: "an array of values, null for keys that are not strings", RunOn: command.On(mget),
 		},
 		{
 			Name: "mset", Arity: -3, Flags: write, Keys: pairs.Uses(command.UsesSets),
 			Summary: "Sets the values of several keys at one instant.", Syntax: "key value [key value ...]", Complexity: "O(N)",
-			Reply: "OK", Run: func(c *command.Call) { mset(c, false) },
+			Reply: "OK", RunOn: command.On(func(c storeCall) { mset(c, false) }),
 		},
 		{
 			Name: "msetnx", Arity: -3, Flags: write, Keys: pairs.Uses(command.UseOW | command.UseInsert),
 			Summary: "Sets the values of several keys if none of them exists.", Syntax: "key value [key value ...]", Complexity: "O(N)",
-			Reply: "1 if they were set, 0 if not", Run: func(c *command.Call) { mset(c, true) },
+			Reply: "1 if they were set, 0 if not", RunOn: command.On(func(c storeCall) { mset(c, true) }),
 		},
 		{
 			Name: "append", Arity: 3, Flags: write | command.FlagFast, Keys: command.OneKey.Uses(command.UsesInserts),
 			Summary: "Appends to the value of a key.", Syntax: "key value", Complexity: "O(N)", Reply: "the length in bytes",
-			Run: appendTo,
+			RunOn: command.On(appendTo),
 		},
 		{
 			Name: "getrange", Arity: 4, Flags: command.FlagReadonly | command.FlagValues,
 			Summary: "Returns a part of the value of a key.", Syntax: "key start end", Complexity: "O(N)",
-			Reply: "the bytes from start to end; negative positions count from the end", Run: getrange,
+			Reply: "the bytes from start to end; negative positions count from the end", RunOn: command.On(getrange),
 		},
 		{
 			Name: "substr", Arity: 4, Flags: command.FlagReadonly | command.FlagValues,
 			Summary: "Does the same as GETRANGE, whose name it was before Redis 2.0.", Syntax: "key start end", Complexity: "O(N)",
-			Reply: "the bytes from start to end; negative positions count from the end", Run: getrange,
+			Reply: "the bytes from start to end; negative positions count from the end", RunOn: command.On(getrange),
 		},
 		{
 			Name: "setrange", Arity: 4, Flags: write, Keys: command.OneKey.Uses(command.UsesUpdates),
 			Summary: "Overwrites a part of the value of a key.", Syntax: "key offset value", Complexity: "O(N)",
-			Reply: "the length in bytes", Run: setrange,
+			Reply: "the length in bytes", RunOn: command.On(setrange),
 		},
 	})
 }
@@ -120,7 +130,7 @@ func useOfSet(args [][]byte) command.KeyUse {
 }
 
 // set is the Run function of SET.
-func set(c *command.Call) {
+func set(c storeCall) {
 	call, err := parseSet(c.Args[3:])
 	if err != "" {
 		c.Fail(err)
@@ -128,7 +138,7 @@ func set(c *command.Call) {
 	}
 	o := env.SetOptions{Expiry: limit.MaxInstant, KeepTTL: call.keepTTL, IfAbsent: call.nx, IfExists: call.xx}
 	if call.expiry != nil {
-		if o.Expiry, err = futureInstant(c, call.expiry, call.unit, call.absolute); err != "" {
+		if o.Expiry, err = futureInstant(c.Call, call.expiry, call.unit, call.absolute); err != "" {
 			c.Fail(err)
 			return
 		}
@@ -149,14 +159,14 @@ func set(c *command.Call) {
 }
 
 // swap sets the key to the value in the second argument, as o says, and replies with the old value.
-func swap(c *command.Call, o env.SetOptions) {
+func swap(c storeCall, o env.SetOptions) {
 	old, found, _, err := c.Store.SwapString(c.Text[:0], c.Client.Selected(), c.Args[1], c.Args[2], o)
 	c.ReplyString(old, found, err)
 }
 
 // setUntil is the Run function of SETEX (unit is a second) and PSETEX (unit is a millisecond).
-func setUntil(c *command.Call, unit time.Duration) {
-	at, fault := futureInstant(c, c.Args[2], unit, false)
+func setUntil(c storeCall, unit time.Duration) {
+	at, fault := futureInstant(c.Call, c.Args[2], unit, false)
 	if fault != "" {
 		c.Fail(fault)
 		return
@@ -168,19 +178,19 @@ func setUntil(c *command.Call, unit time.Duration) {
 	c.OK()
 }
 
-func setnx(c *command.Call) {
+func setnx(c storeCall) {
 	done, err := c.Store.SetString(c.Client.Selected(), c.Args[1], c.Args[2], env.SetOptions{Expiry: limit.MaxInstant, IfAbsent: true})
 	c.ReplyWhether(done, err)
 }
 
-func getset(c *command.Call) { swap(c, env.SetOptions{Expiry: limit.MaxInstant}) }
+func getset(c storeCall) { swap(c, env.SetOptions{Expiry: limit.MaxInstant}) }
 
-func getdel(c *command.Call) {
+func getdel(c storeCall) {
 	c.ReplyString(c.Store.TakeString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
 // getex is the Run function of GETEX. It reports an invalid expiry only if the key has a string.
-func getex(c *command.Call) {
+func getex(c storeCall) {
 	call, err := parseGetex(c.Args[2:])
 	if err != "" {
 		c.Fail(err)
@@ -188,7 +198,7 @@ func getex(c *command.Call) {
 	}
 	at := limit.MaxInstant
 	if call.expiry != nil {
-		at, err = futureInstant(c, call.expiry, call.unit, call.absolute)
+		at, err = futureInstant(c.Call, call.expiry, call.unit, call.absolute)
 	}
 	if err == "" && (call.expiry != nil || call.persist) {
 		c.ReplyString(c.Store.ReadUntil(c.Text[:0], c.Client.Selected(), c.Args[1], at))
@@ -203,8 +213,8 @@ func getex(c *command.Call) {
 	c.ReplyString(value, found, fault)
 }
 
-func mget(c *command.Call) {
-	l, db, most := c.Worker, c.Client.Selected(), elements.MostHere(c)
+func mget(c storeCall) {
+	l, db, most := c.Worker, c.Client.Selected(), elements.MostHere(c.Call)
 	switch {
 	case replyValues(l, c.Store, c.W, db, c.Args[1:], most):
 		return
@@ -213,7 +223,7 @@ func mget(c *command.Call) {
 		return
 	}
 	cmd, args := c.Cmd, command.CloneArgs(c.Args)
-	c.OffloadSized(func(st env.Store) int { return command.CopiedBy(st, db, cmd, args) }, func(st env.Store, w *resp.Writer) {
+	c.OffloadSized(func(st store) int { return command.CopiedBy(st, db, cmd, args) }, func(st store, w *resp.Writer) {
 		if !replyValues(l, st, w, db, args[1:], command.MaxReply) {
 			w.Error(command.ErrValuesTooLong)
 		}
@@ -223,7 +233,7 @@ func mget(c *command.Call) {
 // replyValues replies with the values of keys. If that would copy more than most bytes, it writes
 // nothing and returns false. It counts hits and misses in l, which other goroutines may use at the
 // same time.
-func replyValues(l *command.Worker, st env.Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
+func replyValues(l *command.Worker, st store, w *resp.Writer, db int, keys [][]byte, most int) bool {
 	reply, hits, fits := elements.WholeOf(w, len(keys)), int64(0), true
 	reply.Most = most
 	w.Array(len(keys))
@@ -247,7 +257,7 @@ func replyValues(l *command.Worker, st env.Store, w *resp.Writer, db int, keys [
 }
 
 // mset is the Run function of MSET and, if nx is set, of MSETNX.
-func mset(c *command.Call, nx bool) {
+func mset(c storeCall, nx bool) {
 	if len(c.Args)%2 == 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
@@ -265,12 +275,12 @@ func mset(c *command.Call, nx bool) {
 func longestString(c *command.Call) int { return c.Server.Limits().Frame.MaxBulk }
 
 // appendTo is the Run function of APPEND.
-func appendTo(c *command.Call) {
-	n, err := c.Store.ExtendString(c.Client.Selected(), c.Args[1], c.Args[2], longestString(c))
+func appendTo(c storeCall) {
+	n, err := c.Store.ExtendString(c.Client.Selected(), c.Args[1], c.Args[2], longestString(c.Call))
 	c.ReplyCount(int64(n), err)
 }
 
-func getrange(c *command.Call) {
+func getrange(c storeCall) {
 	from, ok := arg.Int(c.Args[2])
 	to, alsoOK := arg.Int(c.Args[3])
 	if !ok || !alsoOK {
@@ -307,7 +317,7 @@ func span(length int, from, to int64) (start, end int) {
 	return int(from), int(to) + 1
 }
 
-func setrange(c *command.Call) {
+func setrange(c storeCall) {
 	offset, ok := arg.Int(c.Args[2])
 	switch {
 	case !ok:
@@ -317,7 +327,7 @@ func setrange(c *command.Call) {
 		c.Fail("ERR offset is out of range")
 		return
 	}
-	part, most := c.Args[3], int64(longestString(c))
+	part, most := c.Args[3], int64(longestString(c.Call))
 	length := 0
 	err := c.Store.UpdateString(c.Client.Selected(), c.Args[1], func(old []byte, _ bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
 		length = len(old)
@@ -347,7 +357,7 @@ func setrange(c *command.Call) {
 
 // get is the Run function of GET. For a key of CL.THROTTLE it replies with the theoretical arrival
 // time (TAT).
-func get(c *command.Call) {
+func get(c storeCall) {
 	c.ReplyString(c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
@@ -367,7 +377,7 @@ func answerText(c *command.Call, a *decide.Ask) {
 	}
 }
 
-func strlen(c *command.Call) {
+func strlen(c storeCall) {
 	value, found, err := readString(c)
 	switch {
 	case err != nil:
@@ -383,7 +393,7 @@ func strlen(c *command.Call) {
 // readString reads the string at the first argument and counts the lookup. The value is in the
 // worker's buffer or, if it is long, pinned in the store; [command.Call.ReplySpan] or
 // [command.Call.GiveBack] has to release it.
-func readString(c *command.Call) (value []byte, found bool, err error) {
+func readString(c storeCall) (value []byte, found bool, err error) {
 	value, found, err = c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1])
 	c.NoteLookup(found)
 	return value, found, err

@@ -17,34 +17,34 @@ func counterCommands() []*command.Command {
 	}, []*command.Command{
 		{
 			Name: "incr", Arity: 2, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
-			Summary: "Adds one to the number at a key.", Syntax: "key", Reply: sum, Run: func(c *command.Call) { add(c, 1) },
+			Summary: "Adds one to the number at a key.", Syntax: "key", Reply: sum, RunOn: command.On(func(c storeCall) { add(c, 1) }),
 		},
 		{
 			Name: "decr", Arity: 2, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
-			Summary: "Subtracts one from the number at a key.", Syntax: "key", Reply: sum, Run: func(c *command.Call) { add(c, -1) },
+			Summary: "Subtracts one from the number at a key.", Syntax: "key", Reply: sum, RunOn: command.On(func(c storeCall) { add(c, -1) }),
 		},
 		{
 			Name: "incrby", Arity: 3, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
-			Summary: "Adds to the number at a key.", Syntax: "key increment", Reply: sum, Run: incrby,
+			Summary: "Adds to the number at a key.", Syntax: "key increment", Reply: sum, RunOn: command.On(incrby),
 		},
 		{
 			Name: "decrby", Arity: 3, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
-			Summary: "Subtracts from the number at a key.", Syntax: "key decrement", Reply: sum, Run: decrby,
+			Summary: "Subtracts from the number at a key.", Syntax: "key decrement", Reply: sum, RunOn: command.On(decrby),
 		},
 		{
 			Name: "incrbyfloat", Arity: 3, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
 			Summary: "Adds a floating-point number to the number at a key.", Syntax: "key increment",
-			Reply: "the number that the key holds now, as a string", Run: incrbyfloat,
+			Reply: "the number that the key holds now, as a string", RunOn: command.On(incrbyfloat),
 		},
 		increxCommand(),
 	})
 }
 
-func add(c *command.Call, by int64) {
+func add(c storeCall, by int64) {
 	c.ReplyCount(c.Store.AddInt(c.Client.Selected(), c.Args[1], by))
 }
 
-func incrby(c *command.Call) {
+func incrby(c storeCall) {
 	by, ok := arg.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
@@ -53,7 +53,7 @@ func incrby(c *command.Call) {
 	add(c, by)
 }
 
-func decrby(c *command.Call) {
+func decrby(c storeCall) {
 	by, ok := arg.Int(c.Args[2])
 	switch {
 	case !ok:
@@ -67,7 +67,7 @@ func decrby(c *command.Call) {
 
 // incrbyfloat is the Run function of INCRBYFLOAT. As in Redis it reports a wrong type of the key
 // before a wrong increment.
-func incrbyfloat(c *command.Call) {
+func incrbyfloat(c storeCall) {
 	var text []byte
 	err := c.Store.UpdateString(c.Client.Selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
 		if !found {
