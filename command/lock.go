@@ -46,6 +46,14 @@ func (c *Call) ServeLocked() {
 	}
 }
 
+// Begin says that the running command, which has locked its keys, must run to its end: see
+// [env.Locker].
+func (c *Call) Begin() {
+	if c.local != nil {
+		c.local.Begin()
+	}
+}
+
 // Unlock releases all locks and answers the clients that have been served. If the command was
 // aborted because the server stops, Unlock discards the effects of the command, and disconnects its
 // client and the clients that it has served. It calls the AfterCommand hooks, except for an

@@ -41,7 +41,7 @@ func (s *Server) settlePolicies() { s.settlePoliciesUnless(command.HaltReadOnly 
 func (s *Server) settlePoliciesUnless(halts uint32) {
 	if s.policies.file != nil && s.engine.Halts.Load()&halts == 0 {
 		s.engine.WithStore(0, func(st env.Store) {
-			policystore.Outside(st, &s.engine.Server, func(st registry.Store) { s.policies.file.Settle(st, s.log) })
+			policystore.Outside(st.(policystore.Backing), &s.engine.Server, func(st registry.Store) { s.policies.file.Settle(st, s.log) })
 		})
 	}
 }

@@ -134,7 +134,7 @@ func TestNoLoopWaitsForAChange(t *testing.T) {
 		changing.Go(func() {
 			f.Engine().WithStore(0, func(st env.Store) {
 				by := registry.Author{}
-				_ = f.Engine().Options.Policies.Update(policystore.Store(st), by, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) {
+				_ = f.Engine().Options.Policies.Update(policystore.Store(st.(policystore.Backing)), by, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) {
 					close(busy)
 					<-end
 					return nil, nil // not an error

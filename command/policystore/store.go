@@ -13,14 +13,23 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// Backing is what the records of the registry need of the server's store.
+type Backing interface {
+	env.Store
+	env.World
+	env.Locker
+	env.Keys
+	env.Strings
+}
+
 // Store returns st as a store of the registry. The caller has entered st. Use it only in code that
 // never waits for another change, because the caller prevents all other goroutines from stopping
 // the world.
-func Store(st env.Store) registry.Store { return store{Store: st} }
+func Store(st Backing) registry.Store { return store{Backing: st} }
 
 // Outside leaves st, calls f, and enters st again. f may wait for other changes. It gets a store
 // that enters st for each access: see [Left].
-func Outside(st env.Store, server *command.Server, f func(st registry.Store)) {
+func Outside(st Backing, server *command.Server, f func(st registry.Store)) {
 	st.Leave()
 	defer enter(st)
 	f(Left(st, server))
@@ -30,13 +39,13 @@ func Outside(st env.Store, server *command.Server, f func(st registry.Store)) {
 // access. A write waits for the end of a pause of changes. It is refused if the server may not
 // change anything; that is checked inside the store, because the server may have become a replica
 // meanwhile.
-func Left(st env.Store, server *command.Server) registry.Store {
-	return store{Store: st, server: server}
+func Left(st Backing, server *command.Server) registry.Store {
+	return store{Backing: st, server: server}
 }
 
 // enter enters st and refreshes its instant. It waits while another goroutine has stopped the
 // world.
-func enter(st env.Store) {
+func enter(st Backing) {
 	for !st.Enter() {
 		open := make(chan struct{})
 		st.NotifyStart(func() { close(open) })
@@ -47,7 +56,7 @@ func enter(st env.Store) {
 
 // store implements [registry.Store] with the store of the server.
 type store struct {
-	env.Store
+	Backing
 	// server is nil if the caller has entered the store. Otherwise the store is entered for each
 	// access.
 	server *command.Server
@@ -56,7 +65,7 @@ type store struct {
 // in calls f inside the store.
 func (s store) in(f func()) {
 	if s.server != nil {
-		enter(s.Store)
+		enter(s.Backing)
 		defer s.Leave()
 	}
 	f()
@@ -64,7 +73,7 @@ func (s store) in(f func()) {
 
 // Refresh implements [registry.Store]: it reads the clock and returns its instant.
 func (s store) Refresh() (now limit.Instant) {
-	s.in(func() { now = s.Store.Refresh() })
+	s.in(func() { now = s.Backing.Refresh() })
 	return now
 }
 
@@ -89,7 +98,7 @@ func (s store) refused() error {
 	for s.server.Host.AfterPause(func(goOn bool) { ended <- goOn }) {
 		s.Leave()
 		goOn := <-ended
-		enter(s.Store)
+		enter(s.Backing)
 		if !goOn {
 			return errStops
 		}
@@ -106,7 +115,7 @@ const errStops resp.Error = "ERR the server stops"
 // uses the memory that is reserved for commands which have begun. For very many keys that blocks
 // all other commands meanwhile.
 func (s store) set(pairs [][]byte, need registry.Need) error {
-	_, err := s.Store.SetStrings(registry.Database, pairs, false)
+	_, err := s.Backing.SetStrings(registry.Database, pairs, false)
 	if need == registry.Spare || !errors.Is(err, limit.ErrFull) {
 		return err
 	}
@@ -121,7 +130,7 @@ func (s store) set(pairs [][]byte, need registry.Need) error {
 	} else {
 		s.Begin()
 	}
-	_, err = s.Store.SetStrings(registry.Database, pairs, false)
+	_, err = s.Backing.SetStrings(registry.Database, pairs, false)
 	return err
 }
 
@@ -130,7 +139,7 @@ func (s store) set(pairs [][]byte, need registry.Need) error {
 func (s store) Delete(key []byte) {
 	s.in(func() {
 		if s.refused() == nil {
-			s.Store.Delete(registry.Database, key)
+			s.Backing.Delete(registry.Database, key)
 		}
 	})
 }

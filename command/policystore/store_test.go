@@ -21,7 +21,8 @@ func TestNothingIsWrittenOnceTheServerIsAReplica(t *testing.T) {
 	defer s.Close()
 	e := s.Server().Engine()
 	key := []byte("main/api")
-	e.WithStore(0, func(st env.Store) {
+	e.WithStore(0, func(any env.Store) {
+		st := any.(policystore.Backing)
 		there := func() bool { return st.Exists(registry.Database, key) }
 		policystore.Outside(st, &e.Server, func(left registry.Store) {
 			require.NoError(t, left.SetStrings([][]byte{key, []byte("v")}, registry.Spare))

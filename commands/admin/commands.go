@@ -11,6 +11,16 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// store is what OBJECT and MEMORY USAGE need of the store.
+type store interface {
+	env.Store
+	env.Keys
+	env.Inspector
+}
+
+// storeCall is a call of one of these commands.
+type storeCall = command.CallOn[store]
+
 // Group returns the command group for operators: INFO, CONFIG, COMMAND, SAVE, SHUTDOWN, CLUSTER,
 // OBJECT, MEMORY, RL.REPORT and others.
 func Group() command.Group {
@@ -70,27 +80,27 @@ func objectCommand() *command.Command {
 			{
 				Name: "object|encoding", Arity: 3, Flags: command.FlagReadonly,
 				Summary: "Returns how a value is stored.", Syntax: "key",
-				Reply: "embstr for CL.THROTTLE keys, the mode for other limiters, or null", Run: objectEncoding,
+				Reply: "embstr for CL.THROTTLE keys, the mode for other limiters, or null", RunOn: command.On(objectEncoding),
 			},
 			{
 				Name: "object|freq", Arity: 3, Flags: command.FlagReadonly,
-				Summary: "Replies that no access frequency is kept.", Syntax: "key", Reply: "an error", Run: objectFreq,
+				Summary: "Replies that no access frequency is kept.", Syntax: "key", Reply: "an error", RunOn: command.On(objectFreq),
 			},
 			{
 				Name: "object|idletime", Arity: 3, Flags: command.FlagReadonly,
 				Summary: "Replies with 0: no idle time is kept.", Syntax: "key", Reply: "0, or null",
-				Run: func(c *command.Call) { objectNumber(c, 0) },
+				RunOn: command.On(func(c storeCall) { objectNumber(c, 0) }),
 			},
 			{
 				Name: "object|refcount", Arity: 3, Flags: command.FlagReadonly,
 				Summary: "Returns the reference count of a value.", Syntax: "key", Reply: "1, or null",
-				Run: func(c *command.Call) { objectNumber(c, 1) },
+				RunOn: command.On(func(c storeCall) { objectNumber(c, 1) }),
 			},
 		}),
 	}
 }
 
-func objectEncoding(c *command.Call) {
+func objectEncoding(c storeCall) {
 	encoding, ok := c.Store.Encoding(c.Client.Selected(), c.Args[2])
 	if !ok {
 		c.W.Null()
@@ -99,7 +109,7 @@ func objectEncoding(c *command.Call) {
 	c.W.BulkString(encoding)
 }
 
-func objectNumber(c *command.Call, n int64) {
+func objectNumber(c storeCall, n int64) {
 	if !c.Store.Exists(c.Client.Selected(), c.Args[2]) {
 		c.W.Null()
 		return
@@ -107,7 +117,7 @@ func objectNumber(c *command.Call, n int64) {
 	c.W.Int(n)
 }
 
-func objectFreq(c *command.Call) {
+func objectFreq(c storeCall) {
 	if !c.Store.Exists(c.Client.Selected(), c.Args[2]) {
 		c.W.Null()
 		return
@@ -137,7 +147,7 @@ func memoryCommand() *command.Command {
 			{
 				Name: "memory|usage", Arity: -3, Flags: command.FlagReadonly,
 				Keys:    command.KeySpec{First: 2, Last: 2, Step: 1, Use: command.UsesNothing},
-				Summary: "Returns the memory of a key in bytes.", Syntax: "key [SAMPLES count]", Reply: "bytes, or null", Run: memoryUsage,
+				Summary: "Returns the memory of a key in bytes.", Syntax: "key [SAMPLES count]", Reply: "bytes, or null", RunOn: command.On(memoryUsage),
 			},
 		}),
 	}
@@ -172,7 +182,7 @@ func memoryStats(c *command.Call) {
 	}
 }
 
-func memoryUsage(c *command.Call) {
+func memoryUsage(c storeCall) {
 	for rest := c.Args[3:]; len(rest) > 0; rest = rest[2:] {
 		if len(rest) < 2 || !arg.IsWord(rest[0], "SAMPLES") {
 			c.Fail(resp.ErrSyntax)

@@ -42,7 +42,7 @@ func manyPolicies(n, exact, prefixes int, limits ...string) *document.Document {
 func apply(tb testing.TB, b *inproc.Fed, d *document.Document) {
 	tb.Helper()
 	b.Server().Engine().WithStore(0, func(st env.Store) {
-		_, err := b.Server().Engine().Options.Policies.Apply(policystore.Store(st), registry.Author{}, d, policy.Bounds{})
+		_, err := b.Server().Engine().Options.Policies.Apply(policystore.Store(st.(policystore.Backing)), registry.Author{}, d, policy.Bounds{})
 		require.NoError(tb, err)
 	})
 }
@@ -61,7 +61,7 @@ func TestUseAllocatesNothing(t *testing.T) {
 	apply(t, b, d)
 	forever := b.Server().Engine().Options.Now().Add(time.Hour)
 	b.Server().Engine().WithStore(0, func(st env.Store) {
-		err := b.Server().Engine().Options.Policies.Update(policystore.Store(st), registry.Author{}, func(builder *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
+		err := b.Server().Engine().Options.Policies.Update(policystore.Store(st.(policystore.Backing)), registry.Author{}, func(builder *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
 			limits := builder.Get(policy.Main, "policy06", "").Limits
 			return []registry.Edit{
 				registry.Set(&policy.Entry{Kind: policy.Candidate, Policy: "policy06", Limits: limits, Until: limit.MaxInstant}),

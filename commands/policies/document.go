@@ -79,17 +79,17 @@ func diff(c *command.Call) {
 }
 
 // apply is the Run function of RL.POLICY APPLY.
-func apply(c *command.Call) {
-	d := parseDocument(c)
+func apply(c storeCall) {
+	d := parseDocument(c.Call)
 	if d == nil {
 		return
 	}
 	changed, err := 0, error(nil)
 	changing(c, func(st registry.Store) {
-		changed, err = c.Server.Options.Policies.Apply(st, author(c), d, bounds(c))
+		changed, err = c.Server.Options.Policies.Apply(st, author(c.Call), d, bounds(c.Call))
 	})
 	if err != nil {
-		fail(c, err)
+		fail(c.Call, err)
 		return
 	}
 	c.W.Int(int64(changed))
@@ -98,13 +98,13 @@ func apply(c *command.Call) {
 const errNoFile resp.Error = "ERR This server has no policy file: see the option policy-file"
 
 // reload is the Run function of RL.POLICY RELOAD.
-func reload(c *command.Call) {
+func reload(c storeCall) {
 	file := c.Server.Options.PolicyFile
 	if file == nil {
 		c.Fail(errNoFile)
 		return
 	}
-	by, changed, err := author(c), 0, error(nil)
+	by, changed, err := author(c.Call), 0, error(nil)
 	by.File = true
 	changing(c, func(st registry.Store) { changed, err = file.Load(st, by) })
 	var unread *policyfile.ReadError
@@ -115,7 +115,7 @@ func reload(c *command.Call) {
 		c.Fail(resp.Error("ERR " + string(command.Echo([]byte(text), 4*command.MaxEcho))))
 		return
 	case err != nil:
-		fail(c, err)
+		fail(c.Call, err)
 		return
 	}
 	c.W.Int(int64(changed))

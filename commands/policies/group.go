@@ -2,7 +2,11 @@ package policies
 
 import (
 	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/command/policystore"
 )
+
+// storeCall is a call of a command of this group that changes policies.
+type storeCall = command.CallOn[policystore.Backing]
 
 // Group returns the command group of this package. Its Decay hook also removes expired entries of
 // policies.
@@ -14,33 +18,33 @@ func Group() command.Group {
 			{
 				Name: "rl.boost", Arity: 6, Flags: change,
 				Summary: "Multiplies the limits of some keys for a time.", Syntax: "policy pattern factor EX duration", Reply: "OK",
-				Run: boost, Writes: always, Urgent: true, Disclosure: command.Disclosure{Change: "policy", Pattern: 2},
+				RunOn: command.On(boost), Writes: always, Urgent: true, Disclosure: command.Disclosure{Change: "policy", Pattern: 2},
 			},
 			{
 				Name: "rl.unboost", Arity: 3, Flags: change,
-				Summary: "Ends a boost.", Syntax: "policy pattern", Reply: ifThere, Run: end(boostKind),
+				Summary: "Ends a boost.", Syntax: "policy pattern", Reply: ifThere, RunOn: command.On(end(boostKind)),
 				Writes: always, Urgent: true, Disclosure: command.Disclosure{Change: "policy", Pattern: 2},
 			},
 			{
 				Name: "rl.block", Arity: -3, Flags: change,
 				Summary: "Denies all calls for some keys, for a time or for good.", Syntax: "policy pattern [EX duration] [REASON text]",
-				Reply: "OK", Run: block, Writes: always, Urgent: true,
+				Reply: "OK", RunOn: command.On(block), Writes: always, Urgent: true,
 				Disclosure: command.Disclosure{Change: "policy", Pattern: 2},
 			},
 			{
 				Name: "rl.unblock", Arity: 3, Flags: change,
-				Summary: "Ends a block.", Syntax: "policy pattern", Reply: ifThere, Run: end(blockKind),
+				Summary: "Ends a block.", Syntax: "policy pattern", Reply: ifThere, RunOn: command.On(end(blockKind)),
 				Writes: always, Urgent: true, Disclosure: command.Disclosure{Change: "policy", Pattern: 2},
 			},
 			{
 				Name: "rl.exempt", Arity: -3, Flags: change,
 				Summary: "Allows all calls for some keys, for a time or for good, and counts them.",
-				Syntax:  "policy pattern [EX duration] [REASON text]", Reply: "OK", Run: exempt,
+				Syntax:  "policy pattern [EX duration] [REASON text]", Reply: "OK", RunOn: command.On(exempt),
 				Writes: always, Urgent: true, Disclosure: command.Disclosure{Change: "policy", Pattern: 2},
 			},
 			{
 				Name: "rl.unexempt", Arity: 3, Flags: change,
-				Summary: "Ends an exemption.", Syntax: "policy pattern", Reply: ifThere, Run: end(exemptKind), Writes: always, Urgent: true,
+				Summary: "Ends an exemption.", Syntax: "policy pattern", Reply: ifThere, RunOn: command.On(end(exemptKind)), Writes: always, Urgent: true,
 				Disclosure: command.Disclosure{Change: "policy", Pattern: 2},
 			},
 			{
@@ -89,7 +93,7 @@ func policyContainer() *command.Command {
 				Name: "rl.policy|set", Arity: -5, Flags: change,
 				Summary: "Sets the limits of a policy.", Syntax: "name [MS] [SHADOW] [COMMENT text] LIMITS clause [clause ...]",
 				Reply: "OK",
-				Run:   setPolicy, Writes: always, Disclosure: command.Disclosure{Change: "policy", Named: 1},
+				RunOn: command.On(setPolicy), Writes: always, Disclosure: command.Disclosure{Change: "policy", Named: 1},
 			},
 			{
 				Name: "rl.policy|get", Arity: 3, Flags: show,
@@ -101,13 +105,13 @@ func policyContainer() *command.Command {
 			},
 			{
 				Name: "rl.policy|del", Arity: 3, Flags: change,
-				Summary: "Deletes a policy with all that belongs to it.", Syntax: "name", Reply: ifThere, Run: deletePolicy, Writes: always,
+				Summary: "Deletes a policy with all that belongs to it.", Syntax: "name", Reply: ifThere, RunOn: command.On(deletePolicy), Writes: always,
 				Disclosure: command.Disclosure{Change: "policy", Named: 1},
 			},
 			{
 				Name: "rl.policy|try", Arity: -4, Flags: change,
 				Summary: "Has a candidate decide beside the policy, or ends that.", Syntax: "name <OFF | LIMITS clause [clause ...]>",
-				Reply: "OK", Run: tryPolicy, Writes: always, Disclosure: command.Disclosure{Change: "policy", Named: 1},
+				Reply: "OK", RunOn: command.On(tryPolicy), Writes: always, Disclosure: command.Disclosure{Change: "policy", Named: 1},
 			},
 			{
 				Name: "rl.policy|dump", Arity: -2, Flags: show,
@@ -122,11 +126,11 @@ func policyContainer() *command.Command {
 			{
 				Name: "rl.policy|apply", Arity: 3, Flags: change,
 				Summary: "Makes policies and overrides those of a YAML text, or changes nothing.", Syntax: "yaml",
-				Reply: "how many have changed", Run: apply, Writes: always, Disclosure: command.Disclosure{Change: "policy"},
+				Reply: "how many have changed", RunOn: command.On(apply), Writes: always, Disclosure: command.Disclosure{Change: "policy"},
 			},
 			{
 				Name: "rl.policy|reload", Arity: 2, Flags: change,
-				Summary: "Reads the policy file again.", Reply: "how many policies and overrides have changed", Run: reload, Files: true,
+				Summary: "Reads the policy file again.", Reply: "how many policies and overrides have changed", RunOn: command.On(reload), Files: true,
 				Writes: always, Disclosure: command.Disclosure{Change: "policy"},
 			},
 		}),
@@ -141,12 +145,12 @@ func overrideContainer() *command.Command {
 			{
 				Name: "rl.override|set", Arity: -6, Flags: change,
 				Summary: "Sets the limits of some keys of a policy.",
-				Syntax:  "policy pattern [EX duration] [COMMENT text] LIMITS clause [clause ...]", Reply: "OK", Run: setOverride,
+				Syntax:  "policy pattern [EX duration] [COMMENT text] LIMITS clause [clause ...]", Reply: "OK", RunOn: command.On(setOverride),
 				Writes: always, Disclosure: command.Disclosure{Change: "policy", Pattern: 3},
 			},
 			{
 				Name: "rl.override|del", Arity: 4, Flags: change,
-				Summary: "Deletes an override.", Syntax: "policy pattern", Reply: ifThere, Run: deleteOverride, Writes: always,
+				Summary: "Deletes an override.", Syntax: "policy pattern", Reply: ifThere, RunOn: command.On(deleteOverride), Writes: always,
 				Disclosure: command.Disclosure{Change: "policy", Pattern: 3},
 			},
 			{

@@ -27,7 +27,7 @@ func (k *keeper) tidy() {
 		defer k.tidies.Store(false)
 		s.Host.WithStore(0, func(st env.Store) {
 			const still = command.HaltReadOnly | command.HaltLoading | command.HaltPaused
-			s.Options.Policies.Tidy(policystore.Store(st), s.Halts.Load()&still == 0)
+			s.Options.Policies.Tidy(policystore.Store(st.(policystore.Backing)), s.Halts.Load()&still == 0)
 		})
 	})
 }

@@ -14,13 +14,13 @@ import (
 
 // setOverride is the Run function of RL.OVERRIDE SET. Times in its clauses are in the unit of the
 // policy: milliseconds if the policy has MS, and otherwise seconds.
-func setOverride(c *command.Call) {
+func setOverride(c storeCall) {
 	var w words
 	if err := w.parse(c.Args[4:], options{expires: true, text: "COMMENT", limits: true}); err != "" {
 		c.Fail(c.Usage(err))
 		return
 	}
-	until, err := w.until(c)
+	until, err := w.until(c.Call)
 	if err != "" {
 		c.Fail(err)
 		return
@@ -29,14 +29,14 @@ func setOverride(c *command.Call) {
 		if main == nil {
 			return nil, command.NoPolicy(c.Args[2])
 		}
-		limits, err := policy.ParseLimits(w.limits, main.Limits.Millis, bounds(c))
+		limits, err := policy.ParseLimits(w.limits, main.Limits.Millis, bounds(c.Call))
 		return &policy.Entry{
 			Kind: policy.Override, Pattern: string(c.Args[3]), Limits: limits, Comment: string(w.text), Until: until,
 		}, err
 	})
 }
 
-func deleteOverride(c *command.Call) { deleteEntry(c, policy.Override) }
+func deleteOverride(c storeCall) { deleteEntry(c, policy.Override) }
 
 // listOverrides is the Run function of RL.OVERRIDE LIST.
 func listOverrides(c *command.Call) {

@@ -101,18 +101,18 @@ func author(c *command.Call) registry.Author {
 
 // update makes the edits that plan returns and reports whether that has succeeded. After a failure
 // it has replied with the error.
-func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
+func update(c storeCall, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
 	r := c.Server.Options.Policies
 	if r == nil {
 		c.Fail(errNone)
 		return false
 	}
 	var err error
-	by := author(c)
+	by := author(c.Call)
 	by.Urgent = c.Cmd.Urgent
 	changing(c, func(st registry.Store) { err = r.Update(st, by, plan) })
 	if err != nil {
-		fail(c, err)
+		fail(c.Call, err)
 	}
 	return err == nil
 }
@@ -141,19 +141,19 @@ func fail(c *command.Call, err error) {
 func outside(c *command.Call, f func()) { c.Server.Host.Outside(c, f) }
 
 // changing is outside for a function f that changes policies in st.
-func changing(c *command.Call, f func(st registry.Store)) {
+func changing(c storeCall, f func(st registry.Store)) {
 	if !c.Client.Background { // the command runs on an event loop, inside the store
 		f(policystore.Store(c.Store))
 		return
 	}
-	outside(c, func() { f(policystore.Left(c.Store, c.Server)) })
+	outside(c.Call, func() { f(policystore.Left(c.Store, c.Server)) })
 }
 
 // setEntry sets the entry that make returns, for the policy that the running command names, and
 // replies with OK. main is the policy itself, or nil if there is none. The policy must exist,
 // unless the new entry is the policy itself.
-func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) {
-	name := c.Args[nameAt(c)]
+func setEntry(c storeCall, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) {
+	name := c.Args[nameAt(c.Call)]
 	if err := policy.CheckName(name); err != nil {
 		c.Fail(resp.Error("ERR " + err.Error()))
 		return
@@ -186,8 +186,8 @@ func nameAt(c *command.Call) int {
 
 // deleteEntry deletes the entry of that kind whose policy and pattern the running command names,
 // and replies with 1 if there was one and with 0 if not.
-func deleteEntry(c *command.Call, kind policy.Kind) {
-	at := nameAt(c)
+func deleteEntry(c storeCall, kind policy.Kind) {
+	at := nameAt(c.Call)
 	name, pattern := string(c.Args[at]), string(c.Args[at+1])
 	there := false
 	done := update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {

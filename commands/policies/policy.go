@@ -13,13 +13,13 @@ import (
 )
 
 // setPolicy is the Run function of RL.POLICY SET.
-func setPolicy(c *command.Call) {
+func setPolicy(c storeCall) {
 	var w words
 	if err := w.parse(c.Args[3:], options{millis: true, shadow: true, text: "COMMENT", limits: true}); err != "" {
 		c.Fail(c.Usage(err))
 		return
 	}
-	limits, err := policy.ParseLimits(w.limits, w.millis, bounds(c))
+	limits, err := policy.ParseLimits(w.limits, w.millis, bounds(c.Call))
 	if err != "" {
 		c.Fail(err)
 		return
@@ -34,7 +34,7 @@ func setPolicy(c *command.Call) {
 // tryPolicy is the Run function of RL.POLICY TRY. Times in its clauses are in the unit of the
 // policy: milliseconds if the policy has MS, and otherwise seconds. The counters of a new candidate
 // begin at 0.
-func tryPolicy(c *command.Call) {
+func tryPolicy(c storeCall) {
 	if len(c.Args) == 4 && arg.IsWord(c.Args[3], "OFF") {
 		stopTrying(c)
 		return
@@ -49,7 +49,7 @@ func tryPolicy(c *command.Call) {
 		if main == nil {
 			return nil, command.NoPolicy(c.Args[2])
 		}
-		limits, err := policy.ParseLimits(w.limits, main.Limits.Millis, bounds(c))
+		limits, err := policy.ParseLimits(w.limits, main.Limits.Millis, bounds(c.Call))
 		counts = c.Server.Options.Policies.Table().Policy(c.Args[2]).Counts
 		return &policy.Entry{Kind: policy.Candidate, Limits: limits, Until: limit.MaxInstant}, err
 	})
@@ -58,7 +58,7 @@ func tryPolicy(c *command.Call) {
 	}
 }
 
-func stopTrying(c *command.Call) {
+func stopTrying(c storeCall) {
 	done := update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
 		if b.Get(policy.Main, string(c.Args[2]), "") == nil {
 			return nil, command.NoPolicy(c.Args[2])
@@ -75,7 +75,7 @@ func stopTrying(c *command.Call) {
 
 // deletePolicy is the Run function of RL.POLICY DEL. It deletes the policy and all its entries. The
 // states of the policy's keys stay until they expire.
-func deletePolicy(c *command.Call) {
+func deletePolicy(c storeCall) {
 	name, there := string(c.Args[2]), false
 	done := update(c, func(b *policy.Builder, _ limit.Instant) (edits []registry.Edit, _ error) {
 		if there = b.Get(policy.Main, name, "") != nil; !there {

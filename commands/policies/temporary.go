@@ -3,7 +3,6 @@ package policies
 import (
 	"bytes"
 
-	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/resp"
@@ -17,7 +16,7 @@ const (
 )
 
 // boost is the Run function of RL.BOOST, whose arguments are: policy pattern factor EX duration.
-func boost(c *command.Call) {
+func boost(c storeCall) {
 	factor, err := policy.ParseFactor(c.Args[3])
 	if err != nil {
 		c.Fail(resp.Error("ERR " + err.Error()))
@@ -28,7 +27,7 @@ func boost(c *command.Call) {
 
 // block is the Run function of RL.BLOCK, whose arguments are: policy pattern [EX duration] [REASON
 // text].
-func block(c *command.Call) {
+func block(c storeCall) {
 	if i := bytes.IndexByte(c.Args[2], '*'); i >= 0 && i < len(c.Args[2])-1 {
 		c.Fail(errStar)
 		return
@@ -38,20 +37,20 @@ func block(c *command.Call) {
 
 // exempt is the Run function of RL.EXEMPT, whose arguments are: policy pattern [EX duration]
 // [REASON text].
-func exempt(c *command.Call) {
+func exempt(c storeCall) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: exemptKind})
 }
 
 // temporary sets the entry e, with the pattern of the running command, and with the expiry and the
 // text in args. o says which options args may have. RL.BOOST always has an expiry, because of its
 // arity.
-func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
+func temporary(c storeCall, args [][]byte, o options, e policy.Entry) {
 	var w words
 	if err := w.parse(args, o); err != "" {
 		c.Fail(c.Usage(err))
 		return
 	}
-	until, err := w.until(c)
+	until, err := w.until(c.Call)
 	if err != "" {
 		c.Fail(err)
 		return
@@ -65,6 +64,6 @@ func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 const errStar resp.Error = "ERR only the last character of a pattern may be '*' here; RL.OVERRIDE SET takes others as they are"
 
 // end returns the Run function of a command that deletes an entry of that kind.
-func end(kind policy.Kind) func(*command.Call) {
-	return func(c *command.Call) { deleteEntry(c, kind) }
+func end(kind policy.Kind) func(storeCall) {
+	return func(c storeCall) { deleteEntry(c, kind) }
 }

@@ -35,7 +35,7 @@ func (call *invocation) refused(c *command.Call) resp.Error {
 			return c.Refusal()
 		case call.readonly:
 			return errReadonlyCall
-		case !f.AllowOOM && c.Store.Full():
+		case !f.AllowOOM && c.Full():
 			return resp.ErrOOM
 		}
 	}

@@ -65,8 +65,8 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 	h.c, h.caller, h.readonly, h.w.Proto = c, cmd, call.readonly, 2
 	run := k.engine.runs.Get()
 	h.run, h.wrote, h.begun, h.acted, h.referred = run, false, false, false, 0
-	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
-		c.Store.Begin()
+	if h.full = c.Full() && !call.script.Flags().AllowOOM; !h.full {
+		c.Begin()
 	}
 	switch {
 	case c.Exclusive != nil:
@@ -145,7 +145,7 @@ func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	c.Server.Host.Run(c)
 	if h.full && h.wrote && !c.Failed {
 		h.full = false // the script may write from now on: stopping it halfway would be worse
-		c.Store.Begin()
+		c.Begin()
 	}
 	if len(h.w.Buf) > command.MaxScriptReply {
 		h.w.Cut(0)

@@ -2,7 +2,11 @@ package tracking
 
 import (
 	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/env"
 )
+
+// storeCall is a call of CLIENT TRACKING, which needs a store whose changes can be observed.
+type storeCall = command.CallOn[env.Observable]
 
 // Group returns the command group of CLIENT TRACKING, CLIENT CACHING, CLIENT TRACKINGINFO and
 // CLIENT GETREDIR. Its hooks and observers send the invalidation messages.
@@ -21,7 +25,7 @@ func Group() command.Group {
 		Worker: func(w *command.Worker, slot command.Slot) any {
 			t := &workerTracking{observer: observer{invalidator: slot.OfServer(w.Server).(*invalidator), worker: w}}
 			t.observer.reading = &t.reading
-			w.Store.Observe(&t.observer)
+			w.Store.(env.Observable).Observe(&t.observer)
 			return t
 		},
 		Figures: figures(),
@@ -50,7 +54,7 @@ func commands() []*command.Command {
 			Flags:   command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagConnection,
 			Summary: "Controls server-assisted client-side caching.",
 			Syntax:  "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]", Reply: ok,
-			Run: clientTracking,
+			RunOn: command.On(clientTracking),
 		},
 		{
 			Name: "client|trackinginfo", Arity: 2,
@@ -64,8 +68,8 @@ func commands() []*command.Command {
 // group.
 func invalidatorOf(c *command.Call) *invalidator { return command.ServerState[invalidator](c) }
 
-func clientTracking(c *command.Call) {
-	v := invalidatorOf(c)
+func clientTracking(c storeCall) {
+	v := invalidatorOf(c.Call)
 	call, err := parseTracking(c.Args[2:], func(id int64) bool { return c.Server.Host.Client(id) != nil })
 	if err == "" && call.on {
 		err = call.check(v.tracking(c.Client))

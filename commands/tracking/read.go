@@ -42,7 +42,7 @@ const mostEvicted = 64
 func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 	t, most := &v.reads, c.Server.Limits().TrackingKeys
 	twice, forced, spare := 2*uint64(r.fresh), uint64(0), r.number
-	if c.Store.Full() {
+	if c.Full() {
 		forced = twice
 	}
 	for removed < max(mostEvicted, twice) && (removed < forced || t.beyond(most)) {

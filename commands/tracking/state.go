@@ -42,7 +42,7 @@ func (v *invalidator) tracking(cl *command.Client) *tracking {
 
 // start begins tracking for cl with the options t, or replaces its options by t. With BCAST, it
 // adds prefixes to the client's present prefixes. t must not be changed afterwards.
-func (v *invalidator) start(cl *command.Client, st env.Store, t *tracking, prefixes []string) {
+func (v *invalidator) start(cl *command.Client, st env.Observable, t *tracking, prefixes []string) {
 	own := command.ClientState[trackingState](owner(cl), v.slot)
 	v.clients.Add(1)
 	st.StartObserving()
