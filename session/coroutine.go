@@ -117,7 +117,7 @@ func (x *coroutine) serve() {
 	defer func() {
 		if r := recover(); r != nil {
 			engineOf(w.Server).Recovered(r)
-			w.Store.Unlock()
+			w.ReleaseLocks()
 			w.ctx.Client.Exclusive = false
 			w.out.Cut(0)
 			w.out.Error(resp.ErrInternal)
@@ -184,7 +184,7 @@ func (e *Engine) moveCoroutine(c *command.Call, x *coroutine) {
 	run.BeginRunning(x.how.Script(&from.Worker))
 	from.ctx.Client, from.Exclusive = &in.Client, run
 	e.setExclusive(run)
-	e.startBusy(run, from.Store)
+	e.startBusy(run, from)
 	e.Spawn(func() { e.endCoroutine(x, run) })
 }
 
@@ -210,7 +210,7 @@ func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 	x.resume()
 	run.Wait.Took.Add(int64(e.Options.Stopwatch() - began))
 	w.endErrors(x.cmd)
-	reply, st, again := w.out.Take(), w.Store, w.Again
+	reply, again := w.out.Take(), w.Again
 	if again {
 		run = &command.Exclusive{Wait: run.Wait, Proxy: run.Proxy, Changes: waitsForPause(&w.ctx, x.cmd, x.words)}
 		run.Do = x.how.Again(&w.ctx)
@@ -227,7 +227,7 @@ func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 	e.AfterCommand(&w.Worker)
 	e.doneExclusive()
 	if !e.isAborted() {
-		st.StartWorld()
+		w.start()
 	}
 	e.returnCoroutine(x)
 }

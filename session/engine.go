@@ -223,7 +223,7 @@ func (e *Engine) Close() {
 	e.slowMu.Unlock()
 	e.endPause(0) // endPause also stops the timer
 	if e.EndScripts() {
-		e.takeWorker().Store.StartWorld() // no client is left to read the state
+		e.takeWorker().start() // no client is left to read the state
 	}
 	e.slow.Wait()
 	e.endCoroutines()

@@ -129,9 +129,9 @@ func (e *Engine) doneExclusive() (long bool) {
 // lacked memory for its reply, runExclusive queues it again instead. A panic becomes an error
 // reply and closes the client.
 func (w *Worker) runExclusive(x *command.Exclusive) {
-	e, st := engineOf(w.Server), w.Store
-	st.Refresh()
-	e.startBusy(x, st)
+	e := engineOf(w.Server)
+	w.Store.Refresh()
+	e.startBusy(x, w)
 	w.out = resp.Writer{Proto: x.Proxy.Proto, Ledger: e.Options.Ledger, OnError: w.OnError}
 	w.ctx = command.Call{Worker: &w.Worker, Client: x.Proxy, W: &w.out}
 	w.Exclusive, w.Again = x, false
@@ -141,7 +141,7 @@ func (w *Worker) runExclusive(x *command.Exclusive) {
 	defer func() {
 		if r := recover(); r != nil {
 			e.Recovered(r)
-			st.Unlock()
+			w.ReleaseLocks()
 			w.out.Cut(0)
 			w.out.Error(resp.ErrInternal)
 			x.Wait.Broken = true
@@ -169,7 +169,7 @@ func (w *Worker) runExclusive(x *command.Exclusive) {
 
 // startBusy starts or restarts the timer after which x counts as busy, if x is the current
 // exclusive command. There is no timer if the limit Busy is 0.
-func (e *Engine) startBusy(x *command.Exclusive, st env.Store) {
+func (e *Engine) startBusy(x *command.Exclusive, w *Worker) {
 	d := e.Limits().Busy
 	if d == 0 {
 		return
@@ -179,19 +179,21 @@ func (e *Engine) startBusy(x *command.Exclusive, st env.Store) {
 	defer q.mu.Unlock()
 	if q.current == x {
 		q.busy.Store(false)
-		x.StopTimer = st.AfterFunc(d, func() { e.nowBusy(x, st) })
+		x.StopTimer = w.Store.AfterFunc(d, func() { e.nowBusy(x, w.world) })
 	}
 }
 
 // nowBusy marks the current exclusive command as busy if it is still x, and wakes all sessions
 // that wait for the world to start, so that they reply with BUSY errors.
-func (e *Engine) nowBusy(x *command.Exclusive, st env.Store) {
+func (e *Engine) nowBusy(x *command.Exclusive, world env.World) {
 	q := &e.exclusive
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.current == x {
 		q.busy.Store(true)
-		st.WakeWaiting()
+		if world != nil {
+			world.WakeWaiting()
+		}
 	}
 }
 
@@ -212,7 +214,7 @@ func (e *Engine) KillExclusive(c *command.Call) resp.Error {
 	}
 	// The script ends at its next instruction, so other commands can wait again. Another script of
 	// the same transaction may become busy later.
-	e.startBusy(x, c.Store)
+	e.startBusy(x, workerOf(c.Worker))
 	return ""
 }
 

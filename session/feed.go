@@ -65,7 +65,7 @@ func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 	case waits, p == nil && s.holdsBack(len(in)):
 		return transport.Park, 0
 	}
-	if w.Busy = !w.Store.Enter(); w.Busy {
+	if w.Busy = !w.enter(); w.Busy {
 		if next, proceed := s.whileStopped(w); !proceed {
 			return next, 0
 		}
@@ -97,7 +97,7 @@ func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 		next = s.fillPump(w)
 	}
 	if !w.Busy {
-		w.Store.Leave()
+		w.leave()
 	}
 	return next, consumed
 }
@@ -112,7 +112,7 @@ func (s *Session) batch(w *Worker, p *command.Wait, in []byte) (next transport.N
 	defer func() {
 		if r := recover(); r != nil {
 			s.engine.Recovered(r)
-			w.Store.Unlock()
+			w.ReleaseLocks()
 			w.out.Cut(mark)
 			w.out.Error(resp.ErrInternal)
 			next = transport.Close

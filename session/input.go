@@ -78,8 +78,8 @@ func (w *Worker) prefetch(db int) {
 			w.Keys = append(w.Keys, a.derivedKey)
 		}
 	}
-	if len(w.Keys) > 1 {
-		w.Store.Prefetch(db, w.Keys)
+	if len(w.Keys) > 1 && w.keys != nil {
+		w.keys.Prefetch(db, w.Keys)
 	}
 }
 

@@ -142,7 +142,7 @@ func (w *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			engineOf(w.Server).Recovered(r)
-			w.Store.Unlock()
+			w.ReleaseLocks()
 			w.out.Cut(0)
 			w.out.Error(resp.ErrInternal)
 			p.Broken = true

@@ -30,14 +30,14 @@ func (e *Engine) Pump(c *command.Call, p transport.Pump) {
 // either.
 func (s *Session) fillPump(w *Worker) (next transport.Next) {
 	if w.Busy {
-		w.Store.NotifyStart(s.Peer.Wake)
+		w.world.NotifyStart(s.Peer.Wake)
 		return transport.Read
 	}
 	mark := len(w.out.Buf)
 	defer func() {
 		if r := recover(); r != nil {
 			s.engine.Recovered(r)
-			w.Store.Unlock()
+			w.ReleaseLocks()
 			w.out.Cut(mark)
 			next = transport.Close
 		}

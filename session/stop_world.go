@@ -18,7 +18,7 @@ func (w *Worker) stopWorld() bool {
 	if w.stopped {
 		return true
 	}
-	w.stopped = w.Store.StopWorld()
+	w.stopped = w.stop()
 	w.WorldBusy = !w.stopped
 	return w.stopped
 }
@@ -27,7 +27,18 @@ func (w *Worker) stopWorld() bool {
 func (w *Worker) startWorld() {
 	if w.stopped {
 		w.stopped = false
-		w.Store.StartWorld()
+		w.start()
+	}
+}
+
+// stop stops the world, and returns false if another goroutine has stopped it. No goroutine can
+// change a store without keys, so there is nothing to stop there.
+func (w *Worker) stop() bool { return w.world == nil || w.world.StopWorld() }
+
+// start starts the world that stop has stopped.
+func (w *Worker) start() {
+	if w.world != nil {
+		w.world.StartWorld()
 	}
 }
 
@@ -37,20 +48,18 @@ func (e *Engine) withStoppedWorld(f func(w *Worker)) {
 	w := e.takeWorker()
 	defer e.returnWorker(w)
 	for {
-		for !w.Store.Enter() {
-			open := make(chan struct{}, 1)
-			w.Store.NotifyStart(func() { open <- struct{}{} })
-			<-open
+		for !w.enter() {
+			<-opening(w.world)
 		}
-		if w.Store.StopWorld() {
+		if w.stop() {
 			break
 		}
-		w.Store.Leave()
+		w.leave()
 	}
 	defer func() {
-		w.Store.Leave()
+		w.leave()
 		if !e.isAborted() { // otherwise Close starts the world, after all clients have been disconnected
-			w.Store.StartWorld()
+			w.start()
 		}
 	}()
 	f(w)
@@ -77,7 +86,7 @@ func (s *Session) whileStopped(w *Worker) (next transport.Next, proceed bool) {
 // awaitStart has the session woken when the world starts, or when the running script becomes
 // busy.
 func (s *Session) awaitStart(w *Worker) {
-	w.Store.NotifyStart(s.Peer.Wake)
+	w.world.NotifyStart(s.Peer.Wake)
 	if s.engine.exclusive.busy.Load() { // the waiting sessions were woken before this session began to wait
 		s.Peer.Wake()
 	}
@@ -92,7 +101,7 @@ func (s *Session) waitsForScript(w *Worker, a *request) bool {
 		return false // a command that was discarded while it arrived cannot be split off again
 	}
 	s.guard = resp.Guard{} // the command will be split off again
-	w.Store.NotifyStart(s.Peer.Wake)
+	w.world.NotifyStart(s.Peer.Wake)
 	return true
 }
 

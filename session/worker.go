@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/stats"
@@ -22,7 +23,8 @@ type Worker struct {
 	effectState
 	tally
 
-	flight *flight // the asks of the batch; nil without a Remote
+	keys   env.Keys // the store, for prefetching; nil if it has no keys
+	flight *flight  // the asks of the batch; nil without a Remote
 	ctx    command.Call
 	out    resp.Writer
 }
@@ -54,6 +56,7 @@ type request struct {
 
 // worldState has the state of scripts and other calls that may take long: see coroutine.
 type worldState struct {
+	world           env.World // the store, which goroutines can stop; nil if the store has no keys
 	coroutine       *coroutine
 	pinned          bool // the feeding goroutine is locked to its thread
 	stopped         bool // this worker has stopped the world, for the rest of its batch

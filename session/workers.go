@@ -19,6 +19,8 @@ func (e *Engine) newWorker() *Worker {
 		input:  input{room: make([][]byte, 0, command.RequestWords)},
 	}
 	w.Owner, w.Call = w, &w.ctx
+	w.world, _ = w.Store.(env.World)
+	w.keys, _ = w.Store.(env.Keys)
 	if e.Options.Remote != nil {
 		w.flight, w.Collector = newFlight(), w
 	}
@@ -82,20 +84,30 @@ func (e *Engine) WithStore(client int64, f func(st env.Store)) {
 func (e *Engine) withWorker(client int64, f func(w *Worker)) {
 	for {
 		w := e.takeWorker()
-		if w.Store.Enter() {
+		if w.enter() {
 			e.inWorker(w, client, f)
 			return
 		}
-		open := opening(w.Store)
+		open := opening(w.world)
 		e.returnWorker(w)
 		<-open
 	}
 }
 
-// opening returns a channel that receives when the world of st is started.
-func opening(st env.Store) <-chan struct{} {
+// enter enters the store, and returns false if another goroutine has stopped the world.
+func (w *Worker) enter() bool { return w.world == nil || w.world.Enter() }
+
+// leave leaves the store.
+func (w *Worker) leave() {
+	if w.world != nil {
+		w.world.Leave()
+	}
+}
+
+// opening returns a channel that receives when the world is started.
+func opening(world env.World) <-chan struct{} {
 	open := make(chan struct{}, 1)
-	st.NotifyStart(func() { open <- struct{}{} })
+	world.NotifyStart(func() { open <- struct{}{} })
 	return open
 }
 
@@ -107,10 +119,11 @@ func (e *Engine) Outside(c *command.Call, f func()) {
 		f()
 		return
 	}
-	c.Store.Leave()
+	w := workerOf(c.Worker)
+	w.leave()
 	defer func() {
-		for !c.Store.Enter() {
-			<-opening(c.Store)
+		for !w.enter() {
+			<-opening(w.world)
 		}
 		c.Store.Refresh()
 	}()
@@ -121,7 +134,7 @@ func (e *Engine) Outside(c *command.Call, f func()) {
 // Then it leaves the store and returns the worker.
 func (e *workers) inWorker(w *Worker, client int64, f func(w *Worker)) {
 	defer e.returnWorker(w)
-	defer w.Store.Leave()
+	defer w.leave()
 	w.Actor = client
 	w.Store.Refresh()
 	f(w)

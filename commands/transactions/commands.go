@@ -10,6 +10,24 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// store is what EXEC needs of a store with keys. The store of --store has none: then EXEC locks and
+// checks nothing, and the Remote decides the asks of the queue together.
+type store interface {
+	env.Store
+	env.Watcher
+	env.Keys
+	env.Inspector
+}
+
+// storeCall is a call of WATCH.
+type storeCall = command.CallOn[env.Watcher]
+
+// storeOf returns the store of c if that has keys, and otherwise nil.
+func storeOf(c *command.Call) store {
+	st, _ := c.Store.(store)
+	return st
+}
+
 // Group returns the command group of MULTI, EXEC, DISCARD, WATCH and UNWATCH.
 func Group() command.Group {
 	return command.Group{
@@ -49,7 +67,7 @@ func transactionCommands() []*command.Command {
 		{
 			Name: "watch", Arity: -2, Flags: flags | command.FlagImmediate,
 			Keys:    command.KeySpec{First: 1, Last: -1, Step: 1, Use: command.UsesNothing},
-			Summary: "Makes the next EXEC fail if one of the keys changes before it.", Syntax: "key [key ...]", Reply: "OK", Run: watch,
+			Summary: "Makes the next EXEC fail if one of the keys changes before it.", Syntax: "key [key ...]", Reply: "OK", RunOn: command.On(watch),
 		},
 		{
 			Name: "unwatch", Arity: 1, Flags: flags | command.FlagUnwatches,
@@ -87,7 +105,7 @@ func (m *transactions) enqueue(c *command.Call, size int) bool {
 	switch {
 	case c.Cmd.Flags&command.FlagNoMulti != 0:
 		c.Server.Host.Reject(c, errNotInside)
-	case c.Cmd.NeedsMemory() && c.Store.Full():
+	case c.Cmd.NeedsMemory() && c.Full():
 		c.Server.Host.Reject(c, resp.ErrOOM)
 	case len(t.queue) >= maxQueued || t.bytes+size+command.ArgCost*len(c.Args)+command.QueuedCost > command.MaxQueuedBytes:
 		c.Server.Host.Reject(c, errTransactionBig)
@@ -150,19 +168,19 @@ func (m *transactions) reset(c *command.Call) (more bool) {
 	return false
 }
 
-func watch(c *command.Call) {
+func watch(c storeCall) {
 	if c.Client.Marks&command.MarkQueuing != 0 {
 		c.Fail(errWatchInside)
 		return
 	}
-	tooMany, k := false, transactionsOf(c).make(c.Client)
-	c.InSlices(c.Args[1:], func(c *command.Call, key []byte) {
+	tooMany, k := false, transactionsOf(c.Call).make(c.Client)
+	c.InSlices(c.Args[1:], func(c storeCall, key []byte) {
 		if tooMany = tooMany || k.watching+len(key)+command.WatchCost > command.MaxQueuedBytes; tooMany {
 			return
 		}
 		k.watching += len(key) + command.WatchCost
 		k.watched = c.Store.Watch(k.watched, c.Client.Selected(), key)
-	}, func(c *command.Call) {
+	}, func(c storeCall) {
 		if tooMany {
 			c.Fail(errWatchMany)
 			return
@@ -187,13 +205,13 @@ func (m *transactions) unwatch(cl *command.Client, st env.Store) {
 		m.forget(watched)
 		return
 	}
-	st.Unwatch(watched)
+	st.(env.Watcher).Unwatch(watched) // WATCH has made the token by a store of the same type
 }
 
 // forget ends the watches of the token watched on another goroutine.
 func (m *transactions) forget(watched any) {
 	host := m.server.Host
-	host.Spawn(func() { host.WithStore(0, func(st env.Store) { st.Unwatch(watched) }) })
+	host.Spawn(func() { host.WithStore(0, func(st env.Store) { st.(env.Watcher).Unwatch(watched) }) })
 }
 
 // closed is the Closed hook: it ends the watches of the disconnected client cl.
@@ -285,38 +303,38 @@ func exec(c *command.Call) {
 // run locks the keys of the transaction in k, checks whether it may run, runs the queue, and ends
 // the transaction. If it may not run, the reply is an error, or null if a watched key has changed.
 func (m *transactions) run(c *command.Call, k *clientTransaction) {
-	t := k.tx
+	t, st := k.tx, storeOf(c)
 	if collect(c, t) {
 		c.Lock(t.refs, k.watched)
 	} else {
 		c.LockAll()
 	}
-	lacks, byItself := lacksMemory(c, t)
+	lacks, byItself := lacksMemory(c, st, t)
 	if lacks {
-		c.Store.Unlock()
+		c.ReleaseLocks()
 		c.Server.Host.Reject(c, resp.ErrOOM)
 		return
 	}
 	if err := halted(c, t); err != "" {
-		c.Store.Unlock()
+		c.ReleaseLocks()
 		c.Server.Host.Reject(c, err)
 		return
 	}
 	if c.Journal != nil && lacksJournal(c, t) {
-		c.Store.Unlock()
+		c.ReleaseLocks()
 		c.Server.Host.Reject(c, c.Refusal())
 		return
 	}
-	if k.watched != nil && c.Store.Changed(k.watched) {
-		c.Store.Unlock()
+	if k.watched != nil && st.Changed(k.watched) {
+		c.ReleaseLocks()
 		m.discard(c.Client, c.Store)
 		c.W.NullArray()
 		return
 	}
 	if !byItself {
-		c.Store.Begin()
+		c.Begin()
 	}
-	c.RunLocked(func() { runQueue(c, t) })
+	c.RunLocked(func() { runQueue(c, st, t) })
 	c.Server.BatchEnd(c.Worker) // the worker's state refers to keys of the queue
 	m.discard(c.Client, c.Store)
 }
@@ -326,8 +344,8 @@ func (m *transactions) run(c *command.Call, k *clientTransaction) {
 // exist. A script needs memory if it may write, unless its flags say allow-oom. byItself is true if
 // a script needs memory but is the only command of t that may change something: the transaction
 // then runs, and the script is refused at its first write, as outside of a transaction.
-func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
-	if !c.Store.Full() {
+func lacksMemory(c *command.Call, st store, t *transaction) (lacks, byItself bool) {
+	if !c.Full() {
 		return false, false
 	}
 	db, changes, scripts := c.Client.Selected(), 0, 0
@@ -346,9 +364,9 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 			}
 		case q.cmd.Flags&(command.FlagDenyOOM|command.FlagModule) != 0: // a limiter; CL.THROTTLE has the flags of a module command
 			if d := q.cmd.Keys.Derived; d != nil {
-				return !c.Store.Exists(db, d.Append(nil, q.args))
+				return !st.Exists(db, d.Append(nil, q.args))
 			}
-			return slices.ContainsFunc(q.cmd.Keys.Positions(q.args), func(i int) bool { return !c.Store.Exists(db, q.args[i]) })
+			return slices.ContainsFunc(q.cmd.Keys.Positions(q.args), func(i int) bool { return !st.Exists(db, q.args[i]) })
 		}
 		return false
 	})
@@ -368,13 +386,13 @@ var whyRulesChanged = map[acl.Denied]string{
 // runQueue runs the queued commands of t and replies with an array of their replies. If the reply
 // gets too long, the remaining commands run nonetheless, and the client is closed, because it
 // cannot learn their outcome.
-func runQueue(c *command.Call, t *transaction) {
+func runQueue(c *command.Call, st store, t *transaction) {
 	cmd, args := c.Cmd, c.Args
 	mark, tooLong := len(c.W.Buf), false
 	c.W.Array(len(t.queue))
 	for i, q := range t.queue {
 		if i%command.MaxRequests == 0 {
-			prefetchQueue(c, t.queue[i:min(i+command.MaxRequests, len(t.queue))])
+			prefetchQueue(c, st, t.queue[i:min(i+command.MaxRequests, len(t.queue))])
 		}
 		c.Cmd, c.Args, c.Failed = q.cmd, q.args, false
 		if c.Client.ProxyOf != nil && q.cmd.Subscribes() {
@@ -394,8 +412,11 @@ func runQueue(c *command.Call, t *transaction) {
 	c.Cmd, c.Args, c.Failed = cmd, args, false
 }
 
-// prefetchQueue has the store prefetch the first keys of the commands in queue.
-func prefetchQueue(c *command.Call, queue []queued) {
+// prefetchQueue has the store prefetch the first keys of the commands in queue, if it has keys.
+func prefetchQueue(c *command.Call, st store, queue []queued) {
+	if st == nil {
+		return
+	}
 	c.Keys = c.Keys[:0]
 	for i := range queue {
 		if q := &queue[i]; q.cmd.Keys.First == 1 && len(q.args) > 1 {
@@ -403,7 +424,7 @@ func prefetchQueue(c *command.Call, queue []queued) {
 		}
 	}
 	if len(c.Keys) > 1 {
-		c.Store.Prefetch(c.Client.Selected(), c.Keys)
+		st.Prefetch(c.Client.Selected(), c.Keys)
 	}
 }
 

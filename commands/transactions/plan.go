@@ -17,7 +17,7 @@ const fewReads = 128
 // subscriptions, and of the watched keys. If the result exceeds command.MaxLoopWork, it is not
 // exact.
 func transactionWork(c *command.Call, k *clientTransaction) int {
-	t := k.tx
+	t, st := k.tx, storeOf(c)
 	n := t.work + k.watching/command.WatchCost*command.CommandWork
 	db, reads, begun := c.Client.Selected(), 0, 0
 	for i := range t.queue {
@@ -33,7 +33,9 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 			n += q.cmd.Work(c, q.cmd, q.args, begun)
 			begun += len(q.args) - 1
 		case q.cmd.Flags&command.FlagLinear != 0:
-			q.cmd.Keys.Each(q.args, func(i int) { n += command.Units(c.Store.Weigh(db, q.args[i])) })
+			if st != nil {
+				q.cmd.Keys.Each(q.args, func(i int) { n += command.Units(st.Weigh(db, q.args[i])) })
+			}
 		case q.cmd.RepliesValues():
 			if reads += len(q.args); reads > fewReads {
 				n += command.Units(0, command.CopiedBy(c.Store, db, q.cmd, q.args))
