@@ -19,21 +19,6 @@ type Store interface {
 	Decider
 	Queues
 	Figures
-	// MOVING
-	World
-	Locker
-	Watcher
-	Keys
-	Databases
-	Inspector
-	Memory
-	Strings
-	Hashes
-	Lists
-	Sets
-	SortedSets
-	BlockedPops
-	Observable
 }
 
 // Local is a store whose keys are in this process. It has all interfaces of this package about

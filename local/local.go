@@ -1,4 +1,4 @@
-// Package local implements [env.Store] for a server whose keys are in its own keyspace.
+// Package local implements [env.Local] for a server whose keys are in its own keyspace.
 //
 // It adapts a [keyspace.Handle] to the types of package env, and so connects two packages that do
 // not know each other. A [Decider] decides asks with a keyspace if the store of the server, which
@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// store adapts a handle of the keyspace to [env.Store]. Methods of the handle with the same
+// store adapts a handle of the keyspace to [env.Local]. Methods of the handle with the same
 // signature are promoted. The methods here convert the arguments and results of the others.
 type store struct {
 	*keyspace.Handle
@@ -23,25 +23,25 @@ type store struct {
 	refs []keyspace.Ref // a buffer that Lock and AppendMoves reuse
 }
 
-var _ env.Store = (*store)(nil)
+var _ env.Local = (*store)(nil)
 
 // NewStore returns a store that uses ks by a handle of its own. Like the handle, it is for one
 // goroutine at a time.
 func NewStore(ks *keyspace.Keyspace) env.Store { return &store{Handle: ks.NewHandle(), ks: ks} }
 
-// Observe implements [env.Store].
+// Observe implements [env.Local].
 func (s *store) Observe(o env.Observer) { s.Handle.Observe(o) }
 
-// NotifyStart implements [env.Store].
+// NotifyStart implements [env.Local].
 func (s *store) NotifyStart(wake func()) { s.ks.World().NotifyStart(wake) }
 
-// StartWorld implements [env.Store].
+// StartWorld implements [env.Local].
 func (s *store) StartWorld() { s.ks.World().Start() }
 
-// WakeWaiting implements [env.Store].
+// WakeWaiting implements [env.Local].
 func (s *store) WakeWaiting() { s.ks.World().WakeWaiting() }
 
-// Lock implements [env.Store].
+// Lock implements [env.Local].
 func (s *store) Lock(refs []env.KeyRef, watched any) {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
@@ -53,7 +53,7 @@ func (s *store) Lock(refs []env.KeyRef, watched any) {
 	s.Handle.Lock(s.refs)
 }
 
-// Watch implements [env.Store].
+// Watch implements [env.Local].
 func (s *store) Watch(token any, db int, key []byte) any {
 	if token == nil {
 		token = &keyspace.Watcher{}
@@ -62,25 +62,25 @@ func (s *store) Watch(token any, db int, key []byte) any {
 	return token
 }
 
-// Changed implements [env.Store].
+// Changed implements [env.Local].
 func (s *store) Changed(token any) bool { return s.Dirty(token.(*keyspace.Watcher)) }
 
-// Unwatch implements [env.Store].
+// Unwatch implements [env.Local].
 func (s *store) Unwatch(token any) { s.Handle.Unwatch(token.(*keyspace.Watcher)) }
 
-// Enqueue implements [env.Store].
+// Enqueue implements [env.Local].
 func (s *store) Enqueue(db int, key []byte, wake func()) (ticket any, first bool) {
 	w := &waiting.Waiter{Wake: wake}
 	return w, s.Handle.Enqueue(db, key, w)
 }
 
-// First implements [env.Store].
+// First implements [env.Local].
 func (s *store) First(ticket any) bool { return s.Handle.First(ticket.(*waiting.Waiter)) }
 
-// Dequeue implements [env.Store].
+// Dequeue implements [env.Local].
 func (s *store) Dequeue(ticket any) { s.Handle.Dequeue(ticket.(*waiting.Waiter)) }
 
-// EnqueuePop implements [env.Store].
+// EnqueuePop implements [env.Local].
 func (s *store) EnqueuePop(db int, keys [][]byte, w env.PopWait) (ticket any) {
 	p := &waiting.PopWaiter{Kind: entry.List, Dest: w.Dest, Owner: w.Owner, Ready: w.Ready}
 	if w.SortedSet {
@@ -90,10 +90,10 @@ func (s *store) EnqueuePop(db int, keys [][]byte, w env.PopWait) (ticket any) {
 	return p
 }
 
-// DequeuePop implements [env.Store].
+// DequeuePop implements [env.Local].
 func (s *store) DequeuePop(ticket any) { s.Handle.DequeuePop(ticket.(*waiting.PopWaiter)) }
 
-// AppendMoves implements [env.Store].
+// AppendMoves implements [env.Local].
 func (s *store) AppendMoves(refs []env.KeyRef) []env.KeyRef {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
@@ -106,7 +106,7 @@ func (s *store) AppendMoves(refs []env.KeyRef) []env.KeyRef {
 	return refs
 }
 
-// Serve implements [env.Store]. It converts env.Served to keyspace.Served, whose values have the
+// Serve implements [env.Local]. It converts env.Served to keyspace.Served, whose values have the
 // same numbers.
 func (s *store) Serve(f func(owner any, db int, key []byte) env.Served) {
 	s.Handle.Serve(func(w *waiting.PopWaiter, db int, key []byte) keyspace.Served {
@@ -114,21 +114,21 @@ func (s *store) Serve(f func(owner any, db int, key []byte) env.Served) {
 	})
 }
 
-// Civil implements [env.Store].
+// Civil implements [env.Local].
 func (s *store) Civil(i limit.Instant) limit.Instant { return s.ks.Clock().Civil(i) }
 
-// FromCivil implements [env.Store].
+// FromCivil implements [env.Local].
 func (s *store) FromCivil(i limit.Instant) limit.Instant { return s.ks.Clock().Derived(i) }
 
-// AfterFunc implements [env.Store].
+// AfterFunc implements [env.Local].
 func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return s.ks.Clock().AfterFunc(d, f).Stop
 }
 
-// TypeName implements [env.Store].
+// TypeName implements [env.Local].
 func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Type() }
 
-// Stats implements [env.Store].
+// Stats implements [env.Local].
 func (s *store) Stats() env.StoreStats { return Stats(s.Handle.Stats()) }
 
 // Stats converts the keyspace statistics for commands and figures.
@@ -148,7 +148,7 @@ func Memory(st keyspace.Stats) env.MemoryStats {
 	return env.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired}
 }
 
-// Scan implements [env.Store].
+// Scan implements [env.Local].
 func (s *store) Scan(db int, cursor uint64, count int, f func(key []byte, typeName string)) uint64 {
 	return s.Handle.Scan(db, cursor, count, func(key []byte, k entry.Kind) { f(key, k.Type()) })
 }

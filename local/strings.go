@@ -5,12 +5,12 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// SetString implements [env.Store].
+// SetString implements [env.Local].
 func (s *store) SetString(db int, key, value []byte, o env.SetOptions) (bool, error) {
 	return s.Handle.SetString(db, key, value, keyspace.SetOptions(o))
 }
 
-// SwapString implements [env.Store].
+// SwapString implements [env.Local].
 func (s *store) SwapString(dst []byte, db int, key, value []byte, o env.SetOptions) (old []byte, found, done bool, err error) {
 	return s.Handle.SwapString(dst, db, key, value, keyspace.SetOptions(o))
 }

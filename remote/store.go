@@ -1,6 +1,5 @@
 // Package remote implements [env.Store] for a server whose keys are in another store. It has the
-// clock, the timers and the queues of waiting clients that commands and sessions need, but no
-// keys.
+// clock, the timers, the decisions and the queues of waiting clients, but no keys.
 package remote
 
 import (
@@ -15,6 +14,10 @@ import (
 // Stores creates the stores of the workers of one server. [Stores.NewStore] and [Stores.Remote]
 // are for the fields of [env.Options] with these names. Any goroutine may call its methods.
 type Stores struct {
+	// Memory returns the figures of the memory that this process uses for keys. nil means that it
+	// has none. It must be set before the first store is created.
+	Memory func() env.MemoryStats
+
 	decider   env.Remote
 	afterFunc func(d time.Duration, f func()) (stop func() bool)
 	waiting   queues
@@ -32,11 +35,9 @@ func (s *Stores) NewStore() env.Store { return &store{shared: s} }
 // Waiting returns the number of clients that wait for room, under all keys together.
 func (s *Stores) Waiting() int { return int(s.waiting.number.Load()) }
 
-// store is the store of one worker. It lacks the methods of [env.Store] that access keys: a call
-// of them would panic, but no command calls them (see [command.NewStoreTable]).
+// store is the store of one worker. It is an [env.Store] and nothing more: no key is in this process,
+// no goroutine stops the world, and nothing is locked or observed.
 type store struct {
-	env.Store // nil
-
 	shared *Stores
 	now    limit.Instant
 }
@@ -85,24 +86,11 @@ func (s *store) First(place any) bool { return s.shared.waiting.isFirst(place.(*
 // becomes the first.
 func (s *store) Dequeue(place any) { s.shared.waiting.dequeue(place.(*ticket)) }
 
-// The methods below do almost nothing, because the world is never stopped, nothing is locked, and
-// nothing changes in this process.
-
-func (s *store) Enter() bool                              { return true }
-func (s *store) Leave()                                   {}
-func (s *store) NotifyStart(wake func())                  { wake() }
-func (s *store) WakeWaiting()                             {}
-func (s *store) StopWorld() bool                          { return true }
-func (s *store) StartWorld()                              {}
-func (s *store) Lock([]env.KeyRef, any)                   {}
-func (s *store) LockAll()                                 {}
-func (s *store) Unlock()                                  {}
-func (s *store) Begin()                                   {}
-func (s *store) BeginFreeing()                            {}
-func (s *store) Serving()                                 {}
-func (s *store) Prefetch(int, [][]byte)                   {}
-func (s *store) Observe(env.Observer)                     {}
-func (s *store) Full() bool                               { return false }
-func (s *store) Lacks(int64) bool                         { return false }
-func (s *store) Stats() env.StoreStats                    { return env.StoreStats{} }
-func (s *store) Weigh(int, []byte) (elements, copied int) { return 0, 0 }
+// Stats implements [env.Store]: it returns the memory of the keys in this process. There are no
+// databases, because clients do not see these keys.
+func (s *store) Stats() env.StoreStats {
+	if s.shared.Memory == nil {
+		return env.StoreStats{}
+	}
+	return env.StoreStats{Memory: s.shared.Memory()}
+}

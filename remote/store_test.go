@@ -81,12 +81,23 @@ func TestWaitersOfAllWorkersShareAQueue(t *testing.T) {
 	require.Equal(t, 1, stores.Waiting())
 }
 
-// TestStoreHasNoKeys: methods about keys panic, so that no command can reach any.
+// TestStoreHasNoKeys: the store has none of the interfaces about keys, so that no command can
+// reach any.
 func TestStoreHasNoKeys(t *testing.T) {
 	st := remote.New(&decider{}, nil).NewStore()
-	require.Panics(t, func() { st.Exists(0, []byte("k")) })
-	require.Panics(t, func() { st.FlushAll() })
-	require.Panics(t, func() { st.Watch(nil, 0, []byte("k")) })
+	for i, has := range []func() bool{
+		is[env.Keys](st), is[env.Databases](st), is[env.Inspector](st), is[env.Memory](st),
+		is[env.Strings](st), is[env.Hashes](st), is[env.Lists](st), is[env.Sets](st), is[env.SortedSets](st),
+		is[env.World](st), is[env.Locker](st), is[env.Watcher](st), is[env.BlockedPops](st), is[env.Observable](st),
+	} {
+		require.False(t, has(), i)
+	}
 	require.Zero(t, st.Stats())
-	require.False(t, st.Full())
+}
+
+func is[S any](st env.Store) func() bool {
+	return func() bool {
+		_, is := st.(S)
+		return is
+	}
 }

@@ -72,7 +72,7 @@ type Options struct {
 	// Node is the replication node that commands and figures use; nil stands for the server's own.
 	Node env.Node
 	// WrapStore wraps the store that each worker uses; nil wraps nothing.
-	WrapStore func(env.Store) env.Store
+	WrapStore func(env.Local) env.Local
 	// LimitHeap is [debug.SetMemoryLimit] in a process that has only this server. It is called with
 	// the part of maxmemory for Go's heap, whenever that changes. nil sets no limit.
 	LimitHeap func(bytes int64) int64
@@ -273,7 +273,7 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 	s.openPolicies(o)
 	wrap := s.given.WrapStore
 	if wrap == nil {
-		wrap = func(store env.Store) env.Store { return store }
+		wrap = func(store env.Local) env.Local { return store }
 	}
 	o.NewStore = func() env.Store { return wrap(local.NewStore(s.keyspace)) }
 	o.Persistence = s.persistence

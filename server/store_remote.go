@@ -84,19 +84,8 @@ func (s *Server) remoteOptions(o *env.Options) {
 	r := &remoteStore{s.store, s.clock.Now}
 	stores := remote.New(r, func(d time.Duration, f func()) (stop func() bool) { return s.clock.AfterFunc(d, f).Stop })
 	o.Remote, o.RemoteInfo, o.Now = stores.Remote(), s.storeInfo, r.Now
-	o.NewStore = func() env.Store { return withMemory{stores.NewStore(), s.keyspace} }
-}
-
-// withMemory is a store with the memory statistics of ks, the keyspace of fail-policy local.
-type withMemory struct {
-	env.Store
-	ks *keyspace.Keyspace
-}
-
-// Stats implements [env.Store]. The result has no databases, since clients do not see the keys of
-// fail-policy local.
-func (s withMemory) Stats() env.StoreStats {
-	return env.StoreStats{Memory: local.Memory(s.ks.Stats())}
+	stores.Memory = func() env.MemoryStats { return local.Memory(s.keyspace.Stats()) } // that of fail-policy local
+	o.NewStore = stores.NewStore
 }
 
 // closeStore closes the store, if there is one. No goroutine may submit asks afterwards.

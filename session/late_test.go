@@ -23,18 +23,18 @@ type late struct {
 
 // lateStore is one of these stores. There may be several at once.
 type lateStore struct {
-	env.Store
+	env.Local
 	*late
 }
 
 func (s lateStore) Enter() bool {
 	tell(s.came)
 	<-s.enter
-	return s.Store.Enter()
+	return s.Local.Enter()
 }
 
 func (s lateStore) Leave() {
-	s.Store.Leave()
+	s.Local.Leave()
 	tell(s.left)
 }
 
@@ -53,7 +53,7 @@ func startLate(t *testing.T) (s *inproc.Fed, all *late) {
 	all.letIn = sync.OnceFunc(func() { close(all.enter) })
 	first := true // the first store belongs to the session
 	s = inproc.OpenWith(t, func(o *server.Options) {
-		o.WrapStore = func(st env.Store) env.Store {
+		o.WrapStore = func(st env.Local) env.Local {
 			if first {
 				return st
 			}

@@ -18,7 +18,7 @@ import (
 // faulty panics for keys that begin with "panic" when it is armed, as a store with a bug would:
 // while it decides.
 type faulty struct {
-	env.Store
+	env.Local
 	// fuse is how many calls pass before one panics; never lets all pass, always none.
 	fuse *atomic.Int64
 }
@@ -39,7 +39,7 @@ func (f *faulty) fail(key []byte) {
 
 func (f *faulty) Decide(a *decide.Ask) {
 	f.fail(a.Key)
-	f.Store.Decide(a)
+	f.Local.Decide(a)
 }
 
 func (f *faulty) Flush(int) { f.fail([]byte("panic")) }
@@ -49,7 +49,7 @@ const internalError = "-ERR internal error\r\n"
 // startFaulty starts a server whose store panics according to fuse.
 func startFaulty(w *inproc.World, fuse *atomic.Int64) (*inproc.Node, *inproc.Timers) {
 	return w.StartTimedWith(func(o *server.Options) {
-		o.WrapStore = func(st env.Store) env.Store { return &faulty{st, fuse} }
+		o.WrapStore = func(st env.Local) env.Local { return &faulty{st, fuse} }
 	})
 }
 

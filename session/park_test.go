@@ -15,7 +15,7 @@ import (
 
 // stoppedStore is a store that has only a world lock, which all of them share.
 type stoppedStore struct {
-	env.Store
+	env.Local
 	gate *testGate
 }
 

@@ -22,7 +22,7 @@ type held struct {
 
 // heldStore is the store of such a goroutine.
 type heldStore struct {
-	env.Store
+	env.Local
 	*held
 }
 
@@ -31,7 +31,7 @@ func (s heldStore) Enter() bool {
 		s.came <- struct{}{}
 		<-s.enter
 	}
-	return s.Store.Enter()
+	return s.Local.Enter()
 }
 
 // openBusy returns a session of a server on which as many commands run in the background as may at
@@ -41,7 +41,7 @@ func openBusy(t *testing.T, before ...string) (*inproc.Fed, *held) {
 	held := &held{came: make(chan struct{}), enter: make(chan struct{})}
 	first := true // the first store belongs to the session
 	s := inproc.OpenWith(t, func(o *server.Options) {
-		o.WrapStore = func(st env.Store) env.Store {
+		o.WrapStore = func(st env.Local) env.Local {
 			if first {
 				return st
 			}

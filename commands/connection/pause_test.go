@@ -105,14 +105,14 @@ func TestPauseStopsChanges(t *testing.T) {
 
 // slowStore blocks in a delete until it is released.
 type slowStore struct {
-	env.Store
+	env.Local
 	inside, release chan struct{}
 }
 
 func (s slowStore) Delete(db int, key []byte) bool {
 	close(s.inside)
 	<-s.release
-	return s.Store.Delete(db, key)
+	return s.Local.Delete(db, key)
 }
 
 // TestPauseWaitsForChanges: a pause is answered only after the running commands that it postpones
@@ -121,7 +121,7 @@ func TestPauseWaitsForChanges(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		inside, release := make(chan struct{}), make(chan struct{})
 		f := w.StartWith(func(o *server.Options) {
-			o.WrapStore = func(st env.Store) env.Store { return slowStore{st, inside, release} }
+			o.WrapStore = func(st env.Local) env.Local { return slowStore{st, inside, release} }
 		})
 		changes, pauses := f.Dial(), f.Dial()
 		changes.Command("DEL", "k")

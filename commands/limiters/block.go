@@ -140,7 +140,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, counts *poli
 		w.waitElsewhere(c, timeout)
 		return
 	}
-	st := c.Store
+	st := c.Store.(store)
 	st.Lock(w.refs, nil)
 	defer st.Unlock()
 	first := w.enqueue(st)
@@ -264,7 +264,7 @@ func (w *wait) tryAfter(st env.Store, d time.Duration) {
 // retryAfter returns the time after which there may be room, given now, a refused copy of the ask.
 // That is when the decision says, or when a key expires if that is earlier: EXPIRE may have moved
 // the expiry to before the instant that the limiter computes.
-func (w *wait) retryAfter(st env.Store, now *decide.Ask) time.Duration {
+func (w *wait) retryAfter(st store, now *decide.Ask) time.Duration {
 	after := now.Decision.RetryAfter
 	for _, ref := range w.refs {
 		if at, has, _ := st.Expiry(ref.DB, ref.Key); has {
@@ -326,7 +326,8 @@ func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 // is, decide has claimed the answer and returns the decision. It looks for room before it claims,
 // so that a timeout or an unblock in between can still claim the answer. It charges only after the
 // claim, so that every charge has an answer.
-func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
+func (w *wait) decide(on env.Store) (now decide.Ask, over bool) {
+	st := on.(store)
 	st.Lock(w.refs, nil)
 	defer st.Unlock()
 	continues := false

@@ -24,7 +24,7 @@ func ratelimitCommands() []*command.Command {
 			Summary: "Shows what is stored under a limiter's key.",
 			Syntax:  "key [CL max_burst count period | SW limit | TB capacity | CC limit]",
 			Since:   "1.0.0", Complexity: "O(1); O(N) of what a LOG, BUCKETS or lease set holds",
-			Reply: "a map of fields, or null", Run: rlInfo, Parse: askInfo, Answer: answerInfo,
+			Reply: "a map of fields, or null", RunOn: command.On(rlInfo), Parse: askInfo, Answer: answerInfo,
 		},
 		{
 			Name: "rl.top", Arity: -1, Flags: command.FlagAdmin | command.FlagLocal | command.FlagFence, Categories: command.CatRateLimit, Group: "ratelimit",
@@ -37,7 +37,7 @@ func ratelimitCommands() []*command.Command {
 
 // rlInfo is the Run function of RL.INFO. It writes the fields to a buffer first, because the reply
 // begins with their number.
-func rlInfo(c *command.Call) {
+func rlInfo(c storeCall) {
 	by, fault := parseInfo(c.Args[2:])
 	if fault != "" {
 		c.Fail(fault)
@@ -62,10 +62,10 @@ func rlInfo(c *command.Call) {
 		c.W.Null()
 		return
 	}
-	two := hasTwoLimits(c, c.Client.Selected(), c.Args[1])
+	two := hasTwoLimits(c.Call, c.Client.Selected(), c.Args[1])
 	c.W.Map(n + two)
 	c.W.Raw(fields.Buf)
-	writeTwoLimits(c, two)
+	writeTwoLimits(c.Call, two)
 }
 
 // askInfo is the Parse function of RL.INFO, for a server whose keys a Remote has.

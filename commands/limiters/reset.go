@@ -11,7 +11,7 @@ func resetCommand() *command.Command {
 		Name: "rl.reset", Arity: 3, Flags: command.FlagWrite | command.FlagMovableKeys | command.FlagAudit,
 		Keys: command.KeySpec{Derived: &policyKey}, Categories: command.CatPolicy, Group: "policy",
 		Summary: "Forgets what a key has used of a policy, of all its clauses and those of its candidate.", Syntax: "policy key",
-		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use", Run: reset,
+		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use", RunOn: command.On(reset),
 		Writes:     func(*command.Call, *command.Command, [][]byte) bool { return true },
 		Disclosure: command.Disclosure{Change: "policy", Pattern: 2, ByCallers: true},
 	}
@@ -21,9 +21,9 @@ func resetCommand() *command.Command {
 // entries for the key, such as an override or a block. It deletes the state of as many clauses as a
 // policy may have, because the limits may have had more clauses when the key was last used, or an
 // override may have more.
-func reset(c *command.Call) {
+func reset(c storeCall) {
 	name, key := c.Args[1], c.Args[2]
-	if t := command.ServerState[ratelimit.Service](c).Table(); t == nil || t.Policy(name) == nil {
+	if t := command.ServerState[ratelimit.Service](c.Call).Table(); t == nil || t.Policy(name) == nil {
 		c.Fail(command.NoPolicy(name))
 		return
 	}

@@ -16,13 +16,13 @@ import (
 
 // lateStore lets no call run until late is closed.
 type lateStore struct {
-	env.Store
+	env.Local
 	late chan struct{}
 }
 
 func (s lateStore) Enter() bool {
 	<-s.late
-	return s.Store.Enter()
+	return s.Local.Enter()
 }
 
 // TestExclusiveTransactionCountsAsClientMemoryUntilItHasRun: a transaction that waits for
@@ -36,7 +36,7 @@ func TestExclusiveTransactionCountsAsClientMemoryUntilItHasRun(t *testing.T) {
 				made := o.NewStore
 				o.NewStore = func() env.Store {
 					if background.Load() {
-						return lateStore{made(), late}
+						return lateStore{made().(env.Local), late}
 					}
 					return made()
 				}

@@ -21,12 +21,12 @@ import (
 )
 
 // wrapped starts a server whose stores are wrapped by wrap.
-func wrapped(tb testing.TB, wrap func(env.Store) env.Store) (s *inproc.Stepped, newStore func() env.Store) {
+func wrapped(tb testing.TB, wrap func(env.Local) env.Local) (s *inproc.Stepped, newStore func() env.Store) {
 	tb.Helper()
 	s = inproc.StepWith(tb, func(o *server.Options) {
 		o.Env = func(o *env.Options) {
 			newStore = o.NewStore
-			o.NewStore = func() env.Store { return wrap(newStore()) }
+			o.NewStore = func() env.Store { return wrap(newStore().(env.Local)) }
 		}
 	})
 	return s, newStore
@@ -35,29 +35,29 @@ func wrapped(tb testing.TB, wrap func(env.Store) env.Store) (s *inproc.Stepped, 
 // lockedReads wraps the reads of collections. It calls during with the shard locked; during has
 // to call read, which does the read of the command. It calls behind after the shard is unlocked.
 type lockedReads struct {
-	env.Store
+	env.Local
 	during func(read func())
 	behind func()
 }
 
 func (s lockedReads) ReadHash(db int, key []byte, f func(h *collection.Hash)) (bool, error) {
 	defer s.behind()
-	return s.Store.ReadHash(db, key, func(h *collection.Hash) { s.during(func() { f(h) }) })
+	return s.Local.ReadHash(db, key, func(h *collection.Hash) { s.during(func() { f(h) }) })
 }
 
 func (s lockedReads) ReadSet(db int, key []byte, f func(z *collection.Set)) (bool, error) {
 	defer s.behind()
-	return s.Store.ReadSet(db, key, func(z *collection.Set) { s.during(func() { f(z) }) })
+	return s.Local.ReadSet(db, key, func(z *collection.Set) { s.during(func() { f(z) }) })
 }
 
 func (s lockedReads) ReadList(db int, key []byte, f func(l *collection.List)) (bool, error) {
 	defer s.behind()
-	return s.Store.ReadList(db, key, func(l *collection.List) { s.during(func() { f(l) }) })
+	return s.Local.ReadList(db, key, func(l *collection.List) { s.during(func() { f(l) }) })
 }
 
 func (s lockedReads) ReadSortedSet(db int, key []byte, f func(z *collection.SortedSet)) (bool, error) {
 	defer s.behind()
-	return s.Store.ReadSortedSet(db, key, func(z *collection.SortedSet) { s.during(func() { f(z) }) })
+	return s.Local.ReadSortedSet(db, key, func(z *collection.SortedSet) { s.during(func() { f(z) }) })
 }
 
 // readsOfMany returns commands that read many elements of the collections that fillMany makes.
@@ -107,7 +107,7 @@ func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 	const n, size = 5000, 600
 	var mu sync.Mutex
 	most := uint64(0)
-	s, _ := wrapped(t, func(st env.Store) env.Store {
+	s, _ := wrapped(t, func(st env.Local) env.Local {
 		return lockedReads{st, func(read func()) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -136,7 +136,7 @@ func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 func TestLargeRepliesAreOfOneState(t *testing.T) {
 	effort.Alone(t)
 	const n, size = 2000, 600
-	var writer env.Store
+	var writer env.Local
 	var generation atomic.Int64 // of all elements
 	letter := func(generation int64) string { return string(rune('a' + generation%26)) }
 	value := func(i int) []byte {
@@ -181,10 +181,10 @@ func TestLargeRepliesAreOfOneState(t *testing.T) {
 			return err
 		}))
 	}
-	s, newStore := wrapped(t, func(st env.Store) env.Store {
+	s, newStore := wrapped(t, func(st env.Local) env.Local {
 		return lockedReads{st, func(read func()) { read() }, change}
 	})
-	writer = newStore()
+	writer = newStore().(env.Local)
 	change()
 	c := s.Dial()
 	for name, words := range readsOfMany(n) {
@@ -256,7 +256,7 @@ func BenchmarkLockOfLargeRead(b *testing.B) {
 	const n, size = 100_000, 600
 	var mu sync.Mutex
 	var longest time.Duration // the longest of all requests
-	s, _ := wrapped(b, func(st env.Store) env.Store {
+	s, _ := wrapped(b, func(st env.Local) env.Local {
 		return lockedReads{st, func(read func()) {
 			began := time.Now()
 			read()
