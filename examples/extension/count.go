@@ -11,12 +11,12 @@ func countCommand() *command.Command {
 		Name: "ex.count", Arity: -2, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
 		Keys: command.OneKey, Categories: command.CatString, Group: "example",
 		Summary: "Adds to a counter.", Syntax: "key [increment]",
-		Since: "1.0.0", Complexity: "O(1)", Reply: "the sum", Run: count,
+		Since: "1.0.0", Complexity: "O(1)", Reply: "the sum", RunOn: command.On(count),
 	}
 }
 
 // count is EX.COUNT.
-func count(c *command.Call) {
+func count(c storeCall) {
 	increment, err := parseCount(c.Args[1:])
 	if err != "" {
 		c.Fail(err)

@@ -7,11 +7,21 @@ package extension
 import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/env"
 )
 
 // Groups returns all groups of the server, and the group of this package. It is for
 // server.Options.Groups.
 func Groups() []command.Group { return append(commands.Groups(), Group()) }
+
+// store is what the commands need of the store: its clock, and strings.
+type store interface {
+	env.Store
+	env.Strings
+}
+
+// storeCall is a call of a command of this group.
+type storeCall = command.CallOn[store]
 
 // Group returns the commands of this package.
 func Group() command.Group {

@@ -16,12 +16,12 @@ func tryCommand() *command.Command {
 		Name: "backoff.try", Arity: 4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
 		Keys: command.OneKey, Categories: command.CatRateLimit, Group: "example",
 		Summary: "Admits a call, and doubles the wait before the next.", Syntax: "key first longest",
-		Since: "1.0.0", Complexity: "O(1)", Reply: "five integers as of CL.THROTTLE", Run: try,
+		Since: "1.0.0", Complexity: "O(1)", Reply: "five integers as of CL.THROTTLE", RunOn: command.On(try),
 	}
 }
 
 // try implements BACKOFF.TRY.
-func try(c *command.Call) {
+func try(c storeCall) {
 	call, err := parseTry(c.Args[2:])
 	if err != "" {
 		c.Fail(err)
