@@ -226,3 +226,15 @@ func (s *Client) Reset(now limit.Instant) {
 		s.Lock(now)
 	}
 }
+
+// Registry has all clients.
+type Registry interface {
+	// CountClients returns the number of clients, and how many of them are blocked.
+	CountClients() (all, blocked int64)
+	// Client returns the client with that ID, or nil. Clients returns all clients in the order of
+	// their arrival.
+	Client(id int64) *Client
+	Clients() []*Client
+	// Activity returns what the client cl is doing. Any goroutine may call it.
+	Activity(cl *Client) Activity
+}

@@ -11,7 +11,7 @@ import (
 // with its own worker, which continues on another goroutine if the call takes long.
 type Coroutine struct {
 	// Do runs the call. c belongs to the coroutine's worker and has copies of the arguments. arg is
-	// the argument of [Host.RunOnCoroutine], and is valid until c yields.
+	// the argument of [Exclusives], and is valid until c yields.
 	Do func(c *Call, arg any)
 	// Script returns the script that runs on w, the coroutine's worker, and whether the script has
 	// written. It is called after the call has yielded.
@@ -143,4 +143,30 @@ func (x *Exclusive) ScriptName() string {
 		return ""
 	}
 	return x.script.Name()
+}
+
+// Exclusives runs the commands that have the store to themselves.
+type Exclusives interface {
+	// ParkExclusive parks the client of c for a command that has to run while no other goroutine is
+	// in the store. do is the rest of the command. It runs some time after the caller has passed
+	// the result to Enqueue.
+	ParkExclusive(c *Call, do func(c *Call)) *Exclusive
+	Enqueue(x *Exclusive)
+	// EnqueueWith is Enqueue for a command that starts only after need bytes of memory were granted
+	// for its reply.
+	EnqueueWith(x *Exclusive, need int64)
+	// KillExclusive implements SCRIPT KILL: it returns the error reply, or "" on success.
+	// EndExclusive ends the exclusive command, even if it has written, because the server stops at
+	// once, and disconnects all clients except asking.
+	KillExclusive(c *Call) resp.Error
+	EndExclusive(asking *Client)
+	// StopWorld keeps all other goroutines out of the store for the rest of the batch. It returns
+	// false if another goroutine has stopped the world. The command then must return without
+	// effects: it runs again when the world is started.
+	StopWorld(c *Call) bool
+	// RunOnCoroutine runs a call of unknown duration with the world stopped. how describes the
+	// call, and arg is passed to how.Do. If the call takes long, the client is parked and the call
+	// continues on another goroutine. again is true if the call has ended without effects and has
+	// to run again from its beginning.
+	RunOnCoroutine(c *Call, how *Coroutine, arg any) (again bool)
 }

@@ -1,6 +1,11 @@
 package command
 
-import "github.com/cellserver/cellserver/resp"
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/resp"
+)
 
 // The errors of a server whose role in replication forbids a command, with Redis' texts.
 const (
@@ -93,4 +98,16 @@ func (c *Call) alters(cmd *Command, args [][]byte) bool {
 	err := cmd.Parse(c)
 	c.Cmd, c.Args = running, words
 	return err != "" || !c.ask.OnlyLooks()
+}
+
+// Pauses is CLIENT PAUSE.
+type Pauses interface {
+	// Pause delays the commands that halt selects, which is HaltChanges or HaltAll, for d; it
+	// extends a pause but never shortens it. Unpause ends the pause.
+	Pause(st env.Store, d time.Duration, halt uint32)
+	Unpause()
+	// AfterPause delays f until the end of CLIENT PAUSE and returns true; it returns false if there
+	// is no pause. If the server stops before the end of the pause, f is called with proceed false:
+	// then the command must not run any more. The caller has entered the store.
+	AfterPause(f func(proceed bool)) bool
 }

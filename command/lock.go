@@ -2,7 +2,8 @@ package command
 
 import "github.com/cellserver/cellserver/env"
 
-// Without keys in this process there is nothing to lock: the functions here then only do the rest.
+// On a server with --store, the functions of this file lock nothing, because no key is in this
+// process. The Remote decides the asks of a transaction together.
 
 // Lock locks the shards of three groups of keys for the running command: refs; the keys to which
 // clients that wait for elements of refs would move these elements; and the keys that the token

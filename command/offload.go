@@ -12,7 +12,7 @@ func (c *Call) OffloadSized(size func(st env.Store) int, f func(st env.Store, w 
 		f(c.Store, c.W)
 		return
 	}
-	c.Server.Host.Offload(c, size, f)
+	c.Server.Host.Work.Offload(c, size, f)
 }
 
 // Offload runs f on a goroutine in the background, with the session parked until f returns. f
@@ -21,8 +21,8 @@ func (c *Call) OffloadSized(size func(st env.Store) int, f func(st env.Store, w 
 func (c *Call) Offload(f func(st env.Store, w *resp.Writer)) { c.OffloadSized(nil, f) }
 
 // MoveToBackground runs do, which is the running command or the rest of it, on a goroutine in the
-// background; see [Host.Background].
-func (c *Call) MoveToBackground(do func(c *Call)) { c.Server.Host.Background(c, do) }
+// background; see [Work].
+func (c *Call) MoveToBackground(do func(c *Call)) { c.Server.Host.Work.Background(c, do) }
 
 // LeftLoop reports whether err is the error of [Call.StayOnLoop]. If it is, LeftLoop also has the
 // running command start again in the background, and the caller returns without a reply.
@@ -31,7 +31,7 @@ func (c *Call) LeftLoop(err error) bool {
 		return false
 	}
 	cmd := c.Cmd
-	c.MoveToBackground(func(c *Call) { c.Server.Host.Rerun(c, cmd) })
+	c.MoveToBackground(func(c *Call) { c.Server.Host.Work.Rerun(c, cmd) })
 	return true
 }
 
@@ -94,4 +94,34 @@ func (c *Call) RunInSlices(slice func(c *Call) (more bool)) {
 			return
 		}
 	}
+}
+
+// Work runs parts of commands on other goroutines, with handles of the store of their own.
+type Work interface {
+	// Offload runs f on a goroutine in the background, with the session parked until f returns. f
+	// writes the reply to w. size returns how much memory the reply takes, in bytes, so that f
+	// starts only when the memory is granted; it is nil for a short reply.
+	Offload(c *Call, size func(st env.Store) int, f func(st env.Store, w *resp.Writer))
+	// Background runs do, which is the running command or the rest of it, on a goroutine in the
+	// background. The session is parked until do returns.
+	Background(c *Call, do func(c *Call))
+	// Rerun runs cmd again, which was counted once already and left its event loop before it
+	// changed anything.
+	Rerun(c *Call, cmd *Command)
+	// Spawn runs f on a goroutine that the shutdown of the server waits for.
+	Spawn(f func())
+	// SpawnCall runs f on a goroutine that the shutdown of the server waits for, with its own
+	// worker, which has entered the store. If much is set, for long work, f waits until fewer than
+	// the maximum number of slow commands run.
+	SpawnCall(much bool, f func(c *Call))
+	// WithStore runs f with another handle of the store, on behalf of the client with that ID, at a
+	// fresh instant. It may block, so event loops must not call it.
+	WithStore(client int64, f func(st env.Store))
+	// Timed runs f, the rest of a command that has left its event loop, and adds the time that f
+	// takes to the duration of the command.
+	Timed(c *Call, f func(c *Call))
+	// Outside runs f, which may wait for a disk. If the caller is a command in the background, it
+	// leaves the store while f runs, so that a goroutine that stops the world does not wait for f;
+	// it must hold no locks. For other callers f runs at once, inside the store.
+	Outside(c *Call, f func())
 }

@@ -1,6 +1,9 @@
 package command
 
-import "sync/atomic"
+import (
+	"github.com/cellserver/cellserver/transport"
+	"sync/atomic"
+)
 
 // SharedFrom is the length in bytes from which on the receivers of a message share one copy of it.
 // A shorter message is copied for each receiver.
@@ -22,3 +25,21 @@ const (
 	PostedFirst                 // the sender has to wake the client
 	PostedTooMuch               // the client's output buffer is over its limit: disconnect it
 )
+
+// Messages sends clients what is no reply to their commands.
+type Messages interface {
+	// Post queues a message for cl, which is b, or the bytes of f if f is not nil. It returns the
+	// step that has to follow, and the memory in bytes that the message takes. Follow does that
+	// step: it wakes or disconnects cl. Posted adds the memory to the statistics. Follow and Posted
+	// must be called without locks. Push does all three for the message frame.
+	Post(cl *Client, b []byte, f *SharedFrame) (next Posted, memory int)
+	Follow(cl *Client, next Posted)
+	Posted(memory int)
+	Push(cl *Client, frame []byte)
+	// TakeMessages moves the messages that are queued for the client of c into its reply.
+	TakeMessages(c *Call)
+	// Pump sends the stream p to the client of c after the reply, and the client becomes a replica.
+	// A goroutine that has entered the store fills p, so p must not wait for a lock that a
+	// goroutine which stops the world may hold.
+	Pump(c *Call, p transport.Pump)
+}

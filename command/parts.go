@@ -131,7 +131,7 @@ type vocabulary struct {
 
 // clientParts are properties that few clients have.
 type clientParts struct {
-	Replica atomic.Bool                   // the client receives the replication stream: see Host.Pump
+	Replica atomic.Bool                   // the client receives the replication stream: see Messages.Pump
 	Primary bool                          // this server has opened the connection, to follow a primary; never changes
 	states  atomic.Pointer[[]clientState] // of the groups: see Slot
 }

@@ -115,7 +115,7 @@ func (c *Call) Forbidden(in acl.Context, running *Command) (is Refusal, forbidde
 	if c.Client.User.Load().Rules().Unrestricted {
 		return is, false
 	}
-	c.Server.Host.NoteCommand(c.Client, running)
+	c.Server.Host.Calls.NoteCommand(c.Client, running)
 	return c.Client.forbidden(c.Store, c.Cmd, c.Args, in)
 }
 

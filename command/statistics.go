@@ -73,3 +73,15 @@ func (t *Table) Figures() (all []figure.Figure) {
 	}
 	return all
 }
+
+// Measures has the statistics of the workers.
+type Measures interface {
+	// EachWorker calls f for every worker, and returns the instant from which their statistics
+	// count. It holds the lock that guards these statistics while it calls f.
+	EachWorker(f func(w *Worker)) (since limit.Instant)
+	// Durations returns the distribution of the durations of the timed calls of the command with
+	// that ID, and the number of all its calls.
+	Durations(id int) (d stats.Distribution, calls int64)
+	// ResetStatistics resets the statistics of the whole server (CONFIG RESETSTAT).
+	ResetStatistics()
+}

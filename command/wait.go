@@ -107,7 +107,7 @@ func (c *Call) NewWait(kept int) *Wait {
 // not park after all, call Release.
 func (p *Wait) Reserve() bool {
 	cost := int64(p.cost())
-	if !p.Client.Server.Host.Keep(cost) {
+	if !p.Client.Server.Host.Waits.Keep(cost) {
 		return false
 	}
 	p.reserved = cost
@@ -116,7 +116,7 @@ func (p *Wait) Reserve() bool {
 
 // Release gives back what [Wait.Reserve] has charged, if anything.
 func (p *Wait) Release() {
-	p.Client.Server.Host.Keep(-p.reserved)
+	p.Client.Server.Host.Waits.Keep(-p.reserved)
 	p.reserved = 0
 }
 
@@ -128,7 +128,7 @@ func (p *Wait) cost() int { return p.Kept + waitCost + ArgsCost(p.Args) }
 // wait at once, provided that the wait can be ended early.
 func (c *Call) Park(p *Wait) {
 	p.Kept = p.cost()
-	c.Server.Host.Park(p)
+	c.Server.Host.Waits.Park(p)
 	p.Release() // the client is charged for it now
 	if p.OnTimeout != nil && c.Server.Draining.Load() {
 		p.interrupt(p.atStop()) // Drain may have checked before this wait began
@@ -160,7 +160,7 @@ func (p *Wait) Answer(fill func(w *resp.Writer)) {
 // error e.
 func (p *Wait) NoteError(e resp.Error, from resp.Origin) {
 	p.Failed = true
-	p.Client.Server.Host.CountError(e, from)
+	p.Client.Server.Host.Calls.CountError(e, from)
 }
 
 // Forget releases the reply of an answered wait whose client is gone. Later calls do nothing.
@@ -200,18 +200,18 @@ func (p *Wait) Finish(fill func(w *resp.Writer)) bool {
 // Work runs f in the background with a handle of the store of its own: see [Wait.Do]. f may answer
 // p.
 func (p *Wait) Work(f func(st env.Store)) {
-	p.Client.Server.Host.Spawn(func() { p.Do(f) })
+	p.Client.Server.Host.Work.Spawn(func() { p.Do(f) })
 }
 
 // Do runs f with a handle of the store of its own. If f panics, Do releases the locks of the
 // handle, answers p with an error, and has only the client of p closed. Do may block, so event
 // loops must not call it.
 func (p *Wait) Do(f func(st env.Store)) {
-	e := p.Client.Server.Host
-	e.WithStore(p.Client.ID, func(st env.Store) {
+	host := &p.Client.Server.Host
+	host.Work.WithStore(p.Client.ID, func(st env.Store) {
 		defer func() {
 			if r := recover(); r != nil {
-				e.Recovered(r)
+				host.Calls.Recovered(r)
 				if locks, is := st.(env.Locker); is {
 					locks.Unlock()
 				}
@@ -252,7 +252,7 @@ func (p *Wait) interrupt(how ending) bool {
 			return p.State.Load() == waitClaimed // the goroutine that has claimed p may release it
 		}
 	}
-	p.Client.Server.Host.Spawn(func() { p.end(how) })
+	p.Client.Server.Host.Work.Spawn(func() { p.end(how) })
 	return true
 }
 
@@ -344,7 +344,7 @@ func (c *Call) StopKeepsFromWaiting() bool {
 	return !c.Client.Exclusive && !c.Client.Background && c.Server.Draining.Load()
 }
 
-// ResumeOrDrop returns a function for [Host.AfterPause]. The function calls begin if proceed is
+// ResumeOrDrop returns a function for [Pauses]. The function calls begin if proceed is
 // true. Otherwise it answers the wait by closing the client.
 func (p *Wait) ResumeOrDrop(begin func()) func(proceed bool) {
 	return func(proceed bool) {
@@ -360,3 +360,16 @@ func (p *Wait) ResumeOrDrop(begin func()) func(proceed bool) {
 // read may change meanwhile. The client has to receive the invalidations of these keys after the
 // reply, so none are sent before the reply.
 func (p *Wait) ReadsBeside() bool { return p.OnTimeout == nil && !p.RunAgain && p.Slice == nil }
+
+// Waits parks clients whose commands wait.
+type Waits interface {
+	// Park makes the client of p wait for p. Keep adds bytes, which may be negative, to the memory
+	// that waits and transactions of all clients take. If the sum would exceed maxmemory-clients,
+	// Keep adds nothing and returns false.
+	Park(p *Wait)
+	Keep(bytes int64) bool
+	// Unblock ends the wait of cl, with an error if withError is set, and otherwise as if the wait
+	// had reached its timeout. It returns false if cl does not wait or its wait cannot be ended
+	// early.
+	Unblock(cl *Client, withError bool) bool
+}

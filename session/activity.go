@@ -30,7 +30,7 @@ func (s *Session) notePartial(now int64, unfinished, progress bool) {
 	}
 }
 
-// Activity implements [command.Host]: it returns what the client cl is doing, and the memory that
+// Activity implements [command.Registry]: it returns what the client cl is doing, and the memory that
 // the server keeps for cl. Any goroutine may call it.
 func (e *Engine) Activity(cl *command.Client) command.Activity {
 	s := sessionOf(cl)
@@ -44,7 +44,7 @@ func (e *Engine) Activity(cl *command.Client) command.Activity {
 	return a
 }
 
-// NoteCommand implements [command.Host]: it records cmd as the last command of cl, before cmd
+// NoteCommand implements [command.Calls]: it records cmd as the last command of cl, before cmd
 // ends and is recorded anyway.
 func (e *Engine) NoteCommand(cl *command.Client, cmd *command.Command) {
 	sessionOf(cl).noteCommand(cmd)

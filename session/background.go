@@ -18,7 +18,7 @@ func (e *background) Spawn(f func()) {
 	}
 }
 
-// SpawnCall implements [command.Host]: it runs f on a goroutine with its own worker, which has
+// SpawnCall implements [command.Work]: it runs f on a goroutine with its own worker, which has
 // entered the store. If much is true, for long work, f waits until fewer than maxBackground
 // commands run in the background.
 func (e *Engine) SpawnCall(much bool, f func(c *command.Call)) {

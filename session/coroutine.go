@@ -66,7 +66,7 @@ func (e *workers) endCoroutines() {
 	e.everyCoroutine, e.coroutines = nil, nil
 }
 
-// RunOnCoroutine implements [command.Host]: it runs the call c on a coroutine, after the caller
+// RunOnCoroutine implements [command.Exclusives]: it runs the call c on a coroutine, after the caller
 // has stopped the world. If the call yields, RunOnCoroutine parks the client and moves the
 // coroutine and the stopped world to a new goroutine. again says that the call is over and has to
 // run again.

@@ -49,7 +49,7 @@ func (w *Worker) endBatch() {
 	w.Server.BatchEnd(&w.Worker)
 }
 
-// CountRejected implements [command.Host]: it counts a refused call of cmd that another command
+// CountRejected implements [command.Calls]: it counts a refused call of cmd that another command
 // has made. cmd may be nil if no such command exists.
 func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
 	w := workerOf(c.Worker)
@@ -85,7 +85,7 @@ func (w *Worker) lackedMemory() {
 	w.Server.Seen.LackedMemory(c.Worker, c.Args[c.Cmd.Keys.First])
 }
 
-// CountError implements [command.Host]: it counts an error reply that no worker has written.
+// CountError implements [command.Calls]: it counts an error reply that no worker has written.
 func (e *Engine) CountError(err resp.Error, from resp.Origin) { e.errors.Add(err, from) }
 
 // beginErrors marks the beginning of a command for endErrors.

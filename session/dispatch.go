@@ -100,7 +100,7 @@ func runNow(c *command.Call) {
 	workerOf(c.Worker).run(c)
 }
 
-// Run implements [command.Host]: it runs and counts the command of c, whose arity and permissions
+// Run implements [command.Calls]: it runs and counts the command of c, whose arity and permissions
 // were checked.
 func (e *Engine) Run(c *command.Call) { workerOf(c.Worker).run(c) }
 

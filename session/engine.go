@@ -107,7 +107,7 @@ type pause struct {
 // has a Remote and table is for a store, or the reverse.
 func NewEngine(o env.Options, table *command.Table) *Engine {
 	e := &Engine{Server: command.Server{Options: o, Commands: table, Users: acl.NewUsers(table), Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
-	e.Host = e
+	e.Host = command.Host{Waits: e, Work: e, Exclusives: e, Calls: e, Pauses: e, Registry: e, Messages: e, Measures: e}
 	e.paces = pacesOf(table, e.Options.Remote != nil)
 	if remote := e.Options.Remote; remote != nil {
 		e.Options.Now, e.Options.Ledger = remote.Now, nil // replies share no values with a store

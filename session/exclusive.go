@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ParkExclusive implements [command.Host]: it parks the client of c for an exclusive command. do
+// ParkExclusive implements [command.Exclusives]: it parks the client of c for an exclusive command. do
 // is the rest of the command, and runs after [Engine.Enqueue] was called with the result.
 func (e *Engine) ParkExclusive(c *command.Call, do func(c *command.Call)) *command.Exclusive {
 	x := e.parkExclusive(c, sessionOf(c.Client).proxy())
@@ -30,7 +30,7 @@ func (e *Engine) parkExclusive(c *command.Call, in *Session) *command.Exclusive 
 	return x
 }
 
-// Enqueue implements [command.Host]: it appends x to the queue of exclusive commands, and starts
+// Enqueue implements [command.Exclusives]: it appends x to the queue of exclusive commands, and starts
 // a goroutine that serves the queue if none is running.
 func (e *Engine) Enqueue(x *command.Exclusive) {
 	q := &e.exclusive
@@ -43,7 +43,7 @@ func (e *Engine) Enqueue(x *command.Exclusive) {
 	}
 }
 
-// EnqueueWith implements [command.Host]: on a new goroutine it waits until need bytes are granted
+// EnqueueWith implements [command.Exclusives]: on a new goroutine it waits until need bytes are granted
 // for the reply of x, and then enqueues x. If the client has disconnected by then, x is dropped.
 func (e *Engine) EnqueueWith(x *command.Exclusive, need int64) {
 	e.Spawn(func() {
@@ -197,7 +197,7 @@ func (e *Engine) nowBusy(x *command.Exclusive, world env.World) {
 	}
 }
 
-// KillExclusive implements [command.Host]: it ends the running script for SCRIPT KILL, and
+// KillExclusive implements [command.Exclusives]: it ends the running script for SCRIPT KILL, and
 // returns the error to reply with, "" if the script was killed. It can only find a script that is
 // busy: before that, the caller of SCRIPT KILL waits for the end of the script, as every other
 // command does.
@@ -218,7 +218,7 @@ func (e *Engine) KillExclusive(c *command.Call) resp.Error {
 	return ""
 }
 
-// EndExclusive implements [command.Host]: it ends the running exclusive command even if that has
+// EndExclusive implements [command.Exclusives]: it ends the running exclusive command even if that has
 // written, because the server stops at once, and disconnects all clients except asking. The
 // clients must not see the partial effects of the command. Without a running exclusive command,
 // EndExclusive only prevents others from beginning. Any goroutine may call it.

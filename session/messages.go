@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Post implements [command.Host]: it queues b, or the shared message f if f is not nil, for the
+// Post implements [command.Messages]: it queues b, or the shared message f if f is not nil, for the
 // client cl. next says what the caller has to do with [Engine.Follow]: wake the client,
 // disconnect it because it exceeds its output buffer limit, or nothing. memory is the change of
 // the queue's memory in bytes, for [Engine.Posted]. It may be negative.
@@ -31,7 +31,7 @@ func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (nex
 	return command.PostedFirst, memory
 }
 
-// Push implements [command.Host]: it queues frame for the client, to be sent between replies, and
+// Push implements [command.Messages]: it queues frame for the client, to be sent between replies, and
 // wakes the client's transport. A client that exceeds the output buffer limit is disconnected.
 func (e *Engine) Push(cl *command.Client, frame []byte) {
 	next, memory := e.Post(cl, frame, nil)
@@ -39,7 +39,7 @@ func (e *Engine) Push(cl *command.Client, frame []byte) {
 	e.Follow(cl, next)
 }
 
-// Follow implements [command.Host]: it wakes or disconnects the client as the result next of
+// Follow implements [command.Messages]: it wakes or disconnects the client as the result next of
 // [Engine.Post] requires. The caller holds no locks.
 func (e *Engine) Follow(cl *command.Client, next command.Posted) {
 	switch next {
@@ -50,10 +50,10 @@ func (e *Engine) Follow(cl *command.Client, next command.Posted) {
 	}
 }
 
-// Posted implements [command.Host]: it adds memory bytes to the statistics of queued messages.
+// Posted implements [command.Messages]: it adds memory bytes to the statistics of queued messages.
 func (e *Engine) Posted(memory int) { e.outbound.Add(int64(memory)) }
 
-// TakeMessages implements [command.Host]: it moves queued messages for the client of c into its
+// TakeMessages implements [command.Messages]: it moves queued messages for the client of c into its
 // reply, up to command.MaxReply bytes.
 func (e *Engine) TakeMessages(c *command.Call) {
 	sessionOf(c.Client).drainOutbox(workerOf(c.Worker), c.W, command.MaxReply)

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Offload implements [command.Host]: it parks the client of c and runs f on a goroutine in the
+// Offload implements [command.Work]: it parks the client of c and runs f on a goroutine in the
 // background, at most maxSlow such commands at once. f writes the reply. size returns the number
 // of bytes that the reply needs, and is nil for a short reply. Before f runs, the client's
 // permission and the role of the server are checked again.
@@ -61,7 +61,7 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 	e.Spawn(begin)
 }
 
-// Background implements [command.Host]: it runs do, which is the running command or the rest of
+// Background implements [command.Work]: it runs do, which is the running command or the rest of
 // it, on a goroutine in the background. The session is parked meanwhile, and a proxy acts for it.
 // Unlike during an exclusive command, other clients continue: do locks the keys that it needs, as
 // it would have done on the event loop.
@@ -169,7 +169,7 @@ func replySize(cl *command.Client, st env.Store, cmd *command.Command, args [][]
 	return command.CopiedBy(st, cl.Selected(), cmd, args)
 }
 
-// Rerun implements [command.Host]: it runs and times a command again that was counted before and
+// Rerun implements [command.Work]: it runs and times a command again that was counted before and
 // has left its event loop before it changed anything. The call is not counted twice.
 func (e *Engine) Rerun(c *command.Call, cmd *command.Command) {
 	workerOf(c.Worker).beginErrors()

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Pause implements [command.Host]: it delays the commands that the bits in halt select, for the
+// Pause implements [command.Pauses]: it delays the commands that the bits in halt select, for the
 // duration d. If there is a pause, Pause can only extend it and delay more commands. Expiry is
 // suspended meanwhile. st provides the clock and the timer.
 func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
@@ -31,7 +31,7 @@ func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 	p.until, p.stop = until, st.AfterFunc(d, func() { e.endPause(until) })
 }
 
-// Unpause implements [command.Host]: it ends a CLIENT PAUSE.
+// Unpause implements [command.Pauses]: it ends a CLIENT PAUSE.
 func (e *Engine) Unpause() { e.endPause(0) }
 
 // endPause ends the pause and resumes all commands, unless the pause was extended beyond until or
@@ -115,7 +115,7 @@ func (e *Engine) release() {
 	}
 }
 
-// AfterPause implements [command.Host]: during a pause it keeps f until the end of the pause and
+// AfterPause implements [command.Pauses]: during a pause it keeps f until the end of the pause and
 // returns true. Without a pause it returns false and drops f. It is for a change on behalf of a
 // command that began before the pause. The caller is in the store, so no pause begins during the
 // call. f is called with true at the end of the pause, or with false if the server stops before

@@ -5,7 +5,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Pump implements [command.Host]: it makes the client of c a replica, to which the stream p is
+// Pump implements [command.Messages]: it makes the client of c a replica, to which the stream p is
 // sent after the reply. The transport no longer limits the idle time of the connection, since it
 // does not know how long the replica may load. [env.Limits.ReplicaTimeout] limits it instead.
 func (e *Engine) Pump(c *command.Call, p transport.Pump) {

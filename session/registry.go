@@ -94,7 +94,7 @@ func (r *registry) subscribers() (n int64) {
 	return n
 }
 
-// Client implements [command.Host]: it returns the connected client with that id, or nil.
+// Client implements [command.Registry]: it returns the connected client with that id, or nil.
 func (e *Engine) Client(id int64) *command.Client {
 	if s := e.clients.get(id); s != nil {
 		return &s.Client
@@ -102,7 +102,7 @@ func (e *Engine) Client(id int64) *command.Client {
 	return nil
 }
 
-// Clients implements [command.Host]: it returns the connected clients in the order of their
+// Clients implements [command.Registry]: it returns the connected clients in the order of their
 // arrival.
 func (e *Engine) Clients() []*command.Client {
 	sessions := e.clients.list()
@@ -113,6 +113,6 @@ func (e *Engine) Clients() []*command.Client {
 	return all
 }
 
-// CountClients implements [command.Host]: it returns the number of clients except replicas, and
+// CountClients implements [command.Registry]: it returns the number of clients except replicas, and
 // the number of them that are blocked in a command.
 func (e *Engine) CountClients() (all, blocked int64) { return e.clients.count() }

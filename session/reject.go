@@ -16,7 +16,7 @@ func (w *Worker) reject(c *command.Call, e resp.Error) {
 	c.Fail(e)
 }
 
-// Reject implements [command.Host]: it replies with err to the command of c, which does not run,
+// Reject implements [command.Calls]: it replies with err to the command of c, which does not run,
 // and counts it as rejected.
 func (e *Engine) Reject(c *command.Call, err resp.Error) { workerOf(c.Worker).reject(c, err) }
 

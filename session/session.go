@@ -44,7 +44,7 @@ type activity struct {
 type pendingReplies struct{ list []durableReply }
 
 // Engine is everything above the sockets: it opens sessions and runs their commands. It
-// implements [transport.Handler] and [command.Host].
+// implements [transport.Handler] and the parts of [command.Host].
 type Engine struct {
 	command.Server
 	totals
@@ -77,4 +77,4 @@ func (s *Session) blocked() bool {
 func sessionOf(x *command.Client) *Session { return x.Owner.(*Session) }
 
 // engineOf returns the engine that x belongs to.
-func engineOf(x *command.Server) *Engine { return x.Host.(*Engine) }
+func engineOf(x *command.Server) *Engine { return x.Host.Calls.(*Engine) }

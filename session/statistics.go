@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Statistics implements [command.Host]: it returns the current figures of the server. Any
+// Statistics returns the current figures of the server. Any
 // goroutine may call it.
 func (e *Engine) Statistics() command.Statistics {
 	s := command.Statistics{
@@ -75,7 +75,7 @@ func (e *Engine) Resets() (n int64, now bool) {
 	return n / 2, n%2 == 1
 }
 
-// ResetStatistics implements [command.Host]: it sets the statistics to zero. A command that runs
+// ResetStatistics implements [command.Measures]: it sets the statistics to zero. A command that runs
 // meanwhile may be counted before or after the reset.
 func (e *Engine) ResetStatistics() {
 	e.workersMu.Lock()

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// StopWorld implements [command.Host]: it keeps all other goroutines out of the store for the
+// StopWorld implements [command.Exclusives]: it keeps all other goroutines out of the store for the
 // rest of the batch of c. It returns false if another goroutine has stopped the world; c then
 // runs again when the world starts.
 func (e *Engine) StopWorld(c *command.Call) bool { return workerOf(c.Worker).stopWorld() }

@@ -207,7 +207,7 @@ func (w *Worker) noteAnswered(p *command.Wait) {
 	}
 }
 
-// Timed implements [command.Host]: it runs f, the rest of a command that has left its event loop,
+// Timed implements [command.Work]: it runs f, the rest of a command that has left its event loop,
 // and adds the duration of f to that of the command.
 func (e *Engine) Timed(c *command.Call, f func(c *command.Call)) {
 	began := c.Server.Options.Stopwatch()
@@ -271,7 +271,7 @@ func (w *Worker) endGroup(s *Session) {
 	}
 }
 
-// Durations implements [command.Host]: it returns the distribution of the durations of timed
+// Durations implements [command.Measures]: it returns the distribution of the durations of timed
 // calls of the command with that id, and the number of all its calls.
 func (e *Engine) Durations(id int) (d stats.Distribution, calls int64) {
 	e.workersMu.Lock()
@@ -283,7 +283,7 @@ func (e *Engine) Durations(id int) (d stats.Distribution, calls int64) {
 	return d, calls
 }
 
-// ClassDurations implements [command.Host]: it returns the distribution of the durations of timed
+// ClassDurations returns the distribution of the durations of timed
 // calls of all commands of a class.
 func (e *Engine) ClassDurations(class stats.Class) (d stats.Distribution) {
 	e.workersMu.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Park implements [command.Host]: it makes the client of p wait for p, and adds p.Kept to the
+// Park implements [command.Waits]: it makes the client of p wait for p, and adds p.Kept to the
 // memory that waits take.
 func (e *Engine) Park(p *command.Wait) {
 	s := sessionOf(p.Client)
@@ -19,7 +19,7 @@ func (e *Engine) Park(p *command.Wait) {
 	}
 }
 
-// Keep implements [command.Host]: it adds bytes, which may be negative, to the memory that waits
+// Keep implements [command.Waits]: it adds bytes, which may be negative, to the memory that waits
 // and transactions take. It returns false and adds nothing if that would exceed
 // maxmemory-clients.
 func (e *Engine) Keep(bytes int64) bool {
@@ -129,7 +129,7 @@ func (s *Session) runSlice(w *Worker, p *command.Wait) (done bool) {
 	return true
 }
 
-// Unblock implements [command.Host]: it ends the wait of cl, with an UNBLOCKED error or like a
+// Unblock implements [command.Waits]: it ends the wait of cl, with an UNBLOCKED error or like a
 // timeout, and reports whether there was a wait that can be ended. Another goroutine writes the
 // reply, since the caller may be an event loop.
 func (e *Engine) Unblock(cl *command.Client, withError bool) bool {

@@ -40,7 +40,7 @@ func (e *Engine) newWorker() *Worker {
 	return w
 }
 
-// EachWorker implements [command.Host]: it calls f for every worker, and returns the instant
+// EachWorker implements [command.Measures]: it calls f for every worker, and returns the instant
 // since which their statistics count. f may read fields that the lock of the workers guards, and
 // must not call methods that take this lock.
 func (e *Engine) EachWorker(f func(w *command.Worker)) (since limit.Instant) {
@@ -72,7 +72,7 @@ func (e *workers) returnWorker(w *Worker) {
 	e.workersMu.Unlock()
 }
 
-// WithStore implements [command.Host]: it runs f with its own handle of the store, on behalf of
+// WithStore implements [command.Work]: it runs f with its own handle of the store, on behalf of
 // the client with that id, at a fresh instant. It may block until the world starts.
 func (e *Engine) WithStore(client int64, f func(st env.Store)) {
 	e.withWorker(client, func(w *Worker) { f(w.Store) })
@@ -111,7 +111,7 @@ func opening(world env.World) <-chan struct{} {
 	return open
 }
 
-// Outside implements [command.Host]: it runs f, which may wait for a disk, outside of the store,
+// Outside implements [command.Work]: it runs f, which may wait for a disk, outside of the store,
 // so that a goroutine that stops the world does not wait for f. It enters the store again
 // afterwards. If the caller is not in the background, f runs inside the store.
 func (e *Engine) Outside(c *command.Call, f func()) {

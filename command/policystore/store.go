@@ -95,7 +95,7 @@ func (s store) refused() error {
 		return nil
 	}
 	ended := make(chan bool, 1)
-	for s.server.Host.AfterPause(func(goOn bool) { ended <- goOn }) {
+	for s.server.Host.Pauses.AfterPause(func(goOn bool) { ended <- goOn }) {
 		s.Leave()
 		goOn := <-ended
 		enter(s.Backing)

@@ -248,7 +248,7 @@ func shutdown(c *command.Call) {
 		mode = env.StopWithoutSaving
 	}
 	if c.Busy {
-		c.Server.Host.EndExclusive(c.Client)
+		c.Server.Host.Exclusives.EndExclusive(c.Client)
 	}
 	if c.Server.Options.Stop != nil {
 		c.Server.Options.Stop(mode)

@@ -106,7 +106,7 @@ func configSet(c *command.Call) {
 		return
 	}
 	var err resp.Error
-	c.Server.Host.Outside(c, func() { err = settings.Set(pairs) })
+	c.Server.Host.Work.Outside(c, func() { err = settings.Set(pairs) })
 	if err != "" {
 		c.Fail(err)
 		return
@@ -130,7 +130,7 @@ func configReload(c *command.Call) {
 	}
 	var closes bool
 	var err error
-	c.Server.Host.Outside(c, func() { closes, err = reload(c.Client.By(), c.Client.ID) })
+	c.Server.Host.Work.Outside(c, func() { closes, err = reload(c.Client.By(), c.Client.ID) })
 	if err != nil {
 		c.Fail(resp.Error("ERR CONFIG RELOAD failed, nothing has changed: " + oneLine(err)))
 		return
@@ -152,13 +152,13 @@ func configRewrite(c *command.Call) {
 	if c.Client.Exclusive {
 		// Sentinel calls CONFIG REWRITE in a transaction, where all clients would wait for the
 		// disk. So OK only means that it has begun, and a failure is logged.
-		c.Server.Host.Spawn(func() { _ = rewrite() })
+		c.Server.Host.Work.Spawn(func() { _ = rewrite() })
 		c.OK()
 		return
 	}
 	c.MoveToBackground(func(c *command.Call) {
 		var err error
-		c.Server.Host.Outside(c, func() { err = rewrite() })
+		c.Server.Host.Work.Outside(c, func() { err = rewrite() })
 		if err != nil {
 			c.Fail(resp.Error("ERR Rewriting config file: " + oneLine(err)))
 			return
@@ -175,6 +175,6 @@ func oneLine(err error) string { return acl.FaultLine(err, "; ", maxFaults) }
 
 func configResetStat(c *command.Call) {
 	c.Server.BatchEnd(c.Worker) // what this batch has counted so far belongs to the time before the reset
-	c.Server.Host.ResetStatistics()
+	c.Server.Host.Measures.ResetStatistics()
 	c.OK()
 }

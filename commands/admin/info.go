@@ -349,7 +349,7 @@ func infoLatencystats(w *infoWriter) {
 		if t.Calls == 0 || len(shown) == 0 {
 			continue
 		}
-		took, _ := w.e.Host.Durations(id)
+		took, _ := w.e.Host.Measures.Durations(id)
 		if took.Calls == 0 {
 			continue
 		}

@@ -207,7 +207,7 @@ func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.W
 	if !ok {
 		g.note(s.ID, name, now)
 		auditLogin(c, name)
-		c.Server.Host.NoteCommand(s, c.Cmd)
+		c.Server.Host.Calls.NoteCommand(s, c.Cmd)
 		s.NoteRefusal(c.Store, acl.LogEntry{Reason: acl.DeniedAuth, Object: string(c.Args[0]), User: name})
 	}
 	finish := func(w *resp.Writer, ok bool) {

@@ -171,7 +171,7 @@ func clientReply(c *command.Call) {
 }
 
 func clientInfo(c *command.Call) {
-	c.Server.Host.NoteCommand(c.Client, c.Cmd)
+	c.Server.Host.Calls.NoteCommand(c.Client, c.Cmd)
 	line := describe(c.Server, nil, c.Client, c.Server.Options.Now(), requestOf(c.Args))
 	c.W.Verbatim("txt", string(append(line, '\n')))
 }
@@ -183,11 +183,11 @@ func clientList(c *command.Call) {
 		return
 	}
 	server, self, own := c.Server, c.Client.ID, requestOf(c.Args)
-	server.Host.NoteCommand(c.Client, c.Cmd)
+	server.Host.Calls.NoteCommand(c.Client, c.Cmd)
 	list := func(_ env.Store, w *resp.Writer) {
 		var text []byte
 		now := server.Options.Now()
-		for _, s := range server.Host.Clients() {
+		for _, s := range server.Host.Registry.Clients() {
 			if !s.Killed.Load() && f.matches(s, self, now) {
 				running := request{}
 				if s.ID == self {
@@ -198,7 +198,7 @@ func clientList(c *command.Call) {
 		}
 		w.Verbatim("txt", string(text))
 	}
-	if open, _ := server.Host.CountClients(); open > listInline {
+	if open, _ := server.Host.Registry.CountClients(); open > listInline {
 		c.Offload(list)
 		return
 	}
@@ -226,7 +226,7 @@ func requestOf(args [][]byte) (r request) {
 // reads only fields that any goroutine may read. running is the memory of the running command if s
 // is the client that asks, and the zero value for other clients.
 func describe(e *command.Server, b []byte, s *command.Client, now limit.Instant, running request) []byte {
-	who, a := s.Identity(), e.Host.Activity(s)
+	who, a := s.Identity(), e.Host.Registry.Activity(s)
 	d := &a.Description
 	cmd := "NULL"
 	if a.LastCommand != nil {
@@ -332,7 +332,7 @@ func clientUnblock(c *command.Call) {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
-	if s := c.Server.Host.Client(id); s != nil && c.Server.Host.Unblock(s, withError) {
+	if s := c.Server.Host.Registry.Client(id); s != nil && c.Server.Host.Waits.Unblock(s, withError) {
 		c.W.Int(1)
 		return
 	}
@@ -365,7 +365,7 @@ func clientKill(c *command.Call) {
 // its transport has not closed it yet.
 func kill(c *command.Call, match func(*command.Client) bool) int {
 	n := 0
-	for _, s := range c.Server.Host.Clients() {
+	for _, s := range c.Server.Host.Registry.Clients() {
 		if s.Killed.Load() || !match(s) {
 			continue
 		}

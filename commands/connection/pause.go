@@ -35,10 +35,10 @@ func clientPause(c *command.Call) {
 	// With the world stopped, no other batch is in the middle of a command that passed the check
 	// for pauses before. A transaction cannot stop the world: another goroutine may hold it up by
 	// waiting for the locks of the transaction.
-	if !c.Client.Exclusive && !c.Server.Host.StopWorld(c) {
+	if !c.Client.Exclusive && !c.Server.Host.Exclusives.StopWorld(c) {
 		return
 	}
-	c.Server.Host.Pause(c.Store, d, halt)
+	c.Server.Host.Pauses.Pause(c.Store, d, halt)
 	c.OK()
 }
 
@@ -58,6 +58,6 @@ func parsePause(b []byte) (time.Duration, resp.Error) {
 }
 
 func clientUnpause(c *command.Call) {
-	c.Server.Host.Unpause()
+	c.Server.Host.Pauses.Unpause()
 	c.OK()
 }

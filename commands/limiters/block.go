@@ -284,7 +284,7 @@ func hopeless(now *decide.Ask) bool {
 // locks are released: by then the effect has been recorded, and the session, which may be fed at
 // once, waits for the records.
 func (w *wait) attempt(st env.Store) {
-	if w.parked.Client.Server.Host.AfterPause(w.resume) {
+	if w.parked.Client.Server.Host.Pauses.AfterPause(w.resume) {
 		return // due stays set, so that no other attempt starts before resume
 	}
 	w.due.Store(false)

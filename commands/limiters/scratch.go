@@ -20,7 +20,7 @@ type scratch struct {
 // newService returns what the deciders of the server s share. slot is that of the group.
 func newService(s *command.Server, slot command.Slot) *ratelimit.Service {
 	each := func(f func(r *hotkeys.Recorder)) limit.Instant {
-		return s.Host.EachWorker(func(w *command.Worker) { f(slot.OfWorker(w).(*scratch).decider.Recorder) })
+		return s.Host.Measures.EachWorker(func(w *command.Worker) { f(slot.OfWorker(w).(*scratch).decider.Recorder) })
 	}
 	warn := func(calls int64) {
 		s.Log.Warn("two limits share a key and count each other's calls, see RL.TOP CALLS WITHDETAILS", "calls", calls)

@@ -123,7 +123,7 @@ func (r *reservation) undo(st env.Store) {
 			r.parked.Work(r.refund)
 		}
 	}
-	if !r.parked.Client.Server.Host.AfterPause(later) {
+	if !r.parked.Client.Server.Host.Pauses.AfterPause(later) {
 		r.refund(st)
 	}
 }

@@ -51,8 +51,8 @@ func debug(c *command.Call) {
 	case c.Exclusive != nil:
 		sleep(c, d)
 	default:
-		cmd, host := c.Cmd, c.Server.Host
-		host.Enqueue(host.ParkExclusive(c, func(c *command.Call) {
+		cmd, host := c.Cmd, &c.Server.Host
+		host.Exclusives.Enqueue(host.Exclusives.ParkExclusive(c, func(c *command.Call) {
 			c.Cmd = cmd
 			sleep(c, d)
 		}))

@@ -144,7 +144,7 @@ func latencyHistogram(c *command.Call) {
 	}
 	var all []called
 	for _, cmd := range asked {
-		if took, calls := c.Server.Host.Durations(cmd.ID); took.Calls > 0 {
+		if took, calls := c.Server.Host.Measures.Durations(cmd.ID); took.Calls > 0 {
 			all = append(all, called{cmd, took, max(calls, 1)})
 		}
 	}

@@ -91,7 +91,7 @@ func (a *audience) flush(w *command.Worker) {
 		to = append(to, cl)
 	}
 	a.mu.Unlock()
-	host, memory := a.server.Host, 0
+	host, memory := &a.server.Host, 0
 	var frame *command.SharedFrame
 	if len(lines) >= command.SharedFrom {
 		frame = &command.SharedFrame{Bytes: append([]byte(nil), lines...)}
@@ -99,12 +99,12 @@ func (a *audience) flush(w *command.Worker) {
 		memory = len(lines)
 	}
 	for _, cl := range to {
-		next, n := host.Post(cl, lines, frame)
+		next, n := host.Messages.Post(cl, lines, frame)
 		memory += n
-		host.Follow(cl, next)
+		host.Messages.Follow(cl, next)
 	}
 	if frame != nil && frame.Refs.Add(-1) == 0 {
 		memory -= len(frame.Bytes)
 	}
-	host.Posted(memory)
+	host.Messages.Posted(memory)
 }

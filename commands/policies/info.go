@@ -23,9 +23,9 @@ func (k *keeper) tidy() {
 	if s.Options.Policies == nil || k.tidies.Swap(true) {
 		return
 	}
-	s.Host.Spawn(func() {
+	s.Host.Work.Spawn(func() {
 		defer k.tidies.Store(false)
-		s.Host.WithStore(0, func(st env.Store) {
+		s.Host.Work.WithStore(0, func(st env.Store) {
 			const still = command.HaltReadOnly | command.HaltLoading | command.HaltPaused
 			s.Options.Policies.Tidy(policystore.Store(st.(policystore.Backing)), s.Halts.Load()&still == 0)
 		})

@@ -138,7 +138,7 @@ func fail(c *command.Call, err error) {
 // outside runs f, which may take long or wait. If the command is in the background, f runs outside
 // of the store, so that other goroutines can stop the world meanwhile. f may use only tables, texts
 // and the clock, and may write the reply.
-func outside(c *command.Call, f func()) { c.Server.Host.Outside(c, f) }
+func outside(c *command.Call, f func()) { c.Server.Host.Work.Outside(c, f) }
 
 // changing is outside for a function f that changes policies in st.
 func changing(c storeCall, f func(st registry.Store)) {

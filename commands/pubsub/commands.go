@@ -157,7 +157,7 @@ func unsubscribe(kind topicKind) func(*command.Call) {
 		c.InSlices(names, func(c *command.Call, name []byte) {
 			h.unsubscribe(c.Client, kind, name)
 			if c.Client.Reply == command.ReplyOn && !c.Client.Exclusive {
-				c.Server.Host.TakeMessages(c) // messages that arrived before the end of the subscription come before its reply
+				c.Server.Host.Messages.TakeMessages(c) // messages that arrived before the end of the subscription come before its reply
 			}
 			confirm(c, h, unsubscribeWords[kind], kind, name)
 		}, nil)
@@ -186,6 +186,6 @@ func confirm(c *command.Call, h *hub, word string, kind topicKind, name []byte) 
 	}
 	w.Int(int64(count))
 	if len(own.Buf) > 0 {
-		c.Server.Host.Push(c.Client, own.Buf)
+		c.Server.Host.Messages.Push(c.Client, own.Buf)
 	}
 }

@@ -304,7 +304,7 @@ func (h *hub) closed(cl *command.Client) {
 		h.unsubscribeAll(cl)
 		return
 	}
-	h.server.Host.Spawn(func() { h.unsubscribeAll(cl) })
+	h.server.Host.Work.Spawn(func() { h.unsubscribeAll(cl) })
 }
 
 // describe is the Describe hook: it adds the fields of CLIENT LIST about subscriptions to d.

@@ -143,19 +143,19 @@ func (h *hub) match(p *posting, m *message, steps *int) bool {
 // post delivers m to the subscribers of the matched topics and returns their number. It wakes and
 // disconnects clients after the locks of the topics are released.
 func (h *hub) post(p *posting, m *message) (receivers int) {
-	memory, host := 0, h.server.Host
+	memory, host := 0, &h.server.Host
 	for _, t := range p.matched {
 		n, taken := h.postTo(p, t, m)
 		receivers, memory = receivers+n, memory+taken
 	}
 	if memory != 0 {
-		host.Posted(memory)
+		host.Messages.Posted(memory)
 	}
 	for _, cl := range p.wake {
-		host.Follow(cl, command.PostedFirst)
+		host.Messages.Follow(cl, command.PostedFirst)
 	}
 	for _, cl := range p.cutOff {
-		host.Follow(cl, command.PostedTooMuch)
+		host.Messages.Follow(cl, command.PostedTooMuch)
 	}
 	p.forget()
 	return receivers
@@ -174,7 +174,7 @@ func (h *hub) postTo(p *posting, t *topic, m *message) (receivers, memory int) {
 		if len(p.frames[i].Buf) == 0 {
 			memory += p.encode(i, t, m)
 		}
-		next, taken := h.server.Host.Post(cl, p.frames[i].Buf, p.shared[i])
+		next, taken := h.server.Host.Messages.Post(cl, p.frames[i].Buf, p.shared[i])
 		memory += taken
 		switch next {
 		case command.PostedFirst:

@@ -23,7 +23,7 @@ func (h *hub) rulesChanged(u *acl.User, before *acl.Rules) {
 		topics += h.spaces[kind].len()
 	}
 	if topics > fewTopics {
-		h.server.Host.Spawn(func() { h.closeListeners(u) })
+		h.server.Host.Work.Spawn(func() { h.closeListeners(u) })
 	} else {
 		h.closeListeners(u)
 	}

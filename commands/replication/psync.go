@@ -62,7 +62,7 @@ func psync(c *command.Call) {
 	}
 	c.W.Raw(reply)
 	if pump != nil {
-		c.Server.Host.Pump(c, pump)
+		c.Server.Host.Messages.Pump(c, pump)
 	}
 }
 

@@ -109,7 +109,7 @@ func (w *waiting) cancel() {
 // another goroutine calls look.
 func (w *waiting) Wake() {
 	if w.parked.State.Load() == command.WaitPending && !w.due.Swap(true) {
-		w.parked.Client.Server.Host.Spawn(w.look)
+		w.parked.Client.Server.Host.Work.Spawn(w.look)
 	}
 }
 

@@ -193,14 +193,14 @@ var scriptCoroutine = command.Coroutine{
 // runOnCoroutine runs the call in k.call on a coroutine, with the world stopped. A script that ends
 // soon has ended when runOnCoroutine returns; otherwise the session is parked.
 func (k *worker) runOnCoroutine(c *command.Call) {
-	if !c.Server.Host.StopWorld(c) {
+	if !c.Server.Host.Exclusives.StopWorld(c) {
 		return
 	}
 	if need := reserve(c, &k.call); need > 0 {
 		runLater(c, &k.call, need)
 		return
 	}
-	if c.Server.Host.RunOnCoroutine(c, &scriptCoroutine, &k.call) {
+	if c.Server.Host.Exclusives.RunOnCoroutine(c, &scriptCoroutine, &k.call) {
 		runLater(c, &k.call, c.Server.LargeRoom())
 	}
 	k.call = invocation{} // the arguments of the call refer to the input of the batch
@@ -213,8 +213,8 @@ const compileInline = 2 << 10
 // evalElsewhere compiles the script of EVAL, with n keys, on another goroutine while the session is
 // parked. Then it runs the script as an exclusive command, since the session is parked anyway.
 func evalElsewhere(c *command.Call, n int) {
-	e, host, cmd, own := scriptsOf(c).engine, c.Server.Host, c.Cmd, command.CloneArgs(c.Args)
-	x := host.ParkExclusive(c, nil)
+	e, host, cmd, own := scriptsOf(c).engine, &c.Server.Host, c.Cmd, command.CloneArgs(c.Args)
+	x := host.Exclusives.ParkExclusive(c, nil)
 	x.Wait.Work(func(env.Store) {
 		s, err := e.compile(own[1], false)
 		call := invocation{script: s, keys: own[3 : 3+n], readonly: cmd.Flags&command.FlagReadonly != 0}
@@ -225,7 +225,7 @@ func evalElsewhere(c *command.Call, n int) {
 				c.Fail(err)
 			}
 		}
-		host.Enqueue(x)
+		host.Exclusives.Enqueue(x)
 	})
 }
 
@@ -249,7 +249,7 @@ func scriptLoad(c *command.Call) {
 
 // scriptKill is the Run function of SCRIPT KILL.
 func scriptKill(c *command.Call) {
-	if err := c.Server.Host.KillExclusive(c); err != "" {
+	if err := c.Server.Host.Exclusives.KillExclusive(c); err != "" {
 		c.Fail(err)
 		return
 	}

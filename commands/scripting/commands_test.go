@@ -10,7 +10,7 @@ import (
 
 // onceHost runs a coroutine at once on the caller's goroutine.
 type onceHost struct {
-	command.Host
+	command.Exclusives
 	ran *invocation
 }
 
@@ -26,7 +26,7 @@ func (h *onceHost) RunOnCoroutine(_ *command.Call, _ *command.Coroutine, arg any
 // because these refer to the input of the client, which may be megabytes.
 func TestWorkerForgetsTheCallOfACoroutine(t *testing.T) {
 	host := &onceHost{}
-	c := &command.Call{Worker: &command.Worker{Server: &command.Server{Host: host}}, Client: &command.Client{}}
+	c := &command.Call{Worker: &command.Worker{Server: &command.Server{Host: command.Host{Exclusives: host}}}, Client: &command.Client{}}
 	k := &worker{call: invocation{script: &script{}, keys: [][]byte{[]byte("key")}}}
 	k.runOnCoroutine(c)
 	require.Len(t, host.ran.keys, 1)

@@ -32,7 +32,7 @@ func (e *engine) freeGarbage() {
 	if t.running.Swap(true) {
 		return
 	}
-	e.server.Host.Spawn(func() {
+	e.server.Host.Work.Spawn(func() {
 		for {
 			for t.again.Swap(false) {
 				e.server.Options.FreeHeap()

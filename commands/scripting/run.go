@@ -134,7 +134,7 @@ func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	cmd, err := h.find(args)
 	if err != "" {
 		h.w.Error(err)
-		c.Server.Host.CountRejected(c, cmd)
+		c.Server.Host.Calls.CountRejected(c, cmd)
 		return h.w.Buf, nil
 	}
 	h.w.Ledger = c.Server.Options.Ledger
@@ -142,7 +142,7 @@ func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 		h.w.Ledger = nil
 	}
 	c.Cmd, c.Args, c.W, c.Failed = cmd, args, &h.w, false
-	c.Server.Host.Run(c)
+	c.Server.Host.Calls.Run(c)
 	if h.full && h.wrote && !c.Failed {
 		h.full = false // the script may write from now on: stopping it halfway would be worse
 		c.Begin()

@@ -37,9 +37,9 @@ func reserve(c *command.Call, call *invocation) (need int64) {
 // exclusive command.
 func runLater(c *command.Call, call *invocation, need int64) {
 	own := command.CloneArgs(c.Args)
-	x := c.Server.Host.ParkExclusive(c, again(c.Cmd, own, call))
+	x := c.Server.Host.Exclusives.ParkExclusive(c, again(c.Cmd, own, call))
 	x.Wait.Kept += command.ArgsCost(own)
-	c.Server.Host.EnqueueWith(x, need)
+	c.Server.Host.Exclusives.EnqueueWith(x, need)
 }
 
 // again returns a function that runs the script of call by cmd from its beginning. own has the
@@ -51,7 +51,7 @@ func again(cmd *command.Command, own [][]byte, call *invocation) func(c *command
 	return func(c *command.Call) {
 		c.Cmd, c.Args = cmd, own
 		if is, forbidden := c.Forbidden(acl.TopLevel, cmd); forbidden { // the rules may have changed since the call
-			c.Server.Host.Reject(c, is.Error(c.Client, cmd))
+			c.Server.Host.Calls.Reject(c, is.Error(c.Client, cmd))
 			return
 		}
 		if err := later.refused(c); err != "" {

@@ -70,7 +70,7 @@ func invalidatorOf(c *command.Call) *invalidator { return command.ServerState[in
 
 func clientTracking(c storeCall) {
 	v := invalidatorOf(c.Call)
-	call, err := parseTracking(c.Args[2:], func(id int64) bool { return c.Server.Host.Client(id) != nil })
+	call, err := parseTracking(c.Args[2:], func(id int64) bool { return c.Server.Host.Registry.Client(id) != nil })
 	if err == "" && call.on {
 		err = call.check(v.tracking(c.Client))
 	}

@@ -35,7 +35,7 @@ type invalidator struct {
 
 func newInvalidator(s *command.Server, slot command.Slot) *invalidator {
 	v := &invalidator{server: s, slot: slot}
-	v.reads.init(func(id int64) bool { return s.Host.Client(id) != nil })
+	v.reads.init(func(id int64) bool { return s.Host.Registry.Client(id) != nil })
 	if f := s.Options.ObserveExpiry; f != nil {
 		f(&observer{invalidator: v})
 	}

@@ -60,7 +60,7 @@ func (v *invalidator) start(cl *command.Client, st env.Observable, t *tracking, 
 	v.memory.Add(int64(t.cost()))
 	own.lostRedirect.Store(false)
 	owner(cl).Invalidated.Store(true)
-	if to := v.server.Host.Client(t.redirect); to != nil {
+	if to := v.server.Host.Registry.Client(t.redirect); to != nil {
 		to.Invalidated.Store(true)
 	}
 	// The replaced options are no longer counted. old is nil, too, if the client of a proxy has
@@ -73,7 +73,7 @@ func (v *invalidator) start(cl *command.Client, st env.Observable, t *tracking, 
 		command.ClientState[trackingState](cl, v.slot).tracks.Store(t)
 	}
 	cl.Mark(command.MarkTracking, true)
-	if cl.ProxyOf != nil && v.server.Host.Client(cl.ID) == nil {
+	if cl.ProxyOf != nil && v.server.Host.Registry.Client(cl.ID) == nil {
 		v.end(cl) // the client has disconnected meanwhile
 	}
 }
@@ -123,7 +123,7 @@ func (v *invalidator) closed(cl *command.Client) {
 	case len(t.prefixes) <= few:
 		v.leave(cl.ID, t)
 	default:
-		v.server.Host.Spawn(func() { v.leave(cl.ID, t) })
+		v.server.Host.Work.Spawn(func() { v.leave(cl.ID, t) })
 	}
 }
 
@@ -137,13 +137,13 @@ func (v *invalidator) leave(id int64, t *tracking) {
 		v.prefixes.leave(p, id)
 	}
 	if last && v.reads.keys.Load() > 0 {
-		v.server.Host.Spawn(func() { v.reads.sweep(v.tracks) })
+		v.server.Host.Work.Spawn(func() { v.reads.sweep(v.tracks) })
 	}
 }
 
 // tracks reports whether the client id is connected and tracks keys. Any goroutine may call it.
 func (v *invalidator) tracks(id int64) bool {
-	cl := v.server.Host.Client(id)
+	cl := v.server.Host.Registry.Client(id)
 	return cl != nil && v.tracking(cl) != nil
 }
 

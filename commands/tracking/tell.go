@@ -161,7 +161,7 @@ func (v *invalidator) wake() {
 	v.issued.Add(1)
 	if !v.running {
 		v.running = true
-		v.server.Host.Spawn(v.serve)
+		v.server.Host.Work.Spawn(v.serve)
 	}
 }
 
@@ -244,7 +244,7 @@ func (v *invalidator) awaitsNews(cl *command.Client) bool {
 func (v *invalidator) tellReaders(c change) {
 	n := notice{keys: []string{c.readers.key}}
 	for _, id := range c.readers.ids {
-		cl := v.server.Host.Client(id)
+		cl := v.server.Host.Registry.Client(id)
 		if cl == nil {
 			continue
 		}
@@ -259,7 +259,7 @@ func (v *invalidator) tellReaders(c change) {
 // tellAll sends an invalidation of all keys to every tracking client.
 func (v *invalidator) tellAll() {
 	n := notice{}
-	for _, cl := range v.server.Host.Clients() {
+	for _, cl := range v.server.Host.Registry.Clients() {
 		if t := v.tracking(cl); t != nil {
 			v.send(&n, cl, t)
 		}
@@ -288,7 +288,7 @@ func (v *invalidator) tellGroup(g *prefixGroup) {
 	for part := range parts(keys) {
 		n := notice{keys: part}
 		for _, id := range members {
-			cl := v.server.Host.Client(id)
+			cl := v.server.Host.Registry.Client(id)
 			if cl == nil {
 				continue
 			}
@@ -348,7 +348,7 @@ const invalidateChannel = "__redis__:invalidate"
 func (v *invalidator) send(n *notice, cl *command.Client, t *tracking) {
 	to, host := cl, v.server.Host
 	if t.redirect != 0 {
-		if to = host.Client(t.redirect); to == nil {
+		if to = host.Registry.Client(t.redirect); to == nil {
 			v.redirectBroken(cl, t.redirect)
 			return
 		}
@@ -360,9 +360,9 @@ func (v *invalidator) send(n *notice, cl *command.Client, t *tracking) {
 	if len(n.frames[i].Buf) == 0 {
 		n.encode(i)
 	}
-	next, memory := host.Post(to, n.frames[i].Buf, n.shared[i])
+	next, memory := host.Messages.Post(to, n.frames[i].Buf, n.shared[i])
 	n.memory += memory
-	host.Follow(to, next)
+	host.Messages.Follow(to, next)
 }
 
 // encode writes the message for RESP2 (i is 0) or RESP3 (i is 1). A long message becomes a shared
@@ -401,7 +401,7 @@ func (v *invalidator) finish(n *notice) {
 		}
 	}
 	if n.memory != 0 {
-		v.server.Host.Posted(n.memory)
+		v.server.Host.Messages.Posted(n.memory)
 	}
 }
 
@@ -416,7 +416,7 @@ func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 	w.Push(2)
 	w.BulkString("tracking-redir-broken")
 	w.Int(id)
-	v.server.Host.Push(cl, w.Buf)
+	v.server.Host.Messages.Push(cl, w.Buf)
 }
 
 // shrinkSlice is the number of entries that serve evicts at a time after tracking-table-max-keys

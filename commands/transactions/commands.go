@@ -104,11 +104,11 @@ func (m *transactions) enqueue(c *command.Call, size int) bool {
 	t := m.of(c.Client).tx
 	switch {
 	case c.Cmd.Flags&command.FlagNoMulti != 0:
-		c.Server.Host.Reject(c, errNotInside)
+		c.Server.Host.Calls.Reject(c, errNotInside)
 	case c.Cmd.NeedsMemory() && c.Full():
-		c.Server.Host.Reject(c, resp.ErrOOM)
+		c.Server.Host.Calls.Reject(c, resp.ErrOOM)
 	case len(t.queue) >= maxQueued || t.bytes+size+command.ArgCost*len(c.Args)+command.QueuedCost > command.MaxQueuedBytes:
-		c.Server.Host.Reject(c, errTransactionBig)
+		c.Server.Host.Calls.Reject(c, errTransactionBig)
 	default:
 		t.queue = append(t.queue, queued{cmd: c.Cmd, args: t.own(c.Args)})
 		t.bytes += size + command.ArgCost*len(c.Args) + command.QueuedCost
@@ -210,8 +210,8 @@ func (m *transactions) unwatch(cl *command.Client, st env.Store) {
 
 // forget ends the watches of the token watched on another goroutine.
 func (m *transactions) forget(watched any) {
-	host := m.server.Host
-	host.Spawn(func() { host.WithStore(0, func(st env.Store) { st.(env.Watcher).Unwatch(watched) }) })
+	host := &m.server.Host
+	host.Work.Spawn(func() { host.Work.WithStore(0, func(st env.Store) { st.(env.Watcher).Unwatch(watched) }) })
 }
 
 // closed is the Closed hook: it ends the watches of the disconnected client cl.
@@ -288,16 +288,16 @@ func exec(c *command.Call) {
 		m.run(c, k)
 		return
 	}
-	cmd, host := c.Cmd, c.Server.Host
+	cmd, host := c.Cmd, &c.Server.Host
 	run := func(c *command.Call) {
 		c.Cmd = cmd
 		m.run(c, m.of(c.Client))
 	}
 	if long {
-		host.Enqueue(host.ParkExclusive(c, run))
+		host.Exclusives.Enqueue(host.Exclusives.ParkExclusive(c, run))
 		return
 	}
-	c.MoveToBackground(func(c *command.Call) { host.Timed(c, run) })
+	c.MoveToBackground(func(c *command.Call) { host.Work.Timed(c, run) })
 }
 
 // run locks the keys of the transaction in k, checks whether it may run, runs the queue, and ends
@@ -312,17 +312,17 @@ func (m *transactions) run(c *command.Call, k *clientTransaction) {
 	lacks, byItself := lacksMemory(c, st, t)
 	if lacks {
 		c.ReleaseLocks()
-		c.Server.Host.Reject(c, resp.ErrOOM)
+		c.Server.Host.Calls.Reject(c, resp.ErrOOM)
 		return
 	}
 	if err := halted(c, t); err != "" {
 		c.ReleaseLocks()
-		c.Server.Host.Reject(c, err)
+		c.Server.Host.Calls.Reject(c, err)
 		return
 	}
 	if c.Journal != nil && lacksJournal(c, t) {
 		c.ReleaseLocks()
-		c.Server.Host.Reject(c, c.Refusal())
+		c.Server.Host.Calls.Reject(c, c.Refusal())
 		return
 	}
 	if k.watched != nil && st.Changed(k.watched) {
@@ -400,7 +400,7 @@ func runQueue(c *command.Call, st store, t *transaction) {
 		} else if is, forbidden := c.Forbidden(acl.InTransaction, cmd); forbidden {
 			c.Fail(errRulesChanged + resp.Error(whyRulesChanged[is.Reason]))
 		} else {
-			c.Server.Host.Run(c)
+			c.Server.Host.Calls.Run(c)
 		}
 		if tooLong = tooLong || c.W.Size(mark) > command.MaxReply; tooLong {
 			c.W.Cut(mark)

@@ -61,7 +61,7 @@ func closeClients(c *command.Call, users []*acl.User) {
 	for _, u := range users {
 		of[u] = true
 	}
-	for _, cl := range c.Server.Host.Clients() {
+	for _, cl := range c.Server.Host.Registry.Clients() {
 		switch {
 		case !of[cl.User.Load()]:
 		case cl.ID == c.Client.ID:
@@ -84,7 +84,7 @@ func load(c *command.Call) {
 	}
 	var changed []*acl.User
 	var err error
-	c.Server.Host.Outside(c, func() { changed, err = file.Load(c.Server.Users) })
+	c.Server.Host.Work.Outside(c, func() { changed, err = file.Load(c.Server.Users) })
 	if err != nil {
 		c.Server.Log.Warn("the users were not loaded", "error", err)
 		c.Fail(resp.Error("ERR " + err.Error())) // the text is one line of limited length
@@ -102,7 +102,7 @@ func save(c *command.Call) {
 		return
 	}
 	var err error
-	c.Server.Host.Outside(c, func() { err = file.Save(c.Server.Users) })
+	c.Server.Host.Work.Outside(c, func() { err = file.Save(c.Server.Users) })
 	if err != nil {
 		c.Server.Log.Warn("the users cannot be saved", "error", err)
 		c.Fail("ERR There was an error trying to save the ACLs. Please check the server logs for more information")

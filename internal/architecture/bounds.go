@@ -11,6 +11,7 @@ const (
 
 // larger has, for each package that exceeds a bound and still has one concern, the reason for that.
 var larger = map[string]string{
+	"command":     "the entry, the call, its worker, its client and the server refer to each other: Go declares such types together",
 	"keyspace":    "shards, their locks, and the waits, watches and expiries under these locks change together",
 	"persistence": "manifest, base and log are read, checked and recovered together: each depends on the offsets of the others",
 	"replication": "a node is primary and replica in turn: both roles share history, offsets and chunks",

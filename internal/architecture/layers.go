@@ -287,7 +287,7 @@ var layers = map[string]layer{
 		why:     "the syntax of a command is text: the package knows no command",
 	},
 	"commands/internal/elements": {
-		imports: []string{"command", "env", "arg", "glob", "collection", "resp", "shared", "limit"},
+		imports: []string{"command", "arg", "glob", "collection", "resp", "shared", "limit"},
 		why:     "groups share the way in which elements are written: elements knows no command",
 	},
 	"commands/internal/blocking": {

@@ -217,7 +217,7 @@ func (q *waiters) serveOne(c StoreCall, owner any, db int) env.Served {
 	defer func() {
 		c.Served = 0
 		if r := recover(); r != nil {
-			c.Server.Host.Recovered(r)
+			c.Server.Host.Calls.Recovered(r)
 			out.Cut(0)
 			w.parked.Broken = true
 			out.Error(resp.ErrInternal)
@@ -283,14 +283,14 @@ func (q *waiters) serveKey(db int, key string) {
 // serveKeys runs f on another goroutine with refs locked, after a pause if there is one, and then
 // serves the clients of the keys that have changed or that f has marked.
 func (q *waiters) serveKeys(refs []env.KeyRef, f func(c StoreCall)) {
-	host := q.server.Host
-	host.SpawnCall(len(refs) > 1, func(c *command.Call) {
+	host := &q.server.Host
+	host.Work.SpawnCall(len(refs) > 1, func(c *command.Call) {
 		again := func(resumed bool) {
 			if resumed {
 				q.serveKeys(refs, f)
 			}
 		}
-		if host.AfterPause(again) {
+		if host.Pauses.AfterPause(again) {
 			return
 		}
 		c.Lock(refs, nil)
