@@ -1,8 +1,9 @@
 package command
 
 import (
-	"github.com/cellserver/cellserver/transport"
 	"sync/atomic"
+
+	"github.com/cellserver/cellserver/transport"
 )
 
 // SharedFrom is the length in bytes from which on the receivers of a message share one copy of it.
