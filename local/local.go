@@ -27,7 +27,7 @@ var _ env.Local = (*store)(nil)
 
 // NewStore returns a store that uses ks by a handle of its own. Like the handle, it is for one
 // goroutine at a time.
-func NewStore(ks *keyspace.Keyspace) env.Store { return &store{Handle: ks.NewHandle(), ks: ks} }
+func NewStore(ks *keyspace.Keyspace) env.Local { return &store{Handle: ks.NewHandle(), ks: ks} }
 
 // Observe implements [env.Local].
 func (s *store) Observe(o env.Observer) { s.Handle.Observe(o) }

@@ -6,7 +6,6 @@ import (
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/env"
-	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/local"
 	"github.com/cellserver/cellserver/remote"
