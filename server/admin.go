@@ -20,8 +20,8 @@ import (
 	"github.com/cellserver/cellserver/metrics"
 )
 
-// adminPort is the HTTP port for operators. If the option admin-port is not set, port is nil and
-// there are no listeners.
+// adminPort is the HTTP port for operators. If the server has no admin port, port is nil and there
+// are no listeners.
 type adminPort struct {
 	port      *admin.Server
 	listeners []net.Listener
@@ -30,9 +30,10 @@ type adminPort struct {
 	certificates func() *tls.Config
 }
 
-// openAdmin creates the admin port. It uses the listeners given if that is not nil, else inherited
-// sockets, else it opens those of the configuration. It does nothing if no admin port is
-// configured. It returns an error if other machines could reach the port without a password.
+// openAdmin creates the admin port, if one is configured. It uses the listeners given if that is
+// not nil, else inherited sockets, else it opens those of the configuration. It returns an error if
+// other machines could reach the port without a password, or if admin-tls is yes and there is no
+// certificate.
 func (s *Server) openAdmin(given []net.Listener) error {
 	addresses := s.config.AdminAddresses()
 	if len(addresses) == 0 && given == nil && len(s.given.Inherited["admin-port"]) == 0 {
@@ -149,8 +150,9 @@ func (l adminLogins) note(user, address string) {
 		int64(e.Options.Civil())/int64(time.Millisecond))
 }
 
-// serveAdmin starts to serve the listeners of the admin port. It calls start with a function for
-// each of them, which serves the listener until endAdmin and then calls fail with its error.
+// serveAdmin starts to serve the listeners of the admin port. For each listener it calls start with
+// a function that serves the listener until endAdmin, and then calls fail with the error of the
+// listener.
 func (s *Server) serveAdmin(start func(f func()), fail func(error)) {
 	for _, l := range s.admin.listeners {
 		start(func() { fail(s.admin.port.Serve(l)) })
@@ -160,7 +162,7 @@ func (s *Server) serveAdmin(start func(f func()), fail func(error)) {
 	}
 }
 
-// adminLinger is the time that requests to the admin port may take when the server stops.
+// adminLinger is the maximum time that requests to the admin port may take when the server stops.
 const adminLinger = time.Second
 
 // endAdmin closes the admin port and waits for its requests, for adminLinger at most. The admin

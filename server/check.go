@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/policy/policyfile"
 )
 
-// Check returns all faults of the configuration c that a start of the server would find, including
-// those in the files that c names. It is nil if there are none. Check opens no listener and changes
-// nothing.
+// Check returns all faults that a start of the server would find in the configuration c and in the
+// files that c names; nil if there are none. If a line rename-command has a fault, Check returns
+// only that one. Check opens no listener and changes nothing.
 func Check(c *config.Config) error {
 	o := Options{}
 	table, err := o.commandTable(c)

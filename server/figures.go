@@ -28,8 +28,8 @@ func Figures() []figure.Figure {
 	return all
 }
 
-// addFigures adds the figures of serverFigures to the registry of the engine, with the sources from
-// which they read.
+// addFigures adds the figures of serverFigures to the registry of the engine, and registers the
+// sources from which they read.
 func (s *Server) addFigures() {
 	r := s.engine.Figures
 	r.Add(serverFigures()...)
@@ -103,8 +103,8 @@ type lastKeys struct {
 const keysWait = 200 * time.Millisecond
 
 // look returns the keyspace statistics. If it does not get them within keysWait, or if another
-// goroutine is reading them, it returns those of the last reading: while a script has the keyspace
-// locked, operators need the metrics most.
+// goroutine is reading them, it returns those of the last reading, because operators need the
+// metrics even while a script has locked the keyspace.
 func (l *lastKeys) look(s *Server) keyspace.Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()

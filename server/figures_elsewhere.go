@@ -11,11 +11,11 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// storeState is the state of the option store's servers at one reading of the figures. A nil
-// *storeState means that the server has no store.
+// storeState is the state of the servers that the option store names, at one reading of the
+// figures. A nil *storeState means that the option is not set.
 type storeState struct{ cluster.Info }
 
-// up reports whether the store answers. It does if its nodes are known and each of them answers.
+// up reports whether the store answers: its nodes are known, and none of them is down.
 func (i *storeState) up() bool { return i.reason() == "" }
 
 // reason returns why the store does not answer, or "" if it does.
@@ -38,8 +38,9 @@ func (i *storeState) away() bool {
 }
 
 // nodeState is the state of replication at one reading of the figures. good is the number of
-// replicas that count for min-replicas-to-write, and wanted is min-replicas-to-write, or 0 if it
-// does not apply.
+// replicas that count for min-replicas-to-write. wanted is min-replicas-to-write, or 0 if that does
+// not apply. refuses says that this server is a replica that has refused the data set of its
+// primary. lag is how far a replica is behind its primary, if lagKnown is true.
 type nodeState struct {
 	protocol.Role
 	replicas     []replication.ReplicaInfo
@@ -52,8 +53,8 @@ type nodeState struct {
 // linkUp reports whether this server is a replica that gets the changes of its primary.
 func (n *nodeState) linkUp() bool { return n.State == "connected" }
 
-// replicationState returns the present state of replication. For a server without replication it is
-// that of a primary without replicas.
+// replicationState returns the present state of replication. A server without replication has the
+// state of a primary without replicas.
 func (s *Server) replicationState() nodeState {
 	r := s.replicator
 	if r == nil {
@@ -125,7 +126,7 @@ func storeFigures() []figure.Figure {
 	}
 }
 
-// replicationFigures returns the figures of replication, of which some are absent on a primary.
+// replicationFigures returns the figures of replication. Some of them are absent on a primary.
 func replicationFigures() []figure.Figure {
 	of := func(read func(n *nodeState, emit figure.Emit)) func(*figure.View, figure.Emit) {
 		return func(v *figure.View, emit figure.Emit) {
@@ -179,8 +180,8 @@ func replicationFigures() []figure.Figure {
 	}
 }
 
-// ackAge returns the longest time for which a replica with a complete state has acknowledged
-// nothing. It is 0 without such replicas.
+// ackAge returns the longest time since the last acknowledgement of any replica that was sent a
+// complete state. It is 0 if there is no such replica, or if none has acknowledged anything.
 func (n *nodeState) ackAge() (age time.Duration) {
 	for _, r := range n.replicas {
 		if r.Online {

@@ -13,27 +13,26 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Maximum numbers of values of labels that clients determine.
+// These constants bound the numbers of values of labels that clients determine.
 const (
+	// maxFailures is the maximum number of codes of error replies that have their own series.
 	maxFailures = 16
-	// sharedSeries is the maximum number of series of one figure. The series of several figures
-	// together are also bounded, by metrics.SharedSeries.
+	// sharedSeries is the maximum number of commands that have their own series. The series of
+	// several figures together are also bounded, by metrics.SharedSeries.
 	sharedSeries = 1 << 10
 )
 
-// durationBounds has the upper bounds of the buckets in the histogram of command durations. The
-// server itself counts in buckets with bounds of powers of two nanoseconds, so with such bounds the
-// counts are exact.
+// durationBounds has the upper bounds of the buckets in the histogram of command durations. They
+// are powers of two nanoseconds, because a [stats.Distribution] counts exactly below these.
 var durationBounds = [...]time.Duration{1 << 13, 1 << 15, 1 << 17, 1 << 19, 1 << 20, 1 << 22, 1 << 24, 1 << 27, 1 << 30, 1 << 33}
 
-// engineOf returns the engine of the server that v reads.
 func engineOf(v *figure.View) *session.Engine { return figure.Of[*Server](v).engine }
 
 // processMemory has the results of [env.Process].Memory, in bytes.
 type processMemory struct{ rss, heap int64 }
 
-// total returns a reader of a figure that has the value which read takes from the
-// [command.Statistics].
+// total returns the Read function of a figure. read takes the value of the figure from the
+// statistics of commands.
 func total(read func(st *command.Statistics) int64) func(*figure.View, figure.Emit) {
 	return figure.One(func(v *figure.View) int64 {
 		st := figure.Of[command.Statistics](v)
@@ -193,9 +192,9 @@ type decided struct {
 	allowed map[int]int64 // guarded by mu; by the ID of the command
 }
 
-// readDecisions emits the numbers of calls of limiters by their outcome. It emits zeros for a
-// limiter that was not called yet, since a rate over a counter that begins with its first event
-// misses that event.
+// readDecisions emits the numbers of calls of each limiter command that were allowed, denied or
+// failed. It emits zeros for a command that was not called yet, since a rate over a counter that
+// begins with its first event misses that event.
 func readDecisions(v *figure.View, emit figure.Emit) {
 	e := engineOf(v)
 	for id, n := range figure.Of[command.Statistics](v).Commands {
@@ -211,9 +210,9 @@ func readDecisions(v *figure.View, emit figure.Emit) {
 	}
 }
 
-// of returns the number of calls of the command id that were allowed. The result never decreases
-// except when the statistics are reset. This needs the value of the last reading, since a call is
-// counted before its outcome is known, and the counters in n do not change at the same instant.
+// of returns the number of allowed calls of the command id, whose counters are n. The result never
+// decreases unless the statistics are reset. To ensure that, it is at least the result of the last
+// reading, because n.Calls counts a call before n.Denied or n.Failed counts its outcome.
 func (d *decided) of(id int, n stats.Totals) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -247,7 +246,7 @@ func spreadDurations(v *figure.View, emit func(figure.Buckets, ...string)) {
 	}
 }
 
-// infoFigures returns the figures that only INFO shows, and the metrics do not.
+// infoFigures returns the figures that INFO shows but the metrics do not.
 func infoFigures() []figure.Figure {
 	measure := func(read func(m *stats.Measures) int64) func(*figure.View, figure.Emit) {
 		return figure.One(func(v *figure.View) int64 {

@@ -11,9 +11,9 @@ import (
 )
 
 // Inherited returns the listening sockets that a service manager has passed to this process, by the
-// option whose listeners they replace; see [Options.Inherited]. The name of a socket says the
-// option; a socket with another name replaces the option that its type suggests. The result is nil
-// if there are none, as in a second call.
+// option whose listeners they replace; see [Options.Inherited]. The name of a socket is that
+// option. A socket with another name replaces the listeners of port, or of unixsocket if it is a
+// Unix socket. The result is nil if there are no sockets, as in a second call.
 func Inherited() (map[string][]net.Listener, error) {
 	sockets, err := listen.Inherited()
 	if err != nil || sockets == nil {
@@ -33,9 +33,9 @@ func Inherited() (map[string][]net.Listener, error) {
 // inheritedOptions are the options whose listeners inherited sockets can replace.
 var inheritedOptions = []string{"port", "tls-port", "unixsocket", "admin-port"}
 
-// checkInherited returns an error for a socket that the configuration does not use. tls-port and
-// admin-port are off unless they are set, and must be set with a socket, too, because their
-// protection is configured together with them.
+// checkInherited returns an error if a socket was passed for an unknown option, or for a port that
+// is 0. tls-port and admin-port are 0 unless they are set. Even with a socket they must be set,
+// because their protection is configured together with them.
 func (s *Server) checkInherited() error {
 	for option, sockets := range s.given.Inherited {
 		switch {
@@ -62,7 +62,8 @@ func (s *Server) useInherited(option string) bool {
 }
 
 // inheritedAdmin returns the sockets that were passed for the admin port. It returns an error if
-// other machines can reach one of them without a password, as for an address of admin-bind.
+// other machines can reach one of them, no user has a password, and admin-tls is no. The addresses
+// of admin-bind have the same condition.
 func (s *Server) inheritedAdmin() ([]net.Listener, error) {
 	sockets := s.given.Inherited["admin-port"]
 	for _, l := range sockets {
@@ -73,8 +74,8 @@ func (s *Server) inheritedAdmin() ([]net.Listener, error) {
 	return sockets, nil
 }
 
-// reachable returns an address of this server that other machines can reach, or "" if there is
-// none.
+// reachable returns an address for clients that other machines can reach: that of an inherited
+// socket, or one of the option bind. It returns "" if there is none.
 func (s *Server) reachable() string {
 	for _, option := range append(slices.Clone(portOptions), "unixsocket") { // a socket passed for unixsocket may be one of TCP
 		for _, l := range s.given.Inherited[option] {

@@ -25,9 +25,10 @@ type listener struct {
 	retired atomic.Bool
 }
 
-// listen opens the listeners of the configuration, except for options with inherited sockets, which
-// it uses instead. If given is not nil, it uses only the listeners in it. It sets the port that
-// INFO shows. It returns an error if there is no listener.
+// listen sets the listeners for clients. If given is not nil, it uses those in given. Otherwise it
+// uses, for each option, its inherited sockets, or else opens the listeners that the option
+// describes, and returns an error if there is no listener at all. listen also sets the port that
+// INFO shows.
 func (s *Server) listen(given []net.Listener) error {
 	open := &s.listening.open
 	for _, l := range given {
@@ -80,8 +81,9 @@ func optionOf(l net.Listener) string {
 	return "port"
 }
 
-// listenTCP opens the port of option on all addresses of c, with TLS if option is tls-port. It opens
-// none if the port is 0. On an error all are closed.
+// listenTCP opens the port of option on all addresses of c, with TLS if option is tls-port. It
+// opens nothing if the port is 0 or there are no addresses. On an error it has closed all listeners
+// that it opened.
 func (s *Server) listenTCP(c *config.Config, option string) (opened []*listener, err error) {
 	addresses, port := c.Addresses(), c.Value(option)
 	if len(addresses) == 0 || port == "0" {
@@ -111,7 +113,7 @@ type listening struct {
 	mu    sync.Mutex        // guards the fields below
 	open  []*listener       // in the order port, tls-port, unixsocket
 	serve func(l *listener) // nil before Run
-	ended bool
+	ended bool              // replaceListeners adds no more listeners
 }
 
 // all returns a copy of the list of listeners.
@@ -135,7 +137,7 @@ func (s *Server) notePort() {
 
 func (s *Server) tcpPort() int { return int(s.port.Load()) }
 
-// Addr returns the address of the first listener for clients.
+// Addr returns the address of the first listener for clients. There must be a listener.
 func (s *Server) Addr() net.Addr { return s.listening.all()[0].Addr() }
 
 func (s *Server) addresses() []string {

@@ -28,9 +28,9 @@ var logLevels = map[string]slog.Level{
 	"nothing": slog.LevelError + 1,
 }
 
-// openLog sets s.log to given, or to a new logger on the file of the option logfile or standard
-// error. Every line of the server passes [loglimit.Limits]. Lines never contain a key, a value or a
-// password.
+// openLog sets s.log to a logger that writes to the handler of given. If given is nil, the logger
+// writes to the file of the option logfile, or to standard error. Every line passes
+// [loglimit.Limits]. No part of the server may log a key, a value or a password.
 func (s *Server) openLog(given *slog.Logger) error {
 	s.level.Set(logLevels[s.config.Value("loglevel")])
 	s.limits = loglimit.New(s.stopwatch)
@@ -50,7 +50,7 @@ func (s *Server) openLog(given *slog.Logger) error {
 	return nil
 }
 
-// logIdle logs the configured options of Redis that have no effect in this server.
+// logIdle logs the options of Redis in the configuration that have no effect in this server.
 func logIdle(c *config.Config, log *slog.Logger) {
 	for _, m := range c.Modules() {
 		log.Info("redis-cell is built in, so its module is not loaded", "loadmodule", m)
@@ -60,9 +60,9 @@ func logIdle(c *config.Config, log *slog.Logger) {
 	}
 }
 
-// logExposure logs a warning if other machines can reach this server and each of its clients has
-// full access. It is called at the start and after CONFIG SET, and logs again only after the server
-// was protected meanwhile.
+// logExposure logs a warning if other machines can reach this server, the user default has full
+// access without a password, and protected-mode is no. It is called at the start and after each
+// change of settings. It does not repeat the warning until the server was protected in between.
 func (s *Server) logExposure() {
 	a := s.reachable()
 	exposed := a != "" && s.engine.Users.Default.Rules().Open() && s.config.Value("protected-mode") == "no"

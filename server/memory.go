@@ -7,15 +7,15 @@ import (
 	"github.com/cellserver/cellserver/process"
 )
 
-// userShare is the fraction 1/userShare of maxmemory that users may take by ACL SETUSER, and
-// minUsers the number of bytes that they may take with any maxmemory.
+// userShare is the divisor of maxmemory that gives the number of bytes that users may take by ACL
+// SETUSER. minUsers is the number of bytes that they may take with any maxmemory.
 const (
 	userShare = 10
 	minUsers  = 1 << 20
 )
 
-// userBound returns how many bytes users may take by ACL SETUSER. If maxMemory is 0, it is
-// math.MaxInt64, and only the bound of package acl applies.
+// userBound returns the maximum number of bytes that users may take by ACL SETUSER. If maxMemory is
+// 0, it is math.MaxInt64: then only the bound of package acl applies.
 func userBound(maxMemory int64) int64 {
 	if maxMemory <= 0 {
 		return math.MaxInt64
@@ -23,8 +23,8 @@ func userBound(maxMemory int64) int64 {
 	return max(maxMemory/userShare, minUsers)
 }
 
-// outsideHeap returns how many bytes outside of Go's heap are taken by tables now, and by long
-// input at most in this second.
+// outsideHeap returns the number of bytes of server memory outside of Go's heap: the present size
+// of the tables of the keyspace, and the maximum size that client input had in the present second.
 func (s *Server) outsideHeap() int64 { return s.keyspace.Outside() + s.longInput.most.Load() }
 
 // boundHeap sets the bound of Go's heap that follows from maxmemory and the present memory outside
@@ -35,9 +35,9 @@ func (s *Server) boundHeap() {
 	}
 }
 
-// scriptRoom returns how many bytes of objects Go's heap may have while scripts run, and how many
-// of them belong to keys. bound is math.MaxInt64 without maxmemory. scriptRoom implements
-// [lua.Limits].Room.
+// scriptRoom implements [lua.Limits].Room. bound is the number of bytes of objects that Go's heap
+// may have while scripts run; it is math.MaxInt64 without maxmemory or without [Options].FreeHeap.
+// kept is the number of bytes that keys take in Go's heap.
 func (s *Server) scriptRoom() (bound, kept int64) {
 	kept = s.keyspace.InHeap()
 	m := s.maxMemory.Load()
@@ -47,23 +47,23 @@ func (s *Server) scriptRoom() (bound, kept int64) {
 	return process.ScriptRoom(m, s.outsideHeap()), kept
 }
 
-// usedMemory returns how many bytes the process takes, for keys and everything else.
+// usedMemory returns the number of bytes that the server uses for keys and everything else.
 func (s *Server) usedMemory() int64 {
 	_, heap := s.engine.Process().Memory()
 	memory := local.Memory(s.keyspace.Stats())
 	return memory.Used(heap)
 }
 
-// clientMemory returns how many bytes are taken by input and output of clients that has not been
-// processed or sent.
+// clientMemory returns the number of bytes that clients take: input and output in the buffers of
+// their connections, and the memory of their sessions. See [session.Engine.ClientMemory].
 func (s *Server) clientMemory() int64 {
 	t := s.transport.Stats()
 	return t.Pending + t.Unread + s.engine.ClientMemory()
 }
 
 // besideKeys returns the number of bytes that count against maxmemory in addition to the keys:
-// those of policies, users and clients. Large replies do not count as far as they fit into the
-// memory beyond maxmemory.
+// those of policies, users and clients. Large replies count only as far as they exceed the memory
+// that scripts may take beyond maxmemory.
 func (s *Server) besideKeys() int64 {
 	beside, most := s.clientMemory()+s.policies.registry.Bytes()+s.engine.Users.Memory(), s.maxMemory.Load()
 	if bound, _ := s.scriptRoom(); most > 0 && bound != math.MaxInt64 {
@@ -72,8 +72,8 @@ func (s *Server) besideKeys() int64 {
 	return beside
 }
 
-// returnHeap returns memory that keys and clients have stopped using to the system. It does nothing
-// without [Options].FreeHeap.
+// returnHeap returns memory to the operating system when keys and clients have stopped using much
+// of it. It does nothing without [Options].FreeHeap. It must be called about once a second.
 func (s *Server) returnHeap() {
 	if s.given.FreeHeap != nil {
 		s.heap.ReturnIdle(s.keyspace.InHeap(), s.clientMemory())

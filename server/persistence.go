@@ -23,8 +23,8 @@ func (s *Server) newPersistence() *manager.Persistence {
 	})
 }
 
-// connectPersistence connects the persistence of the server with the parts that were created after
-// it.
+// connectPersistence connects the persistence with the clock, the keyspace and replication, which
+// are created after it.
 func (s *Server) connectPersistence() {
 	if s.replicator == nil { // a nil *replicator in the interface would not compare equal to nil
 		s.persistence.Connect(s.clock, s.keyspace, nil)

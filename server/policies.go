@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/policy/registry"
 )
 
-// policies has the policies that the server stores. With the option store the registry is nil, and
-// there are no policies.
+// policies has the policies that the server stores. With the option store there are no policies,
+// and registry is nil.
 type policies struct {
 	registry *registry.Registry
 	file     *policyfile.File // nil if the option policy-file is not set
@@ -28,16 +28,20 @@ func (s *Server) openPolicies(o *env.Options) {
 	}
 }
 
-// preparePolicies is a [config.Prepare]. It reads the policy file, and returns a function that
-// applies it.
+// preparePolicies is a [config.Prepare]. It reads the policy file, and returns a function apply
+// that stores its content and calls settlePolicies. apply is nil if the option policy-file is not
+// set.
 func (s *Server) preparePolicies(*config.Config) (apply func(), err error) {
 	return s.policies.file.Prepare(s.settlePolicies)
 }
 
-// settlePolicies applies the policy file. It does nothing on a replica or while the server is
-// loading; it is called again after that.
+// settlePolicies applies the policy file, if there is one. It does nothing on a replica or while
+// the server is loading. When the server becomes a primary or has loaded, the policy file is
+// applied then.
 func (s *Server) settlePolicies() { s.settlePoliciesUnless(command.HaltReadOnly | command.HaltLoading) }
 
+// settlePoliciesUnless applies the policy file, if there is one, unless the engine has one of the
+// given halts.
 func (s *Server) settlePoliciesUnless(halts uint32) {
 	if s.policies.file != nil && s.engine.Halts.Load()&halts == 0 {
 		s.engine.WithStore(0, func(st env.Store) {

@@ -8,10 +8,11 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// preparePorts opens the client ports whose options in next differ from the present ones. It
-// returns a function that serves clients on the new ports and closes the old ones. Connected
-// clients stay connected. apply is nil if no port differs. On an error it has closed the ports that
-// it opened.
+// preparePorts opens the client ports whose options in next differ from the present ones, and
+// returns a function apply that serves clients on the new ports and closes the old ones. Connected
+// clients stay connected. apply is nil if no port differs. It is an error if a port cannot be
+// opened or no listener would be left. On an error preparePorts has closed the ports that it
+// opened.
 func (s *Server) preparePorts(next *config.Config) (apply func(), err error) {
 	var changed []string
 	for _, option := range portOptions {
@@ -81,7 +82,8 @@ func (s *Server) replaceListeners(options []string, opened []*listener) {
 	s.log.Info("the server listens on other ports", "addresses", s.addresses())
 }
 
-// begin calls serve for each listener, and for those that replaceListeners adds later.
+// begin calls serve for each listener. From then on replaceListeners calls it for each listener
+// that it adds.
 func (ls *listening) begin(serve func(l *listener)) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -91,16 +93,16 @@ func (ls *listening) begin(serve func(l *listener)) {
 	}
 }
 
-// end makes replaceListeners add no listeners any more.
+// end makes later calls of replaceListeners close the new listeners instead of adding them.
 func (ls *listening) end() {
 	ls.mu.Lock()
 	ls.ended = true
 	ls.mu.Unlock()
 }
 
-// serve accepts clients of l until l is retired or the server stops. If l fails, and was not opened
-// while the server was running, serve calls fail with the error. It also calls fail, with nil, when
-// the transport ends.
+// serve accepts clients of l until l is retired, l fails or the server stops. If l fails, serve
+// calls fail with the error; if l was opened while the server was running, it only logs the error.
+// When the server stops, serve calls fail with nil.
 func (s *Server) serve(l *listener, fail func(error)) {
 	err := s.transport.Serve(l.Listener)
 	switch {

@@ -39,8 +39,8 @@ func (p *processInfo) Executable() string                       { return p.execu
 func (p *processInfo) TCPPort() int                             { return p.s.tcpPort() }
 
 // Memory returns the resident set size of the process and the size of the objects in Go's heap, in
-// bytes. Input outside of Go's heap counts as a part of the heap. If the operating system does not
-// tell the resident set size, rss is heap.
+// bytes. heap also includes client input outside of Go's heap; it is 0 if Go's runtime does not
+// report the size. If the operating system does not report the resident set size, rss is heap.
 func (p *processInfo) Memory() (rss, heap int64) {
 	if heap = process.HeapObjects(); heap > 0 {
 		heap += transport.MappedInput()

@@ -56,7 +56,9 @@ func (s *Server) notReady(ctx context.Context) string {
 	return ""
 }
 
-// unserved returns, in one word, why calls of limiters cannot be served, or "" if they can.
+// unserved returns, in one word, why calls of limiters cannot be served, or "" if they can. With
+// the option ready-without-store, a store that does not answer is a reason only if fail-policy is
+// closed for some keys.
 func (s *Server) unserved() string {
 	switch halts, node := s.engine.Halts.Load(), s.engine.Options.Node; {
 	case halts&command.HaltNoReplicas != 0 && (node == nil || !node.EnoughReplicas()):
@@ -72,7 +74,8 @@ func (s *Server) unserved() string {
 	return "no-store"
 }
 
-// failsClosed reports whether, for some keys, fail-policy answers calls with an error.
+// failsClosed reports whether fail-policy is closed for some keys, so that their calls get an error
+// while the store does not answer.
 func (s *Server) failsClosed() bool {
 	policies := s.config.FailPolicies()
 	if policies[""] == "" { // without a policy for all keys, the default is closed

@@ -12,7 +12,8 @@ import (
 	"github.com/cellserver/cellserver/optionfile"
 )
 
-// reloading is locked while the configuration is read again.
+// reloading has the mutex that is locked while the configuration is read again, so that only one
+// reload runs at a time.
 type reloading struct {
 	sync.Mutex
 	changed []*acl.User // the users whose clients have to be closed
@@ -40,9 +41,9 @@ func (s *Server) Reload(by string) error {
 	return err
 }
 
-// reloadFor implements Reload on behalf of the client with the ID client; 0 is no client. closes
-// says that the caller has to close that client's connection after the reply, because its user has
-// changed.
+// reloadFor implements Reload on behalf of the client with the ID client; 0 stands for no client.
+// It closes the clients of users that were deleted or have other permissions now, except for this
+// client: if it is one of them, closes is true, and the caller has to close it after the reply.
 func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -93,9 +94,10 @@ func (s *Server) Rewrite() error {
 	return nil
 }
 
-// userLines returns the lines for all users that Rewrite has to write. has are the lines in the
-// file. userLines returns nil, which means that the lines of the file can stay, if they are
-// equivalent, or if the option aclfile stores users in a file of their own.
+// userLines returns the lines "user" that Rewrite has to write. has are the lines of the
+// configuration file and of the files that it includes. The result is nil, which means that the
+// lines of the file can stay, if they define the same users as the server has, or if the option
+// aclfile stores the users in a file of their own.
 func (s *Server) userLines(has []acl.Line) []string {
 	if s.config.Value("aclfile") != "" {
 		return nil
@@ -112,10 +114,11 @@ func (s *Server) userLines(has []acl.Line) []string {
 	return besideIncluded(users, has, want)
 }
 
-// besideIncluded returns want, the lines of all users, without the lines that an included file has
-// already, unless the file itself replaces them. If an included file defines a user that is not in
-// want, the result has a line that removes all its permissions, since the included file would
-// define the user again.
+// besideIncluded returns the lines that the configuration file itself needs, so that it defines the
+// users in want together with the files that it includes. These are the lines of want, except for a
+// line that an included file has already, unless the file itself defines that user, too. If an
+// included file defines a user that is not in want, the result has a line that removes all
+// permissions of the user.
 func besideIncluded(users *acl.Users, has []acl.Line, want []string) (lines []string) {
 	var included []acl.Line
 	own := make(map[string]bool)

@@ -14,9 +14,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// openReplication creates the replication node, which is a primary until it begins to follow
-// another server. There is no node, and s.replicator stays nil, if the keys are in another store,
-// or if the clock, as in some tests, cannot follow another clock.
+// openReplication creates the replication node, and sets s.replicator and o.Node. The node is a
+// primary until it begins to follow another server. With the option store, or if the clock cannot
+// follow another clock, as in some tests, there is no node, and s.replicator stays nil.
 func (s *Server) openReplication(o *env.Options) {
 	c, ok := s.clock.(replication.Clock)
 	if s.config.Remote() || !ok {
@@ -51,7 +51,8 @@ func (s *Server) openReplication(o *env.Options) {
 }
 
 // replicator connects a node of package replication with the server, as the node's
-// [replication.Host], and with the persistence, as its [manager.Replication]. A nil *replicator means that nothing is replicated.
+// [replication.Host], and with the persistence, as its [manager.Replication]. A nil *replicator
+// means that nothing is replicated.
 type replicator struct {
 	s       *Server
 	source  *replication.Source
@@ -59,8 +60,8 @@ type replicator struct {
 	barrier replication.ReplyBarrier
 }
 
-// begin makes the node a replica of the primary that the configuration names. Without one it stays
-// a primary.
+// begin applies the settings of replication, and makes the node a replica of the primary that the
+// configuration names. If it names none, the node stays a primary.
 func (r *replicator) begin() {
 	if r == nil {
 		return
@@ -94,10 +95,11 @@ func (r *replicator) port(c *config.Replication) int {
 	return int(r.s.port.Load())
 }
 
-// refuses reports whether this server is a replica that refuses the data set of its primary.
+// refuses reports whether this server is a replica that has refused the data set of its primary.
 func (r *replicator) refuses() bool { return r != nil && r.node.Refuses() }
 
-// run runs the node and the barrier for replies until ctx ends. The files must have been loaded.
+// run runs the node and the barrier for replies until ctx ends, and then closes the source. The
+// files must have been loaded.
 func (r *replicator) run(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.barrier.Run(ctx) })
@@ -106,11 +108,11 @@ func (r *replicator) run(ctx context.Context) {
 	r.source.Close()
 }
 
-// The methods below implement [replication.Host]. Those with the parameter on set a condition in
-// which the engine refuses commands.
+// The methods below implement [replication.Host]. Those with the parameter on begin a condition in
+// which the engine refuses commands if on is true, and end it if on is false.
 
-// SetReadOnly makes the engine refuse changes by clients if on is true. When a server becomes a
-// primary, SetReadOnly also applies the policy file.
+// SetReadOnly makes the engine refuse changes by clients if on is true. If on is false, the server
+// has become a primary, and SetReadOnly also applies the policy file in the background.
 func (r *replicator) SetReadOnly(on bool) {
 	r.s.engine.SetHalt(command.HaltReadOnly, on)
 	if !on && r.s.policies.file != nil {
@@ -118,23 +120,27 @@ func (r *replicator) SetReadOnly(on bool) {
 	}
 }
 
-// SetMasterDown makes the engine refuse most commands while the link to the primary is down.
+// SetMasterDown makes the engine refuse most commands if on is true, because the link to the
+// primary is down.
 func (r *replicator) SetMasterDown(on bool) { r.s.engine.SetHalt(command.HaltMasterDown, on) }
 
-// SetNoReplicas makes the engine refuse changes while there are too few replicas.
+// SetNoReplicas makes the engine refuse changes while too few replicas would receive them, if on is
+// true.
 func (r *replicator) SetNoReplicas(on bool) { r.s.engine.SetHalt(command.HaltNoReplicas, on) }
 
-// SetLoading makes the engine refuse commands during a full resynchronization, as while files are
-// loaded.
+// SetLoading makes the engine refuse commands with LOADING errors if on is true, during a full
+// resynchronization.
 func (r *replicator) SetLoading(on bool) { r.s.engine.SetLoading(on) }
 
-// PauseWrites makes the engine postpone commands that may change something, until Resume.
+// PauseWrites makes the engine delay commands that may change something, and suspends the removal
+// of expired keys, until Resume.
 func (r *replicator) PauseWrites() { r.s.engine.PauseHandover() }
 
 // Resume ends the effect of PauseWrites.
 func (r *replicator) Resume() { r.s.engine.EndHandover() }
 
-// Unblock ends the waits of clients that only a primary can answer.
+// Unblock ends, with errors, the waits of blocked clients and of replies that wait for replicas,
+// because this server becomes a replica.
 func (r *replicator) Unblock() {
 	r.s.engine.UnblockAll()
 	r.barrier.Abandon()

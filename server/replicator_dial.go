@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// dial opens a connection to a primary, with TLS if tls-replication says so. It gives up after the
-// replication timeout.
+// dial opens a connection to a primary, with TLS if tls-replication is yes. It returns an error if
+// that takes longer than repl-timeout.
 func (r *replicator) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c := r.s.config.Replication()
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)

@@ -11,9 +11,9 @@ import (
 	"github.com/cellserver/cellserver/session"
 )
 
-// redisLink runs the commands that come from a Redis or Valkey which the node follows, in a session
-// of their own. It implements replication.RedisFollower and redis.Runner. The goroutine of the link
-// sets ctx, primary and address before it starts the goroutine that calls dialSecond.
+// redisLink runs the commands of the Redis or Valkey that the node follows, in a session of its
+// own. It implements replication.RedisFollower and redis.Runner. The goroutine of the link sets
+// ctx, primary and address before it starts the goroutine that calls dialSecond.
 type redisLink struct {
 	*redis.Follower
 	r *replicator
@@ -62,7 +62,7 @@ func (l *redisLink) dialSecond(ctx context.Context) (net.Conn, error) {
 }
 
 // nodeWithRedis is a node whose INFO also shows the Redis that it follows, and the data that could
-// not be sent to replicas that are a Redis.
+// not be sent to those of its replicas that are a Redis.
 type nodeWithRedis struct {
 	*replication.Node
 	link     *redisLink

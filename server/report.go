@@ -98,7 +98,7 @@ func (r *reporting) clientKinds(yield func(report.ClientKind) bool) {
 }
 
 // warnOfScript logs a warning when script, which may be nil, has blocked the store so long that
-// other clients get BUSY errors. It logs once for each such script.
+// other clients get BUSY errors. It logs again only after a sample without such a script.
 func (r *reporting) warnOfScript(script *report.RunningScript) {
 	busy := script != nil && script.Busy
 	if busy && !r.busy {
@@ -112,7 +112,7 @@ func (r *reporting) warnOfScript(script *report.RunningScript) {
 	r.busy = busy
 }
 
-// figures returns values other than numbers that the checks of a report need.
+// figures returns the input of a report's checks that is not among the figures of the engine.
 func (r *reporting) figures() report.Figures {
 	e := r.s.engine
 	f := report.Figures{FailedLogins: e.Refusals.Count(acl.DeniedAuth)}
@@ -134,7 +134,8 @@ func (r *reporting) figures() report.Figures {
 	return f
 }
 
-// failedLogins returns the user names for which logins have failed in the last minute.
+// failedLogins returns the failed logins of the last minute, by the entries of ACL LOG. It
+// considers only the newest 128 entries.
 func (r *reporting) failedLogins() (failed []report.FailedLogin) {
 	e, after := r.s.engine, r.s.engine.CivilMillis()-time.Minute.Milliseconds()
 	for _, entry := range e.Refusals.Newest(128) {
@@ -151,8 +152,9 @@ func (r *reporting) failedLogins() (failed []report.FailedLogin) {
 	return failed
 }
 
-// answer implements the command RL.REPORT called name. u is the user, from the address of the
-// client, and given has the arguments.
+// answer implements RL.REPORT and returns the report called name as JSON. u is the user of the
+// client, from is the address of the client, and given maps the names of parameters to their
+// values.
 func (r *reporting) answer(u *acl.User, from, name string, given map[string][]string) ([]byte, error) {
 	q, err := report.ParseQuery(name, given, r.Databases())
 	if err != nil {
@@ -170,7 +172,7 @@ func (r *reporting) Identity() report.Server {
 	}
 }
 
-// Actions implements [report.Source]. It returns the option admin-actions.
+// Actions implements [report.Source]. It returns the value of the option admin-actions.
 func (r *reporting) Actions() bool { return r.s.config.Yes("admin-actions") }
 
 // Databases implements [report.Source]. It returns the number of databases.
@@ -197,8 +199,9 @@ func (r *reporting) GroupOf(key string) string {
 	return stats.GroupName([]byte(key), r.s.engine.Options.Groups.Delimiter)
 }
 
-// Policy implements [report.Source]. If key has the state of a policy or of its candidate, name is
-// the name of the policy, of is the key with which RL.USE is called, and is is true.
+// Policy implements [report.Source]. The result is is true if key has the form of the state of an
+// existing policy or of its candidate. Then name is the name of the policy, and of is the key in
+// calls of RL.USE.
 func (r *reporting) Policy(key string) (name, of string, is bool) {
 	policies := r.s.engine.Options.Policies
 	if policies == nil || !strings.Contains(key, ":") {
@@ -229,7 +232,7 @@ func callerOf(c *command.Client) report.Caller {
 	}
 }
 
-// Clients implements [report.Source]. It returns most clients at most.
+// Clients implements [report.Source]. most is the maximum number of clients.
 func (r *reporting) Clients(most int) []report.ClientLine {
 	e, now := r.s.engine, r.s.engine.Options.Now()
 	all := e.Clients()
@@ -248,7 +251,7 @@ func (r *reporting) Clients(most int) []report.ClientLine {
 	return lines
 }
 
-// SlowLog implements [report.Source]. It returns the newest entries of SLOWLOG, most at most.
+// SlowLog implements [report.Source]. most is the maximum number of entries.
 func (r *reporting) SlowLog(most int) []report.SlowCall {
 	entries := r.s.engine.Slow.Newest(most)
 	calls := make([]report.SlowCall, len(entries))
@@ -261,8 +264,8 @@ func (r *reporting) SlowLog(most int) []report.SlowCall {
 	return calls
 }
 
-// May implements [report.Source]. It returns true if a selector of u permits the command without a
-// first argument. It returns false if the command does not exist.
+// May implements [report.Source]. It returns true if a selector of u permits the command with every
+// first argument, regardless of keys. It returns false if the command does not exist.
 func (r *reporting) May(u *acl.User, name string) bool {
 	id, known := r.s.engine.Commands.Command(name)
 	if !known {
@@ -279,7 +282,7 @@ func (r *reporting) May(u *acl.User, name string) bool {
 // executeTimeout is the maximum time that a command of the admin port may take.
 const executeTimeout = 10 * time.Second
 
-// Execute implements [report.Source]. It gives up after executeTimeout.
+// Execute implements [report.Source]. After executeTimeout it returns [report.ErrTimeout].
 func (r *reporting) Execute(u *acl.User, from string, db int, args [][]byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), executeTimeout)
 	defer cancel()

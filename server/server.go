@@ -37,8 +37,8 @@ import (
 	"github.com/cellserver/cellserver/transport/goroutine"
 )
 
-// Options has the parts of a server that a caller, such as a test, may replace. The zero value is a
-// server as the configuration describes it.
+// Options has the parts of a server that a caller, such as a test, may replace. With the zero value
+// the server is as its configuration describes it.
 type Options struct {
 	// Groups returns the groups of commands that the server has; nil uses [commands.Groups].
 	Groups func() []command.Group
@@ -51,15 +51,17 @@ type Options struct {
 	Log *slog.Logger
 	// Terminal is the terminal for the text at the start; nil if there is none.
 	Terminal io.Writer
-	// Listen opens the ports of the configuration; TLS is added to its listeners. nil uses package
-	// net.
+	// Listen opens the TCP ports of the configuration, without TLS; nil uses package net. The
+	// server adds TLS to the listeners that need it.
 	Listen func(network, address string) (net.Listener, error)
-	// Listeners replaces the listeners for clients of the configuration; nil replaces nothing.
+	// Listeners has the listeners for clients, in place of those of the configuration and of
+	// Inherited; nil replaces nothing.
 	Listeners []net.Listener
-	// Inherited has sockets that replace the listeners of an option: port, tls-port, unixsocket or
-	// admin-port. See [Inherited].
+	// Inherited has listening sockets by the option whose listeners they replace: port, tls-port,
+	// unixsocket or admin-port. See [Inherited].
 	Inherited map[string][]net.Listener
-	// AdminListeners replaces the listeners of the admin port; nil replaces nothing.
+	// AdminListeners has the listeners of the admin port, in place of those of the configuration
+	// and of Inherited; nil replaces nothing.
 	AdminListeners []net.Listener
 	// FS is the file system for persistence; nil uses that of the operating system.
 	FS persistence.FS
@@ -67,19 +69,25 @@ type Options struct {
 	Env func(*env.Options)
 	// OpenStore opens the store that the option store names; nil uses [cluster.Open].
 	OpenStore func(cluster.Options) (RemoteStore, error)
-	// Dial opens connections to a primary, without TLS; nil uses [net.Dialer.DialContext].
+	// Dial opens TCP connections to a primary, without TLS; nil uses [net.Dialer.DialContext]. The
+	// server adds TLS if tls-replication is yes.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Node is the replication node that commands and figures use; nil stands for the server's own.
+	// Node is the replication node that commands use; nil stands for the server's own node. The
+	// metrics always show the server's own node.
 	Node env.Node
-	// WrapStore wraps the store that each worker uses; nil wraps nothing.
+	// WrapStore wraps the store of each worker; nil wraps nothing. It has no effect with the option
+	// store.
 	WrapStore func(env.Local) env.Local
-	// LimitHeap is [debug.SetMemoryLimit] in a process that has only this server. It is called with
-	// the part of maxmemory for Go's heap, whenever that changes. nil sets no limit.
+	// LimitHeap sets the memory limit of Go's runtime. In a process that has only this server, it
+	// is [debug.SetMemoryLimit]. The server calls it with the bound that follows from maxmemory,
+	// whenever that bound has changed by 1 MiB or more. nil sets no limit.
 	LimitHeap func(bytes int64) int64
 	// HeapSize returns the number of bytes that LimitHeap bounds; nil asks Go's runtime.
 	HeapSize func() int64
-	// FreeHeap is [debug.FreeOSMemory] in a process that has only this server. A background
-	// goroutine calls it when much of Go's heap is no longer used. nil does nothing.
+	// FreeHeap collects garbage and returns free memory to the operating system. In a process that
+	// has only this server, it is [debug.FreeOSMemory]. Background goroutines call it when much of
+	// Go's heap is no longer used, and after large scripts. With nil no memory is returned
+	// explicitly, and maxmemory does not bound the memory of scripts.
 	FreeHeap func()
 }
 
@@ -115,16 +123,17 @@ type Server struct {
 	stopping
 }
 
-// stopping has the request to stop. stop is closed when there is one.
+// stopping has the request to stop the server. The channel stop is closed when there is a request.
 type stopping struct {
 	stopOnce sync.Once
 	stopMode atomic.Uint32 // the value is an env.StopMode
 	stop     chan struct{}
 }
 
-// New assembles a server and opens its listeners. It changes c: it registers functions there that
-// are called when settings change. On an error everything that New has opened is closed. Run loads
-// the state and accepts clients.
+// New assembles a server, locks its directory of persistence if it uses one, and opens its
+// listeners. [Server.Run] loads the files and accepts clients. New registers functions in c, which
+// are called when settings change. On an error New closes the listeners, the files and the store
+// that it has opened.
 func New(c *config.Config, o Options) (*Server, error) {
 	table, err := o.commandTable(c)
 	if err != nil {
@@ -192,8 +201,9 @@ func New(c *config.Config, o Options) (*Server, error) {
 	return s, nil
 }
 
-// commandTable creates the table of commands, with the renames of the configuration and, with the
-// option store, only the commands that a store can decide.
+// commandTable creates the table of commands and applies the renames of the configuration. With the
+// option store, the table has only the commands that need no keys of this server: see
+// [command.NewStoreTable].
 func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 	groups, newTable := commands.Groups, command.NewRenamedTable
 	if o.Groups != nil {
@@ -209,8 +219,9 @@ func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 	return table, nil
 }
 
-// assemble creates the clock, the keyspace, the store that the configuration names, replication and
-// the engine. source is the clock to use, or nil.
+// assemble creates the clock, the keyspace, the store that the option store names, replication, and
+// the engine with the commands in table, and connects them. source is the clock to use; nil stands
+// for a [clock.System]. open opens the store; nil uses [cluster.Open].
 func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (RemoteStore, error), table *command.Table) error {
 	c := s.config
 	if s.clock = source; s.clock == nil {
@@ -267,8 +278,8 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 	return nil
 }
 
-// keyspaceOptions sets those options in o that an engine needs whose keyspace decides asks and
-// stores policies.
+// keyspaceOptions sets options in o for a server without the option store, whose own keyspace
+// decides asks and stores policies. It also creates the registry of policies.
 func (s *Server) keyspaceOptions(o *env.Options) {
 	s.openPolicies(o)
 	wrap := s.given.WrapStore
@@ -282,7 +293,8 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 	o.SuspendExpiry = s.keyspace.SuspendExpiry
 }
 
-// abandon releases all that New has opened before it failed.
+// abandon closes the listeners, the files, the store and the keyspace that New has opened before it
+// failed.
 func (s *Server) abandon() (err error) {
 	err = closeAll(s.listening.open)
 	for _, l := range s.admin.listeners {
@@ -299,7 +311,8 @@ func (s *Server) abandon() (err error) {
 	return err
 }
 
-// openTransport creates the transport that the configuration names.
+// openTransport creates the transport that the option transport names, and sets s.kind and
+// s.transport.
 func (s *Server) openTransport() error {
 	s.kind = transport.Kind(s.config.Value("transport")).Resolve()
 	t, err := newTransport(s.kind, s.engine, s.transportLimits(), s.config.Loops(), s.log)
@@ -324,8 +337,9 @@ func newTransport(kind transport.Kind, h transport.Handler, lim transport.Limits
 	}
 }
 
-// Run serves until Stop is called, ctx ends or a listener fails. Then it runs the commands that
-// clients have already sent, writes the final snapshot if one is needed, and returns the errors of
+// Run serves until Stop is called, ctx ends, the files cannot be loaded, or a listener that New has
+// opened fails. Then it runs the commands that clients have already sent, for shutdown-timeout at
+// most, writes the final snapshot if one is needed, and closes everything. It returns the errors of
 // all these steps. It waits for every goroutine that it has started. Run may be called only once.
 func (s *Server) Run(ctx context.Context) error {
 	housekeeping, endHousekeeping := context.WithCancel(context.Background())
@@ -335,7 +349,7 @@ func (s *Server) Run(ctx context.Context) error {
 	fail := func(err error) {
 		select {
 		case failed <- err:
-		default: // another error will be reported already
+		default: // Run reports an earlier error
 		}
 	}
 	var loading sync.WaitGroup
@@ -388,8 +402,9 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// load loads the files, while clients get LOADING errors, and then reports that the server is
-// ready. It returns nil if the server stops before loading is done.
+// load loads the files, while clients get LOADING errors, applies the policy file, and then reports
+// that the server is ready. If New has found nothing to load, it only reports that. It returns nil
+// if the server stops before loading is done.
 func (s *Server) load() error {
 	if !s.persistence.Loaded() {
 		s.log.Info("loading; clients get -LOADING meanwhile", "addresses", s.addresses())
@@ -415,8 +430,9 @@ func (s *Server) load() error {
 	return nil
 }
 
-// drain stops accepting connections, ends the waits of clients, and waits for the transport to
-// process what clients have sent, for shutdown-timeout at most.
+// drain stops accepting connections, ends the waits of blocked clients, and waits until the
+// transport has processed what clients have sent, for shutdown-timeout at most. Connections that
+// take longer are aborted, which is no error.
 func (s *Server) drain() error {
 	limit := s.config.Seconds("shutdown-timeout")
 	s.tellManager("STOPPING=1\n")
@@ -430,7 +446,7 @@ func (s *Server) drain() error {
 	return nil
 }
 
-// stopAs makes Run end, with a mode that says whether to write a snapshot first.
+// stopAs makes Run end, as Stop does. mode says whether Run writes a snapshot before it returns.
 func (s *Server) stopAs(mode env.StopMode) {
 	s.stopMode.Store(uint32(mode))
 	s.Stop()
@@ -480,7 +496,8 @@ func (s *Server) janitor(ctx context.Context) {
 	}
 }
 
-// beat updates the figures about recent seconds, at the end of a period. Any goroutine may call it.
+// beat updates the figures about recent seconds, such as the rates of traffic. The janitor calls it
+// after each period. Any goroutine may call it.
 func (s *Server) beat(period time.Duration) {
 	now := s.transport.Stats()
 	input, output := int64(0), int64(0)
@@ -507,8 +524,8 @@ func (s *Server) clockStepped(step time.Duration) {
 // stopwatch returns the time since New was called. It never decreases.
 func (s *Server) stopwatch() time.Duration { return time.Since(s.began) }
 
-// noteEvent records an event for LATENCY if took is at least the configured threshold. Any
-// goroutine may call it.
+// noteEvent records for LATENCY that the event e took the duration took, if that is at least
+// latency-monitor-threshold. It does nothing before the engine exists. Any goroutine may call it.
 func (s *Server) noteEvent(e stats.Event, took time.Duration) {
 	if s.engine != nil && s.engine.Events.Watches(took) {
 		s.engine.Events.Note(e, took, s.engine.CivilMillis()/1000)

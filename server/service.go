@@ -21,8 +21,8 @@ const notifySocket = "NOTIFY_SOCKET"
 // ready is the notification that the server serves clients. It is also sent after a reload.
 const ready = "READY=1\nSTATUS=Ready to accept connections\n"
 
-// serviceManagerOf returns the service manager that listens at the address socket, or none if the
-// option supervised is no.
+// serviceManagerOf returns the service manager that listens at the address socket. The result is
+// "", which means that there is none, if socket is "" or the option supervised is no.
 func serviceManagerOf(c *config.Config, socket string) serviceManager {
 	if c.Value("supervised") == "no" {
 		return ""
@@ -30,13 +30,15 @@ func serviceManagerOf(c *config.Config, socket string) serviceManager {
 	return serviceManager(socket)
 }
 
-// Background reports whether the server should run in the background. As in Redis, it should not if
-// a service manager watches the process that it has started.
+// Background reports whether the process should continue in the background: the option daemonize is
+// yes, and no service manager supervises the process. As in Redis, a supervised process stays in
+// the foreground.
 func Background(c *config.Config) bool {
 	return c.Yes("daemonize") && serviceManagerOf(c, os.Getenv(notifySocket)) == ""
 }
 
-// tellManager sends the notification news to the service manager, if there is one.
+// tellManager sends the notification news to the service manager, if there is one. It logs a
+// warning if that fails, or if supervised is systemd but there is no service manager.
 func (s *Server) tellManager(news string) {
 	if s.manager == "" {
 		if s.config.Value("supervised") == "systemd" && strings.HasPrefix(news, "READY") {
@@ -52,8 +54,8 @@ func (s *Server) tellManager(news string) {
 // serviceManager is the address of the socket of the service manager, or "" if there is none.
 type serviceManager string
 
-// send sends a notification, as sd_notify does. Package net supports abstract addresses, which
-// begin with '@'.
+// send sends the notification news, as sd_notify of systemd does. Package net supports abstract
+// addresses, which begin with '@'.
 func (m serviceManager) send(news string) error {
 	conn, err := net.Dial("unixgram", string(m))
 	if err != nil {
@@ -63,8 +65,8 @@ func (m serviceManager) send(news string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// writePIDFile writes the process id to the file of the option pidfile. Like Redis, the server
-// continues if it cannot write the file.
+// writePIDFile writes the process id to the file of the option pidfile, if that is set, and sets
+// s.pidFile. Like Redis, the server continues if it cannot write the file.
 func (s *Server) writePIDFile() {
 	path := s.config.Path("pidfile")
 	if path == "" {
@@ -87,8 +89,8 @@ func (s *Server) removePIDFile() error {
 	return nil
 }
 
-// checkDir returns an error, in the words of Redis, if the server cannot work in the directory of
-// the option dir.
+// checkDir returns an error, with the text of Redis, if the process cannot change to the directory
+// of the option dir.
 func checkDir(c *config.Config) error {
 	dir := c.Value("dir")
 	var err error = syscall.ENOENT // the error of chdir for an empty path

@@ -34,13 +34,13 @@ func (s *Server) putInForce() {
 	s.level.Set(logLevels[s.config.Value("loglevel")])
 }
 
-// reservedFiles is the number of open files for everything but clients, such as listeners and logs.
-// It is CONFIG_MIN_RESERVED_FDS of Redis.
+// reservedFiles is the number of open files that the server reserves for its listeners, logs and
+// files of persistence, as CONFIG_MIN_RESERVED_FDS of Redis does.
 const reservedFiles = 32
 
-// filesBeside returns how many open files the server needs in addition to one for each client. A
-// TLS handshake on an event loop has a second descriptor, and connections to the admin port are not
-// clients.
+// filesBeside returns the number of open files that the server needs in addition to one for each
+// client. These are reservedFiles, a second descriptor for each TLS handshake on an event loop, and
+// the connections to the admin port.
 func (s *Server) filesBeside() int {
 	n := reservedFiles
 	if s.config.Value("tls-port") != "0" && s.kind == transport.KindEpoll {
@@ -52,8 +52,9 @@ func (s *Server) filesBeside() int {
 	return n
 }
 
-// clientsForFiles returns how many clients the limit of open files permits, which is want at most.
-// It raises the limit if it can, and logs a warning if fewer than want are permitted.
+// clientsForFiles returns the number of clients that the limit of open files permits: at most want,
+// and at least 1. It raises the limit if it can, and logs a warning if the limit permits fewer
+// clients than want.
 func (s *Server) clientsForFiles(want int) int {
 	beside := s.filesBeside()
 	files := process.RaiseFiles(uint64(want + beside))

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/remote"
 )
 
-// RemoteStore decides asks on a server with the option store. It is a [cluster.Store], or a double
-// in a test.
+// RemoteStore is the store that the option store names. It decides asks on other servers. It is a
+// [cluster.Store], or a double in a test.
 type RemoteStore interface {
 	env.Remote
 	// Info returns the state and the figures of the store.
@@ -34,14 +34,14 @@ func openCluster(o cluster.Options) (RemoteStore, error) {
 	return s, nil
 }
 
-// remoteStore is the store as sessions use it. own returns the time of the server's clock.
+// remoteStore is the store as sessions use it. own returns the instant of the server's own clock.
 type remoteStore struct {
 	RemoteStore
 	own func() limit.Instant
 }
 
-// Now implements [env.Remote]. It returns the store's time or, until the store has learned it from
-// its nodes, that of the server's clock.
+// Now implements [env.Remote]. It returns the store's time or, until the nodes of the store have
+// reported it, that of the server's clock.
 func (r *remoteStore) Now() limit.Instant {
 	if now := r.RemoteStore.Now(); now > 0 {
 		return now
@@ -66,8 +66,9 @@ func storeOptions(c *config.Config) cluster.Options {
 	}
 }
 
-// openStore opens the store by open, or by openCluster if open is nil. From then on the keyspace
-// has the keys of fail-policy local, and only the store uses it.
+// openStore opens the store of the option store by open, or by openCluster if open is nil, and sets
+// s.store. From then on the keyspace has only the keys of fail-policy local, and only the store
+// changes them.
 func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err error) {
 	if open == nil {
 		open = openCluster
@@ -78,7 +79,8 @@ func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err
 	return err
 }
 
-// remoteOptions sets those options in o that an engine needs whose asks a store decides.
+// remoteOptions sets options in o for a server with the option store, on which s.store decides
+// asks.
 func (s *Server) remoteOptions(o *env.Options) {
 	r := &remoteStore{s.store, s.clock.Now}
 	stores := remote.New(r, func(d time.Duration, f func()) (stop func() bool) { return s.clock.AfterFunc(d, f).Stop })

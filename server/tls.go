@@ -58,14 +58,13 @@ func loadTLS(c *config.Config) (*tls.Config, error) {
 	return tlsconfig.Load(options)
 }
 
-// soonExpired is the time before the expiry of a certificate from which on the server logs a
-// warning.
+// soonExpired is the remaining validity of a certificate below which the server logs a warning.
 const soonExpired = 14 * 24 * time.Hour
 
-// useTLS makes new connections to the admin port use conf and, if clients is true, those to
-// tls-port, too. If clients is false, tls-port is closed or is about to be closed, and keeps its
-// configuration for clients that still connect. useTLS logs the certificate if it has changed, or
-// if it expires soon.
+// useTLS makes new connections to the admin port use conf and, if clients is true, new connections
+// to tls-port, too. If clients is false, tls-port is closed or is about to be closed, and keeps its
+// configuration for clients that still connect. useTLS logs the certificate if it has changed, and
+// a warning if it expires soon.
 func (s *Server) useTLS(conf *tls.Config, clients bool) {
 	forAdmin := conf.Clone()
 	forAdmin.ClientAuth, forAdmin.ClientCAs = tls.NoClientCert, nil // browsers log in with a password

@@ -8,10 +8,10 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// prepareUsers checks the users of the configuration next, and returns a function that applies
-// them. That function stores the users that were deleted or have other permissions in
-// s.reloading.changed, so that their clients are closed. apply is nil if neither configuration
-// defines users.
+// prepareUsers checks the users of the configuration next, and returns a function apply that
+// replaces the users of the server by them. apply stores the users that were deleted or have other
+// permissions in s.reloading.changed, so that reloadFor closes their clients. It logs a warning if
+// no user can log in and run commands. apply is nil if neither configuration defines users.
 func (s *Server) prepareUsers(next *config.Config) (apply func(), err error) {
 	if !next.DefinesUsers() && !s.config.DefinesUsers() {
 		return nil, nil
@@ -31,8 +31,9 @@ func (s *Server) prepareUsers(next *config.Config) (apply func(), err error) {
 	}, nil
 }
 
-// checkedUsers returns the users of the configuration. It returns an error if a client on another
-// machine would have full access without a password.
+// checkedUsers returns the users of the configuration. It returns an error if the user default has
+// full access without a password, other machines can reach an address of bind, and protected-mode
+// is yes.
 func checkedUsers(c *config.Config, users *acl.Users) (*acl.Parsed, error) {
 	parsed, err := parseUsers(c, users)
 	if err == nil && parsed.Rules(acl.DefaultUser).Open() {
@@ -41,9 +42,9 @@ func checkedUsers(c *config.Config, users *acl.Users) (*acl.Parsed, error) {
 	return parsed, err
 }
 
-// parseUsers returns the users of the configuration. If the lines "user" do not define the user
-// default, it has the password of requirepass. As in Redis, requirepass has no effect on the users
-// of aclfile.
+// parseUsers returns the users of the configuration: those of the file aclfile, or else those of
+// its lines "user". Both together are an error. If the lines do not define the user default, it
+// gets the password of requirepass. As in Redis, requirepass has no effect on the users of aclfile.
 func parseUsers(c *config.Config, users *acl.Users) (parsed *acl.Parsed, err error) {
 	file, password := userfile.At(c.Path("aclfile")), c.Value("requirepass")
 	switch {
@@ -62,7 +63,7 @@ func parseUsers(c *config.Config, users *acl.Users) (parsed *acl.Parsed, err err
 }
 
 // closeClientsOf closes the connections of all clients that have one of the given users, except for
-// the client with the ID but. It reports whether that client has one of these users.
+// the client with the ID but. It reports whether that client has one of the users.
 func (s *Server) closeClientsOf(users []*acl.User, but int64) (is bool) {
 	if len(users) == 0 {
 		return false

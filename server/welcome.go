@@ -25,7 +25,7 @@ func (s *Server) welcome() {
 
 const keepsNothing = "nothing, memory only"
 
-// keeps describes which part of the state survives a restart, and where.
+// keeps describes which part of the state survives a restart, and where that part is stored.
 func (s *Server) keeps() string {
 	dir, err := filepath.Abs(s.persistence.Path())
 	if err != nil {
@@ -71,8 +71,9 @@ func (s *Server) greeting(keeps string) string {
 // tryLine returns a redis-cli command that reaches this server from its own machine.
 func (s *Server) tryLine() string { return s.cli("") }
 
-// cli returns a redis-cli command that reaches this server from a machine on which name is the name
-// of this one. If name is "", the command is for this machine itself.
+// cli returns a redis-cli command that reaches the first listener of this server. It is for another
+// machine, which knows this machine as name; if name is "", it is for this machine itself. name is
+// used only if the listener accepts connections on every address.
 func (s *Server) cli(name string) string {
 	cli := "redis-cli"
 	open := s.listening.all()
