@@ -7,13 +7,14 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// Decider decides asks for fail-policy local, with a keyspace in this process. Any goroutine may call
+// Decider decides asks for fail-policy local, by a keyspace in this process. Any goroutine may call
 // its methods.
 type Decider struct {
 	handles chan *keyspace.Handle
 }
 
-// NewDecider creates a Decider with as many handles of ks as goroutines can decide at once.
+// NewDecider creates a Decider with GOMAXPROCS handles of ks, since no more goroutines can run at
+// once.
 func NewDecider(ks *keyspace.Keyspace) *Decider {
 	d := &Decider{handles: make(chan *keyspace.Handle, runtime.GOMAXPROCS(0))}
 	for range cap(d.handles) {
@@ -22,7 +23,8 @@ func NewDecider(ks *keyspace.Keyspace) *Decider {
 	return d
 }
 
-// Decide decides the ask a in this process. It may wait for another goroutine's decision.
+// Decide decides the ask a at the present instant of the keyspace, and stores the decision in a. It
+// waits for a handle while other goroutines use all of them.
 func (d *Decider) Decide(a *decide.Ask) {
 	h := <-d.handles
 	defer func() { d.handles <- h }()

@@ -1,8 +1,8 @@
 // Package local implements [env.Local] for a server whose keys are in its own keyspace.
 //
-// It adapts a [keyspace.Handle] to the types of package env, and so connects two packages that do
-// not know each other. A [Decider] decides asks with a keyspace if the store of the server, which
-// is elsewhere, does not answer.
+// It adapts a [keyspace.Handle] to the types of package env, so that neither of the two packages
+// imports the other. A [Decider] decides asks by a keyspace for a server whose keys are in another
+// store, while that store does not answer.
 package local
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// store adapts a handle of the keyspace to [env.Local]. Methods of the handle with the same
-// signature are promoted. The methods here convert the arguments and results of the others.
+// store adapts a handle of the keyspace to [env.Local]. It embeds the handle, whose methods with
+// the same signature it uses. Its own methods convert arguments and results of the other methods.
 type store struct {
 	*keyspace.Handle
 	ks   *keyspace.Keyspace
@@ -25,8 +25,8 @@ type store struct {
 
 var _ env.Local = (*store)(nil)
 
-// NewStore returns a store that uses ks by a handle of its own. Like the handle, it is for one
-// goroutine at a time.
+// NewStore returns a store that uses ks by a new handle. Only one goroutine at a time may use the
+// store.
 func NewStore(ks *keyspace.Keyspace) env.Local { return &store{Handle: ks.NewHandle(), ks: ks} }
 
 // Observe implements [env.Local].
@@ -106,8 +106,8 @@ func (s *store) AppendMoves(refs []env.KeyRef) []env.KeyRef {
 	return refs
 }
 
-// Serve implements [env.Local]. It converts env.Served to keyspace.Served, whose values have the
-// same numbers.
+// Serve implements [env.Local]. env.Served and keyspace.Served have the same numbers for the same
+// results.
 func (s *store) Serve(f func(owner any, db int, key []byte) env.Served) {
 	s.Handle.Serve(func(w *waiting.PopWaiter, db int, key []byte) keyspace.Served {
 		return keyspace.Served(f(w.Owner, db, key))
@@ -131,7 +131,7 @@ func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Typ
 // Stats implements [env.Local].
 func (s *store) Stats() env.StoreStats { return Stats(s.Handle.Stats()) }
 
-// Stats converts the keyspace statistics for commands and figures.
+// Stats converts the statistics of a keyspace for commands and figures.
 func Stats(st keyspace.Stats) env.StoreStats {
 	out := env.StoreStats{
 		Databases: make([]env.DatabaseStats, len(st.Databases)),
@@ -143,7 +143,7 @@ func Stats(st keyspace.Stats) env.StoreStats {
 	return out
 }
 
-// Memory converts those of the keyspace statistics that are about memory.
+// Memory converts the statistics of a keyspace that are about memory.
 func Memory(st keyspace.Stats) env.MemoryStats {
 	return env.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired}
 }
