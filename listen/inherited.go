@@ -13,7 +13,7 @@ import (
 // systemd.
 const firstInherited = 3
 
-// inheritedVariables are the environment variables that describe the passed descriptors.
+// inheritedVariables are the environment variables that describe the passed file descriptors.
 var inheritedVariables = []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}
 
 // Socket is a listening socket that a service manager has passed to this process.
@@ -24,9 +24,10 @@ type Socket struct {
 	Name string
 }
 
-// Inherited returns the listening sockets that a service manager has passed to this process. The
-// result is nil if there are none. Inherited implements sd_listen_fds of systemd. It removes the
-// variables from the environment, so a second call returns none.
+// Inherited returns the listening sockets that a service manager has passed to this process, as
+// sd_listen_fds of systemd does. The result is nil if there are none. Inherited removes the
+// variables from the environment, so a second call returns none. It is an error if a descriptor is
+// not a listening socket.
 func Inherited() ([]Socket, error) {
 	pid, n, names := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
 	if pid != strconv.Itoa(os.Getpid()) {

@@ -1,7 +1,8 @@
 // Package listen opens the listeners of a server: TCP ports, Unix sockets and inherited sockets.
 //
 // [TCP] and [Unix] open sockets as Redis does for its options bind and unixsocket. [Inherited]
-// returns those that a service manager has passed to the process. The package knows no option.
+// returns the listeners that a service manager has passed to the process. The package reads no
+// options of the server.
 package listen
 
 import (
@@ -16,19 +17,19 @@ import (
 
 // Options say which TCP ports to open.
 type Options struct {
-	// Addresses have the form of the option bind of Redis: names and addresses of this machine, and
-	// "*" and "::*". An address that begins with "-" may be missing on this machine.
+	// Addresses are values of the option bind of Redis: names and addresses of this machine, "*"
+	// and "::*". If an address begins with "-", it is no error that this machine does not have it.
 	Addresses []string
-	Port      string
-	// Backlog is the number of connections that the kernel keeps before they are accepted; 0 means
-	// as many as the system permits.
+	Port      string // the port number
+	// Backlog is the maximum number of connections that wait in the kernel until they are accepted;
+	// 0 means as many as the operating system permits.
 	Backlog int
 	// Open opens a port; nil uses package net.
 	Open func(network, address string) (net.Listener, error)
 }
 
-// TCP opens the port on all addresses of o. On an error all listeners are closed. It is an error if
-// none of the addresses exists on this machine.
+// TCP opens the port on all addresses of o. It is an error if none of the addresses exists on this
+// machine. On an error TCP has closed all listeners, and opened is nil.
 func TCP(o Options) (opened []net.Listener, err error) {
 	defer func() {
 		if err != nil {
@@ -72,9 +73,9 @@ func (o *Options) open(network, address string) (net.Listener, error) {
 	return c.Listen(context.Background(), network, address)
 }
 
-// bindNetwork returns the network and the host to listen on for an address of the option bind. As
-// in Redis, "*" stands for every IPv4 address and "::*" for every IPv6 address. IPv6 sockets accept
-// no IPv4 connections, so that both may be given.
+// bindNetwork returns the network and the host on which to listen for an address of the option
+// bind. As in Redis, "*" stands for every IPv4 address and "::*" for every IPv6 address. IPv6
+// sockets accept no IPv4 connections, so that bind may have both.
 func bindNetwork(address string) (network, host string) {
 	switch {
 	case address == "*":
@@ -95,9 +96,10 @@ func missingAddress(err error) bool {
 	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
 }
 
-// Unix opens a Unix socket at path. The socket is created without permissions for others and gets
-// the permissions mode afterwards, so that a process without permission can never connect (the class
-// of CVE-2023-45145). A socket that no server uses is left over from a crash, and Unix replaces it.
+// Unix opens a Unix socket at path. The socket is created without permissions for other users, and
+// gets the permissions mode afterwards, so that a process without permission can never connect (the
+// class of CVE-2023-45145). If path has a socket that no server uses, which is left over from a
+// crash, Unix replaces it. If a server uses it, Unix returns an error.
 func Unix(path string, mode os.FileMode) (l net.Listener, err error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		return nil, errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
@@ -119,8 +121,8 @@ func Unix(path string, mode os.FileMode) (l net.Listener, err error) {
 	return l, nil
 }
 
-// isSocket reports whether the file at path is a socket. A file that was named by mistake refuses
-// connections like a socket without a server, but must not be removed.
+// isSocket reports whether the file at path is a socket. A regular file that was named by mistake
+// refuses connections like a socket without a server, but must not be removed.
 func isSocket(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode()&os.ModeSocket != 0

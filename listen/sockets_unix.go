@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// setBacklog sets to n the number of connections that the kernel keeps for l before they are
-// accepted. Go itself requests as many as the system permits.
+// setBacklog sets to n the maximum number of connections to l that wait in the kernel until they
+// are accepted. By itself Go requests as many as the operating system permits.
 func setBacklog(l *net.TCPListener, n int) error {
 	raw, err := l.SyscallConn()
 	if err != nil {
@@ -20,8 +20,8 @@ func setBacklog(l *net.TCPListener, n int) error {
 	return errors.Join(err, refused)
 }
 
-// checkListens returns an error if descriptor is not a listening socket. Without this check a
-// connected or datagram socket would be served, and fail at every accept.
+// checkListens returns an error if descriptor is not a listening socket. Without this check the
+// server would serve a connected or datagram socket, on which every accept fails.
 func checkListens(descriptor int) error {
 	on, err := syscall.GetsockoptInt(descriptor, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
 	if err != nil {
@@ -33,8 +33,8 @@ func checkListens(descriptor int) error {
 	return nil
 }
 
-// withUmask runs f. Files that f creates can be used only by their owner. The umask is that of the
-// process, so files that other goroutines create meanwhile are affected, too.
+// withUmask runs f with a umask that permits the use of new files only to their owner. The umask is
+// that of the process, so it also affects files that other goroutines create meanwhile.
 func withUmask(f func() error) error {
 	old := syscall.Umask(0o177)
 	defer syscall.Umask(old)
