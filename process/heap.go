@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// HeapOptions has the functions by which a [Heap] changes Go's runtime. All of them concern the
-// whole process.
+// HeapOptions has the functions by which a [Heap] changes and measures Go's runtime. They concern
+// the whole process.
 type HeapOptions struct {
 	// Limit sets the memory limit of Go's runtime in bytes, as [debug.SetMemoryLimit] does; nil
 	// means that there is no limit.
@@ -19,8 +19,8 @@ type HeapOptions struct {
 	Free func()
 }
 
-// Heap bounds Go's heap, and returns memory that is no longer used to the operating system. Any
-// goroutine may call its methods.
+// Heap bounds the memory of Go's runtime, and returns memory that is no longer used to the
+// operating system. Any goroutine may call its methods.
 type Heap struct {
 	o     HeapOptions
 	freed freedHeap
@@ -33,25 +33,26 @@ type Heap struct {
 // NewHeap creates a Heap without a bound.
 func NewHeap(o HeapOptions) *Heap { return &Heap{o: o, bound: math.MaxInt64} }
 
-// With a maxmemory of M bytes the process may take 1.1 M, and 64 MiB for memory that clients cannot
-// increase: the program, its threads and buffers, and garbage. The hash tables of the keyspace are
-// not in Go's heap. What is left is the memory limit of Go's runtime, which collects more often
-// near the limit instead of taking more memory.
+// With a maxmemory of M bytes the process may take 1.1 M, and in addition processShare for memory
+// that clients cannot increase: the program, its threads and buffers, and garbage. The hash tables
+// of the keyspace and client input are outside of Go's heap. What is left for Go's heap, less the
+// reserves below, is the memory limit of Go's runtime. Near this limit the runtime collects garbage
+// more often instead of taking more memory.
 const (
 	processShare = 64 << 20
-	// programShare is the part of the 64 MiB that is not in Go's heap: the pages of the program,
+	// programShare is the part of processShare that is not in Go's heap: the pages of the program,
 	// its threads, and memory that the kernel counts as theirs.
 	programShare = 20 << 20
-	// overshootShare and maxOvershoot determine the room for exceeding the bound: Go's heap may
-	// exceed it while a collection runs. The runtime aims to stay within 1.1 times the bound, but
-	// 1.16 times was measured when other goroutines took processor time from the collector. So the
-	// bound leaves 1/overshootShare of the memory, up to maxOvershoot bytes. A fixed maximum is
+	// overshootShare and maxOvershoot give the part of the memory by which Go's heap may exceed its
+	// bound while a collection runs. The runtime aims to stay within 1.1 times the bound, but 1.16
+	// times was measured when other goroutines took processor time from the collector. So the bound
+	// leaves free 1/overshootShare of the memory, up to maxOvershoot bytes. A fixed maximum is
 	// enough, because most of a large heap is values without pointers, which do not prolong a
 	// collection.
 	overshootShare = 7
 	maxOvershoot   = 48 << 20
-	// minHeap is the smallest bound. With a smaller one the runtime would do little else than
-	// collect.
+	// minHeap is the smallest bound in bytes. With a smaller bound the runtime would spend most of
+	// its time on collections.
 	minHeap = 32 << 20
 	// scriptSpare is the part of the heap's bound that scripts must leave for memory outside of
 	// objects: stacks, buffers, the tables of the runtime, and gaps between objects.
@@ -71,9 +72,10 @@ func heapBound(maxMemory, outside int64) int64 {
 	return max(minHeap, room-min(room/overshootShare, maxOvershoot))
 }
 
-// SetBound computes the bound of Go's heap from maxMemory, the value of maxmemory in bytes, and from
-// outside, the number of bytes of tables and input outside of the heap. It passes the bound to the
-// runtime if it has changed by heapStep or more. It does nothing without [HeapOptions].Limit.
+// SetBound computes the bound of Go's heap. maxMemory is the value of maxmemory in bytes; 0 means
+// that there is no bound. outside is the number of bytes of tables and input outside of the heap.
+// SetBound passes the bound to the runtime if it was set or removed, or if it has changed by
+// heapStep or more. It does nothing without [HeapOptions].Limit.
 func (h *Heap) SetBound(maxMemory, outside int64) {
 	if h.o.Limit == nil {
 		return
@@ -125,9 +127,10 @@ func ScriptRoom(maxMemory, outside int64) int64 {
 	return heapBound(maxMemory, outside) - scriptSpare
 }
 
-// ReturnIdle makes Go's runtime collect and return memory to the system, if keys and clients have
-// stopped using enough of it. keys and clients are the numbers of bytes that they take in Go's heap
-// now. ReturnIdle does nothing without [HeapOptions].Free. It must be called about once a second.
+// ReturnIdle makes Go's runtime collect garbage and return free memory to the operating system, if
+// keys have freed much memory, or if much memory has been idle for several calls. keys and clients
+// are the numbers of bytes that they take in Go's heap now. ReturnIdle does nothing without
+// [HeapOptions].Free. It must be called about once a second.
 func (h *Heap) ReturnIdle(keys, clients int64) {
 	if h.o.Free == nil {
 		return
@@ -139,24 +142,25 @@ func (h *Heap) ReturnIdle(keys, clients int64) {
 	}
 }
 
-// minFreed is the minimum number of bytes that keys must have freed in Go's heap for a collection
-// to be worthwhile. They must also have freed the fraction 1/freedShare of their peak.
+// minFreed is the minimum number of bytes that keys must have freed in Go's heap since their peak
+// for a collection to be worthwhile. They must also have freed the fraction 1/freedShare of the
+// peak.
 const (
 	minFreed   = 16 << 20
 	freedShare = 4
 )
 
-// freedHeap records how many bytes keys take in Go's heap, for large collections and long values.
-// The runtime collects only when memory is allocated, and answering commands allocates nothing.
-// Without an explicit collection, the memory of a deleted collection would stay allocated for
-// minutes.
+// freedHeap records the peak of the memory that keys take in Go's heap, such as large collections
+// and long values. The runtime collects garbage only when memory is allocated, and answering
+// commands allocates nothing. Without an explicit collection, the memory of a deleted collection
+// would stay allocated for minutes.
 type freedHeap struct {
 	mu   sync.Mutex
 	peak int64 // guarded by mu
 }
 
-// due reports whether keys, which take now bytes, have freed enough memory since the last call that
-// returned true. It advances the peak.
+// due reports whether keys, which take now bytes, have freed enough memory since their peak. It
+// updates the peak, which starts anew after each call that returns true.
 func (f *freedHeap) due(now int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,15 +174,17 @@ func (f *freedHeap) due(now int64) bool {
 	return true
 }
 
-// quietLooks is the number of checks without a collection after which minIdle bytes of garbage or
-// free memory are returned to the system. They are the rest of a burst, such as replies and
-// commands of many clients at once.
+// quietLooks is the number of consecutive checks without a collection after which idle memory is
+// returned to the operating system, if at each check there were at least minIdle bytes of it. Such
+// memory is garbage or free memory after a burst, such as replies and commands of many clients at
+// once.
 const (
 	quietLooks = 5
 	minIdle    = 32 << 20
 )
 
-// quietHeap records the idle memory in Go's heap while the runtime does not collect.
+// quietHeap records the idle memory in Go's heap for as long as the runtime does not collect
+// garbage.
 type quietHeap struct {
 	mu     sync.Mutex
 	cycles uint64 // guarded by mu, as are the fields below
@@ -187,10 +193,11 @@ type quietHeap struct {
 	quiet  int    // the number of checks in sequence that found enough idle memory
 }
 
-// due reports whether minIdle bytes have been idle for quietLooks checks. cycles is the number of
-// collections so far, idle the number of idle bytes in the heap, and held the number of bytes that
-// keys and clients hold. Memory that keys and clients have freed since the last collection counts
-// as idle, too, since it was in use when the collection ran.
+// due reports whether at least minIdle bytes have been idle for quietLooks consecutive checks
+// without a collection, of which this call is the last. cycles is the number of collections so far,
+// idle the number of idle bytes in the heap, and held the number of bytes that keys and clients
+// hold. Memory that keys and clients have freed since the last collection counts as idle, too,
+// since the collection could not free it.
 func (q *quietHeap) due(cycles uint64, idle, held int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -215,9 +222,9 @@ func (q *quietHeap) due(cycles uint64, idle, held int64) bool {
 	return true
 }
 
-// idleHeap returns the number of collections so far, and the bytes of Go's heap that have become
-// idle since the last one: new objects, which may be garbage, and free memory that the process
-// keeps. Both are 0 if the runtime lacks one of the metrics.
+// idleHeap returns cycles, the number of collections so far, and idle, the number of bytes in Go's
+// heap that are idle: objects allocated since the last collection, which may be garbage, and free
+// memory that the process keeps. Both are 0 if the runtime lacks one of the metrics.
 func idleHeap() (cycles uint64, idle int64) {
 	const ofCycles, ofObjects, ofLive, ofFree = 0, 1, 2, 3
 	all := []metrics.Sample{
@@ -238,8 +245,8 @@ func idleHeap() (cycles uint64, idle int64) {
 	return values[ofCycles], int64(since + values[ofFree])
 }
 
-// HeapObjects returns the size of the objects in Go's heap in bytes, with those that may be garbage.
-// It returns 0 if the runtime lacks the metric.
+// HeapObjects returns the size in bytes of the objects in Go's heap, including garbage that was not
+// freed yet. It returns 0 if the runtime lacks the metric.
 func HeapObjects() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

@@ -1,7 +1,8 @@
-// Package process reads what the operating system and Go's runtime tell about this process.
+// Package process reads facts about this process from the operating system and Go's runtime.
 //
-// These are its memory and processor time, the limit of its open files, and the revision of its
-// program. A [Heap] bounds the memory of Go's runtime. The package knows nothing of servers.
+// These are its memory and processor time, its limit of open files, which [RaiseFiles] raises, and
+// the revision of its program. A [Heap] bounds the memory of Go's runtime. The package does not
+// depend on the server.
 package process
 
 import (
@@ -20,13 +21,13 @@ var revision = sync.OnceValues(func() (commit string, modified bool) {
 	return revisionOf(build)
 })
 
-// pseudoVersion matches the version of a module between two tags, and captures the twelve digits of
-// the commit in it.
+// pseudoVersion matches a pseudo-version, which is the version of a commit of a module without a
+// tag. It captures the twelve digits of the commit.
 var pseudoVersion = regexp.MustCompile(`-(?:0\.)?[0-9]{14}-([0-9a-f]{12})(?:\+|$)`)
 
 // revisionOf returns the commit of build, and whether the source had uncommitted changes. A build
-// of a checkout records the commit as a setting, and one by `go install module@version` as a part
-// of the version.
+// in a checkout records the commit as a setting. A build by `go install module@version` has it as a
+// part of the version.
 func revisionOf(build *debug.BuildInfo) (commit string, modified bool) {
 	if build == nil {
 		return "", false

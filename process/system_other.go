@@ -14,5 +14,6 @@ func SystemMemory() int64 { return 0 }
 // CPUTime returns 0, which means that the processor time is unknown.
 func CPUTime() (sys, user time.Duration) { return 0, 0 }
 
-// RaiseFiles returns want: the system has no limit of open files that a process can read.
+// RaiseFiles returns want, as if the limit of open files were high enough: there is no portable way
+// to read the limit.
 func RaiseFiles(want uint64) uint64 { return want }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ResidentSet returns the resident set size of the process in bytes, or 0 if the system has no
-// /proc.
+// ResidentSet returns the resident set size of the process in bytes, or 0 if /proc does not report
+// it.
 func ResidentSet() int64 {
 	content, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -28,7 +28,7 @@ func ResidentSet() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// SystemMemory returns the memory of the machine in bytes, or 0 if the system has no /proc.
+// SystemMemory returns the memory of the machine in bytes, or 0 if /proc does not report it.
 func SystemMemory() int64 {
 	content, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -45,8 +45,8 @@ func SystemMemory() int64 {
 	return kilobytes << 10
 }
 
-// CPUTime returns the processor time that the process has used in system mode and in user mode. Both
-// are 0 if the system does not tell.
+// CPUTime returns the processor time that the process has used in system mode and in user mode.
+// Both are 0 if the operating system does not report them.
 func CPUTime() (sys, user time.Duration) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -55,8 +55,9 @@ func CPUTime() (sys, user time.Duration) {
 	return time.Duration(u.Stime.Nano()), time.Duration(u.Utime.Nano())
 }
 
-// RaiseFiles raises the limit of open files to want, or as far as is permitted, and returns the
-// resulting limit. It never lowers the limit. If it cannot read the limit, it returns want.
+// RaiseFiles raises the limit of open files to want, or to the highest permitted value if that is
+// lower, and returns the limit. It never lowers the limit. If it cannot read the limit, it returns
+// want.
 func RaiseFiles(want uint64) uint64 {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
