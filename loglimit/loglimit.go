@@ -1,8 +1,9 @@
 // Package loglimit limits how many lines of each kind a log gets.
 //
-// Any client that can reach the server may cause a line with every connection. [Limits] permits ten
-// lines of a kind at once, and then one in ten seconds. The kind of a line is its message, which is
-// a constant in the source. The next line of the kind says how many lines were left out.
+// Any client that can reach the server may cause a line in the log with every connection. [Limits]
+// permits ten lines of a kind at once, and then one in ten seconds. The kind of a line is its
+// message, which is a constant in the source. The next line of the kind says how many lines were
+// left out.
 package loglimit
 
 import (
@@ -26,19 +27,19 @@ var quota = func() gcra.Quota {
 	return q
 }()
 
-// maxKinds is the maximum number of kinds that are counted separately. The kind of a line is its
-// message, which is a constant in the source, so there are far fewer.
+// maxKinds is the maximum number of kinds with a limit of their own. Further kinds share one limit.
+// The messages are constants in the source, so there are far fewer kinds.
 const maxKinds = 256
 
-// handler is a handler with a limit for each kind of line. A line has the attribute left_out if
-// lines of the same kind were left out before it.
+// handler passes lines on to the embedded handler as far as limits permit. A line gets the
+// attribute left_out if lines of the same kind were left out before it.
 type handler struct {
 	slog.Handler
 	limits *Limits
 }
 
-// Limits has a limit for each kind of line. The handlers that Handler returns, and those derived
-// from them, share the limits. Any goroutine may call its methods.
+// Limits has a limit for each kind of line. All handlers of a Limits share these limits. Any
+// goroutine may call its methods.
 type Limits struct {
 	stopwatch func() time.Duration
 
@@ -54,12 +55,13 @@ type kind struct {
 	to    slog.Handler
 }
 
-// New returns limits whose lines are counted by stopwatch, a monotonic clock.
+// New returns limits that measure time by stopwatch, a monotonic clock.
 func New(stopwatch func() time.Duration) *Limits {
 	return &Limits{stopwatch: stopwatch, kinds: make(map[string]*kind)}
 }
 
-// Handler returns a handler that passes lines on to the handler to as far as the limits permit.
+// Handler returns a handler that passes a line to the given handler if the limit of its kind
+// permits it.
 func (l *Limits) Handler(to slog.Handler) slog.Handler { return handler{to, l} }
 
 // Handle implements [slog.Handler]. It drops the line if the limit of its kind does not permit it.
@@ -86,8 +88,8 @@ func (h handler) WithGroup(name string) slog.Handler {
 }
 
 // admit reports whether a line with the given message may be written. If it may, left is the number
-// of lines with this message that were left out since the last one. level and to are stored for
-// ReportLeftOut.
+// of lines of its kind that were left out since the last written line. admit stores level and to
+// for ReportLeftOut.
 func (l *Limits) admit(message string, level slog.Level, to slog.Handler) (left int64, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,15 +112,17 @@ func (l *Limits) admit(message string, level slog.Level, to slog.Handler) (left 
 	return left, true
 }
 
-// take charges a line to k and returns true, if the limit permits it. The caller holds mu.
+// take charges one line to k if the limit permits it, and reports whether it does. The caller holds
+// mu.
 func (l *Limits) take(k *kind) bool {
 	next, d, _ := gcra.Decide(k.tat, limit.Instant(l.stopwatch()), &quota, 1)
 	k.tat = next
 	return d.Allowed()
 }
 
-// ReportLeftOut logs, for each kind whose lines were left out, how many they were. It reports a
-// kind only if the limit permits a line; if all is true, it reports every kind.
+// ReportLeftOut logs a line for each kind of which lines were left out, with their number. If all
+// is false, it does so only for the kinds whose limit permits a line, and charges the line to the
+// limit.
 func (l *Limits) ReportLeftOut(all bool) {
 	type line struct {
 		message string
