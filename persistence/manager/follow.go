@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// keepsNone is the state of a Persistence while changes are not written to files.
+// keepsNone has the conditions in which changes are not written to files.
 type keepsNone struct {
 	volatile  atomic.Bool // there is no file: the log only passes changes to replicas
 	suspended atomic.Bool // a full resynchronization is under way, and the state in memory is incomplete or not in the files
@@ -25,9 +25,9 @@ func (m *Persistence) fileLog() *persistence.Log {
 	return m.log.Load()
 }
 
-// Log implements [replication.Files]. If there is no log on disk, it creates one that only passes
-// changes to replicas, and makes the keyspace report changes to m. To do so it waits for exclusive
-// use of the keyspace.
+// Log implements [replication.Files]. If there is no log, it creates one that only passes changes
+// to replicas, and makes the keyspace report changes to m. To do so it waits until no other
+// goroutine uses the keyspace. The error is always nil.
 func (m *Persistence) Log() (replication.Log, error) {
 	m.making.Lock()
 	defer m.making.Unlock()
@@ -45,8 +45,8 @@ func (m *Persistence) Log() (replication.Log, error) {
 	return l, nil
 }
 
-// Origin implements [replication.Files]. It returns nil if something was changed since the files
-// were loaded.
+// Origin implements [replication.Files]. It returns nil if the loaded files have no origin, or if
+// something was changed since they were loaded.
 func (m *Persistence) Origin() *persistence.Origin {
 	found := m.loaded.Load()
 	if found == nil || m.changes.Load() > 0 {
@@ -55,10 +55,12 @@ func (m *Persistence) Origin() *persistence.Origin {
 	return found.origin
 }
 
-// findOrigin returns the origin of the files that are about to be loaded if they are those of a
-// replica and this server is to be a replica, else nil. If there is an origin, the keyspace removes
-// only keys that had expired [replication.KeepExpired] before the last instant that the files
-// record, since the primary may have prolonged others.
+// findOrigin returns the origin of the files that are about to be loaded, which describes the
+// primary from which their state was copied. The result is nil if they have no origin or were
+// restored from a backup, if the server is not configured as a replica, or if appendonly is no. If
+// there is an origin, findOrigin makes the keyspace remove only keys that had expired
+// [replication.KeepExpired] before the last instant that the files record, since the primary may
+// have prolonged the expiry of others.
 func (m *Persistence) findOrigin() (*persistence.Origin, error) {
 	o := m.dir.Origin()
 	if m.dir.DataSet().Restored {
@@ -96,7 +98,7 @@ func (m *Persistence) SetDataSet(id string) {
 }
 
 // findDataSet sets the data set in memory to that of the loaded files. If the server starts without
-// files, it begins a new data set.
+// files, it begins a new data set. It logs a message if the files were restored from a backup.
 func (m *Persistence) findDataSet() {
 	var has persistence.DataSet
 	if m.dir != nil {
@@ -111,8 +113,9 @@ func (m *Persistence) findDataSet() {
 	m.dataSet.has.Store(&has)
 }
 
-// keepDataSet writes the data set to the manifest if replication has changed it. It does nothing
-// while a snapshot is being written, since that may take long; it has to be called again.
+// keepDataSet writes the data set to the manifest if replication has changed it and there is a log
+// on disk. It does nothing while a snapshot is being written, since waiting for that may take long.
+// Run calls keepDataSet again, also after an error, which is logged.
 func (m *Persistence) keepDataSet() {
 	if !m.dataSet.changed.Load() || m.fileLog() == nil || !m.writing.TryLock() {
 		return
@@ -129,7 +132,8 @@ func (m *Persistence) keepDataSet() {
 var errFullSync = errors.New("a full sync with the primary is under way")
 
 // Suspend implements [replication.Files]. It waits for the end of a snapshot that is being written,
-// and locks m.writing until rewriteState unlocks it.
+// and makes a log on disk refuse changes. It locks m.writing, which rewriteState unlocks. It does
+// nothing if persistence is suspended already.
 func (m *Persistence) Suspend() {
 	if m.suspended.Swap(true) {
 		return
@@ -140,8 +144,9 @@ func (m *Persistence) Suspend() {
 	}
 }
 
-// Rewrite implements [replication.Files]. If the log cannot accept effects at once, it accepts them
-// after finish has written the new base.
+// Rewrite implements [replication.Files]. It makes a log on disk accept effects again. If that
+// fails, Rewrite logs the error, and the log accepts effects after finish has written a snapshot.
+// If persistence is not suspended, Rewrite and finish do nothing.
 func (m *Persistence) Rewrite() (finish func(context.Context) error) {
 	if !m.suspended.Load() {
 		return func(context.Context) error { return nil }

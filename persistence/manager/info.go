@@ -65,14 +65,14 @@ func (m *Persistence) Info() []env.InfoField {
 
 // snapshots has the figures of INFO about the snapshots that this process has written.
 type snapshots struct {
-	written atomic.Int64 // reading of the stopwatch when the last one began
+	written atomic.Int64 // the number of snapshots that were written completely
 	began   atomic.Int64 // reading of the stopwatch when the last snapshot began
 	took    atomic.Int64 // the time in nanoseconds that the last snapshot took, even if it failed; 0 before the first
 }
 
-// seconds returns how many whole seconds the last snapshot took, and for how many the present one
-// has been running. As in Redis, took is -1 if there was none, and running is -1 if saving is
-// false.
+// seconds returns how many whole seconds the last snapshot took, and for how many the present
+// snapshot has been running at now, a reading of the stopwatch. As in Redis, took is -1 if there
+// was no snapshot, and running is -1 if saving is false.
 func (n *snapshots) seconds(saving bool, now time.Duration) (took, running int64) {
 	took, running = -1, -1
 	if n.written.Load() > 0 || n.took.Load() > 0 {
@@ -84,8 +84,9 @@ func (n *snapshots) seconds(saving bool, now time.Duration) (took, running int64
 	return took, running
 }
 
-// loadingInfo returns the fields of INFO about loading. Loading is over when commands are no longer
-// refused because of it, which is a little later than when Loaded returns true.
+// loadingInfo returns the fields of INFO about loading. They say that the server is loading until
+// it no longer refuses commands because of that, which is a little later than when Loaded returns
+// true.
 func (m *Persistence) loadingInfo() []env.InfoField {
 	if !m.o.Loading() {
 		return []env.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}

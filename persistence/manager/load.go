@@ -10,18 +10,19 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// loaded is the result of loading the files, for INFO and for the replication node. torn is the
-// number of bytes of an incomplete record that were cut off.
+// loaded is the result of loading the files, for INFO and for the replication node. keys is the
+// number of keys in the snapshot, and records the number of records in the log. torn is the number
+// of bytes of an incomplete record that were cut off.
 type loaded struct {
 	keys, records, torn int64
 	took                time.Duration
-	// origin describes the primary from which the state in the files came. It is nil if there is
-	// none.
+	// origin describes the primary from which the state in the files came; nil if there is none.
 	origin *persistence.Origin
 }
 
-// Lock opens and locks the directory of persistence if the directory exists or will get files. With
-// the option store it ignores the directory. After an error the caller must call Close.
+// Lock opens and locks the directory of persistence, if it has files or the configuration persists
+// changes. With the option store it only logs a warning if the directory has files. After an error
+// the caller must call Close.
 func (m *Persistence) Lock() error {
 	switch exists := persistence.Exists(m.o.FS, m.Path()); {
 	case exists && m.o.Settings.Remote():
@@ -33,12 +34,14 @@ func (m *Persistence) Lock() error {
 	return m.take()
 }
 
-// keeps reports whether the configuration persists changes: by the log, or by save points.
+// keeps reports whether the configuration persists changes, by the log or by save points.
 func (m *Persistence) keeps() bool {
 	return m.o.Settings.Yes("appendonly") || m.o.Settings.Value("save") != ""
 }
 
-// Read validates the directory and determines at which instant the server's clock continues.
+// Read reads and validates the directory, and determines the instant at which the server's clock
+// continues: see ClockStart. It logs a warning if the wall clock is so far ahead of the files that
+// clock-max-forward-jump bounds the instant. It does nothing if Lock has opened no directory.
 func (m *Persistence) Read() error {
 	if m.dir == nil {
 		return nil
@@ -64,8 +67,9 @@ func (m *Persistence) Read() error {
 // It is 0 if there are no files.
 func (m *Persistence) ClockStart() limit.Instant { return m.start }
 
-// Prepare makes the keyspace report changes if something uses them. If there is nothing to load
-// from files, it completes the loading at once.
+// Prepare makes the keyspace report changes if the configuration persists them, or if replies wait
+// for replicas (repl-ack-replies). If there is nothing to load from files, Prepare also completes
+// loading, so that Loaded returns true.
 func (m *Persistence) Prepare() error {
 	if m.keeps() {
 		m.keyspace.SetJournal(m) // without persistence, changes need not be reported
@@ -85,8 +89,9 @@ func (m *Persistence) Prepare() error {
 	return nil
 }
 
-// Load loads the files into the keyspace and starts the log. Then Loaded returns true. It logs its
-// progress. If LeaveLoading interrupts it, it returns an error, and Left returns true.
+// Load loads the files into the keyspace, and starts the log if appendonly is yes. Then Loaded
+// returns true. Load logs its progress. If LeaveLoading interrupts it, it returns an error, and
+// Left returns true.
 func (m *Persistence) Load() error {
 	m.began.Store(int64(m.o.Stopwatch()))
 	origin, err := m.findOrigin()
@@ -119,7 +124,8 @@ func (m *Persistence) Load() error {
 	return nil
 }
 
-// LeaveLoading interrupts loading, if it is not done, because the server stops.
+// LeaveLoading interrupts loading, because the server stops. It does nothing if Loaded returns
+// true.
 func (m *Persistence) LeaveLoading() {
 	if !m.Loaded() {
 		m.left.Store(true)
@@ -127,7 +133,7 @@ func (m *Persistence) LeaveLoading() {
 	}
 }
 
-// Left reports whether the server stops before its files have been loaded.
+// Left reports whether LeaveLoading was called before loading was complete.
 func (m *Persistence) Left() bool { return m.left.Load() }
 
 func (m *Persistence) startLog() error {
@@ -149,7 +155,7 @@ func (m *Persistence) startLog() error {
 	return nil
 }
 
-// report logs the progress of loading every two seconds, until the caller calls stop.
+// report starts to log the progress of loading every two seconds. stop ends that.
 func (m *Persistence) report() (stop func()) {
 	done := make(chan struct{})
 	var reporting sync.WaitGroup

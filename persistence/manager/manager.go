@@ -1,7 +1,7 @@
 // Package manager runs the persistence of a server: it loads the files, and saves what changes.
 //
 // A [Persistence] passes the records of effects to the log, writes a snapshot when one is due or is
-// requested, and repairs the log after a fault. It keeps the files unchanged while a replica
+// requested, and repairs the log after a fault. It leaves the files unchanged while a replica
 // receives the state of its primary. The files and their formats are in package persistence.
 package manager
 
@@ -60,12 +60,13 @@ type Keyspace interface {
 // Replication has what persistence needs to know about the replicas of this server and about its
 // primary. Any goroutine may call its methods.
 type Replication interface {
-	// Await delays the reply to the change at position until enough replicas have acknowledged the
-	// change; see [replication.ReplyBarrier]. Delays reports whether there are such delays now.
+	// Await says whether the reply to the change at position may be sent to p: see
+	// [replication.ReplyBarrier]. While too few replicas have acknowledged the change, the outcome
+	// is Pending. Delays reports whether replies to changes wait for replicas now.
 	Await(position uint64, p transport.Peer) transport.Outcome
 	Delays() bool
-	// IsWhole reports whether memory has a complete state. It has not while a full
-	// resynchronization is under way.
+	// IsWhole reports whether memory has a complete state. It returns false during a full
+	// resynchronization.
 	IsWhole() bool
 }
 
@@ -84,9 +85,9 @@ type Options struct {
 	// then, by a monotonic clock.
 	Began     time.Time
 	Stopwatch func() time.Duration
-	// Loading reports whether the server still refuses commands because it is loading, for INFO.
+	// Loading reports whether the server refuses commands because it is loading. It is for INFO.
 	Loading func() bool
-	// Wrote and Synced get the duration of each write and fsync of the log.
+	// Wrote and Synced are called with the duration of each write and of each fsync of the log.
 	Wrote, Synced func(took time.Duration)
 	// Log receives messages for operators.
 	Log *slog.Logger
@@ -95,16 +96,18 @@ type Options struct {
 // dataSet has the data set of the keys in memory.
 type dataSet struct {
 	has     atomic.Pointer[persistence.DataSet] // nil until loaded
-	changed atomic.Bool                         // the data set was changed and the manifest may name another
+	changed atomic.Bool                         // the manifest may name another data set
 }
 
 // Persistence runs the persistence of a server: it loads the files, passes changes to the log,
 // writes a snapshot when one is due, and repairs the log after a fault. It implements
 // [env.Persistence], [replication.Files], and [keyspace.Journal] around the log. Without appendonly
-// it only counts changes and writes snapshots.
+// there is no log on disk: then it counts changes, writes snapshots, and passes changes to
+// replicas.
 //
 // The server calls Lock and Read before it has a clock, then Connect and Prepare before it accepts
-// clients, and then Load and Run. Any goroutine may call the other methods after Prepare.
+// clients, then Load unless Loaded returns true, and then Run. Any goroutine may call the other
+// methods after Prepare.
 type Persistence struct {
 	o           Options
 	clock       clock.Clock
@@ -116,13 +119,13 @@ type Persistence struct {
 	log   atomic.Pointer[persistence.Log] // nil while loading, and without appendonly unless replicas need it
 
 	mu  sync.Mutex
-	dir *persistence.Dir // guarded by mu; nil until a file is read or written
+	dir *persistence.Dir // set while mu is locked; nil until the directory is first used
 
 	keepsNone
-	changes   atomic.Int64 // the number of records of effects since the start
-	writing   sync.Mutex   // held while a snapshot is written
-	saving    atomic.Bool  // a snapshot is being written
-	heal      chan struct{}
+	changes   atomic.Int64  // the number of records of effects since the start
+	writing   sync.Mutex    // held while a snapshot is written
+	saving    atomic.Bool   // a snapshot is being written
+	heal      chan struct{} // receives when Run has to repair the log
 	work      sync.WaitGroup
 	closeOnce sync.Once
 
@@ -131,7 +134,7 @@ type Persistence struct {
 	savedTo    atomic.Int64 // the number of changes that the last snapshot contains
 	saveFailed atomic.Bool
 	failures   atomic.Int64 // the number of consecutive failures of snapshots
-	retryAt    atomic.Int64 // reading of the stopwatch before which no automatic snapshot is tried
+	retryAt    atomic.Int64 // reading of the stopwatch before which no snapshot is due
 	snapshots  snapshots
 
 	progress persistence.Progress
@@ -152,8 +155,8 @@ func New(o Options) *Persistence {
 	return m
 }
 
-// Connect sets the clock and the keyspace of the server, and what replicates its changes, which is
-// nil if nothing does.
+// Connect sets the clock and the keyspace of the server, and its replication; r is nil if nothing
+// is replicated.
 func (m *Persistence) Connect(c clock.Clock, ks Keyspace, r Replication) {
 	m.clock, m.keyspace, m.replication = c, ks, r
 }
@@ -203,7 +206,7 @@ func (m *Persistence) record() clock.Record {
 	return clock.Record{Derived: m.clock.Now(), Wall: int64(m.clock.Now())}
 }
 
-// PutInForce applies the present settings to the log.
+// PutInForce applies the present value of appendfsync to the log, if there is a log.
 func (m *Persistence) PutInForce() {
 	if l := m.log.Load(); l != nil {
 		if p, err := persistence.ParsePolicy(m.o.Settings.Value("appendfsync")); err == nil {
@@ -212,8 +215,8 @@ func (m *Persistence) PutInForce() {
 	}
 }
 
-// Append implements [keyspace.Journal]. It counts the change. Without a log it releases refs and
-// returns 0.
+// Append implements [keyspace.Journal]. It counts the change, passes it to the log, and returns the
+// position after it. Without a log it releases refs and returns 0.
 func (m *Persistence) Append(record []byte, refs []shared.Ref, at limit.Instant) uint64 {
 	m.changes.Add(1)
 	l := m.log.Load()
@@ -230,8 +233,9 @@ func (m *Persistence) Refuses() bool {
 	return l != nil && l.Refuses()
 }
 
-// Await implements [env.Persistence]. When the log has the change at position, the outcome is that
-// of the barrier for replies, which waits for replicas. Without a log it is [transport.Kept].
+// Await implements [env.Persistence]. If the log has not persisted the change at position yet, the
+// outcome is Pending; if it cannot, Lost. Otherwise the outcome is that of [Replication].Await, or
+// [transport.Kept] if nothing is replicated. Without a log it is [transport.Kept].
 func (m *Persistence) Await(position uint64, p transport.Peer) transport.Outcome {
 	l := m.log.Load()
 	if l == nil {
@@ -258,8 +262,8 @@ func (m *Persistence) Position() uint64 {
 	return l.Position()
 }
 
-// Fault implements [env.Persistence]. The message begins with a capital letter, as the messages of
-// C's strerror do in replies of Redis.
+// Fault implements [env.Persistence]. It returns "" without a fault or without a log. The message
+// begins with a capital letter, as the messages of C's strerror do in replies of Redis.
 func (m *Persistence) Fault() string {
 	l := m.log.Load()
 	if l == nil {
@@ -277,12 +281,12 @@ func (m *Persistence) Awaited() bool {
 	return m.replication != nil && m.replication.Delays()
 }
 
-// Healthy reports whether changes are persisted as configured: none are refused, and the last
+// Healthy reports whether changes are persisted as configured: no change is refused, and the last
 // snapshot has not failed.
 func (m *Persistence) Healthy() bool { return !m.Refuses() && !m.saveFailed.Load() }
 
-// Unsafe returns for how long the oldest change that is not safe on disk has been waiting. It is 0
-// if there is no such change or no log on disk.
+// Unsafe returns an upper bound of the time for which any change has been waiting to be durable. It
+// is 0 if all changes are durable or there is no log on disk.
 func (m *Persistence) Unsafe() time.Duration {
 	if l := m.fileLog(); l != nil {
 		return l.Stats().Unsafe
@@ -308,8 +312,9 @@ func (m *Persistence) faulted(error) {
 	}
 }
 
-// Run repairs the log and writes snapshots when they are due, until ctx ends. Then it interrupts a
-// snapshot that is being written, and waits for its end.
+// Run repairs the log after faults, writes snapshots when they are due, and writes a changed data
+// set to the manifest, until ctx ends. Then it interrupts a snapshot that is being written, and
+// waits for its end.
 func (m *Persistence) Run(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -330,7 +335,7 @@ func (m *Persistence) Run(ctx context.Context) {
 	}
 }
 
-// interrupt stops a snapshot that is being written, or loading.
+// interrupt makes loading, or a snapshot that is being written, end early with an error.
 func (m *Persistence) interrupt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -346,7 +351,7 @@ var errLoading = errors.New("the dataset is still being loaded")
 func (m *Persistence) Loaded() bool { return m.loaded.Load() != nil }
 
 // due reports whether a snapshot is due, because the log has grown enough or a save point has been
-// reached. It returns false while a retry has to wait.
+// reached. It returns false until retryAt, after several failures.
 func (m *Persistence) due() bool {
 	if int64(m.o.Stopwatch()) < m.retryAt.Load() {
 		return false
@@ -363,15 +368,15 @@ func (m *Persistence) due() bool {
 	return grown >= m.o.Settings.Number("auto-aof-rewrite-min-size") && grown >= base/100*percent
 }
 
-// begin starts to write a snapshot in the background. It returns false, and starts none, if one is
-// being written, if the files are being loaded, or if persistence is suspended.
+// begin starts to write a snapshot in the background. It returns false, and starts none, while
+// another snapshot is being written, the files are being loaded, or persistence is suspended.
 func (m *Persistence) begin() bool {
 	if !m.Loaded() || m.suspended.Load() || !m.claim() {
 		return false
 	}
 	m.work.Go(func() {
 		defer m.release()
-		_ = m.write(context.Background()) // write has logged the error
+		_ = m.write(context.Background()) // write has recorded the error
 	})
 	return true
 }
@@ -379,8 +384,9 @@ func (m *Persistence) begin() bool {
 // Start implements [env.Persistence]. It begins a snapshot in the background.
 func (m *Persistence) Start() bool { return m.begin() }
 
-// Save implements [env.Persistence]. It writes a snapshot and returns when that is done. It returns
-// an error during loading, and while another snapshot is being written.
+// Save implements [env.Persistence]. It writes a snapshot and returns when that is done. During
+// loading, and while another snapshot is being written or persistence is suspended, it returns an
+// error at once.
 func (m *Persistence) Save() error {
 	if !m.Loaded() {
 		return errLoading
@@ -392,8 +398,8 @@ func (m *Persistence) Save() error {
 	return m.write(context.Background())
 }
 
-// claim reserves the right to write a snapshot until release. It returns false if another goroutine
-// has that right.
+// claim reserves the right to write a snapshot until release, by locking m.writing. It returns
+// false if another goroutine has that right.
 func (m *Persistence) claim() bool {
 	if !m.writing.TryLock() {
 		return false
@@ -407,17 +413,17 @@ func (m *Persistence) release() {
 	m.writing.Unlock()
 }
 
-// Delays after failed snapshots. After failuresAllowed consecutive failures, m waits for a minute,
-// and for twice as long after each further failure, up to maxRetryDelay. They correspond to
-// AOF_REWRITE_LIMITE_THRESHOLD of Redis and its delays.
+// failuresAllowed is the number of consecutive failures after which the next snapshot is not due
+// for a minute. Each further failure doubles that time, up to maxRetryDelay. Redis has the same
+// delays (AOF_REWRITE_LIMITE_THRESHOLD). Repairs of the log are not delayed.
 const (
 	failuresAllowed = 3
 	maxRetryDelay   = time.Hour
 )
 
-// write writes a snapshot and updates the figures about snapshots. If ctx ends before, it returns
-// an error and counts no failure. It logs other errors, unless the log was to be repaired. The
-// caller has claimed the right to write.
+// write writes a snapshot, which also repairs a log that refuses changes, and updates the figures
+// about snapshots. If ctx ends first, write returns an error and counts no failure. It logs any
+// other error, unless the snapshot was to repair the log. The caller holds m.writing.
 func (m *Persistence) write(ctx context.Context) error {
 	healing := m.Refuses()
 	began, upTo := m.o.Stopwatch(), m.changes.Load()
@@ -454,8 +460,11 @@ func (m *Persistence) write(ctx context.Context) error {
 }
 
 // SaveAtStop writes the final snapshot, if one is needed. mode says what the operator has
-// requested. A log on disk is complete, so with a log a snapshot is written only on request, or if
-// the log refuses changes: its content on disk is unknown then.
+// requested. A log on disk is complete, so with such a log a snapshot is written only with
+// [env.StopSaving], or if the log refuses changes: then its content on disk is unknown. Without
+// such a log, [env.StopAsConfigured] also writes one if there are save points. SaveAtStop writes
+// none if the files were not loaded. During a full resynchronization it writes one only with
+// [env.StopSaving], if memory has a complete state.
 func (m *Persistence) SaveAtStop(mode env.StopMode) error {
 	if m.left.Load() || !m.Loaded() {
 		return nil // memory has nothing that the files lack
@@ -480,9 +489,10 @@ func (m *Persistence) SaveAtStop(mode env.StopMode) error {
 	return nil
 }
 
-// rewriteState writes a snapshot of the state that was copied from a primary, and ends the
-// suspension of persistence by unlocking m.writing. If ctx ends before, it returns an error, and
-// persistence stays suspended.
+// rewriteState ends the suspension of persistence after the state of a primary was copied, and
+// unlocks m.writing. If there is a log on disk, it writes a snapshot of the new state first. If ctx
+// ends before that is done, rewriteState returns an error, and persistence stays suspended. Any
+// other error of the snapshot is returned after the suspension has ended.
 func (m *Persistence) rewriteState(ctx context.Context) (err error) {
 	m.changes.Add(1) // count a change for the save points, since no file has the new state
 	if m.fileLog() != nil {
@@ -498,12 +508,13 @@ func (m *Persistence) rewriteState(ctx context.Context) (err error) {
 	return err
 }
 
-// LastSave implements [env.Persistence]. It returns Unix seconds, those of the start if there was
-// no snapshot since.
+// LastSave implements [env.Persistence]. It returns the time of the last snapshot in Unix seconds,
+// or that of the start if there was no snapshot since.
 func (m *Persistence) LastSave() int64 { return m.lastSave.Load() }
 
-// Close waits for a snapshot that is being written, then closes the log. All changes that were
-// acknowledged are durable when it returns. Only the first call has an effect.
+// Close waits for a snapshot that is being written in the background, closes the log, and unlocks
+// the directory. All changes in the log are durable when it returns, unless it returns an error.
+// Only the first call has an effect.
 func (m *Persistence) Close() (err error) {
 	m.closeOnce.Do(func() {
 		m.work.Wait()
