@@ -1,7 +1,7 @@
 // Package userfile reads and writes the file of the option aclfile.
 //
-// The file has the users of a server in the format of Redis, a line for each. A [File] is read and
-// replaced as a whole. Each of its methods may wait for the file system, so no event loop may call
+// The file has the users of a server in the format of Redis, one line for each user. A [File] is
+// read and replaced as a whole. Its methods may wait for the file system, so no event loop may call
 // them.
 package userfile
 
@@ -13,10 +13,11 @@ import (
 	"github.com/cellserver/cellserver/optionfile"
 )
 
-// File is a file with the users of a server. It implements [env.UserFile].
+// File is the file of the option aclfile, with the users of a server. It implements [env.UserFile].
 type File struct{ path string }
 
-// At returns the file at path. It is nil if path is "", as that of an option without a value.
+// At returns the File at path, which need not exist. It returns nil if path is "", so that an
+// option without a value means that there is no file.
 func At(path string) *File {
 	if path == "" {
 		return nil
@@ -24,8 +25,8 @@ func At(path string) *File {
 	return &File{path}
 }
 
-// Parse reads the file and returns the users in it. users has the commands and the limits for users.
-// Parse may take up to [optionfile.Timeout].
+// Parse reads the file and returns the users in it. users has the commands and the limits by which
+// the file is checked; Parse does not change it. Parse may take up to [optionfile.Timeout].
 func (f *File) Parse(users *acl.Users) (*acl.Parsed, error) {
 	content, err := optionfile.Read(f.path, acl.MaxFile)
 	if err != nil {
@@ -34,10 +35,12 @@ func (f *File) Parse(users *acl.Users) (*acl.Parsed, error) {
 	return users.ParseFile(f.path, content)
 }
 
-// maxLoadFaults is the maximum number of bytes for faults in the reply of ACL LOAD.
+// maxLoadFaults is the maximum number of bytes in the reply of ACL LOAD that describe faults.
 const maxLoadFaults = 8 << 10
 
-// Load implements [env.UserFile].
+// Load implements [env.UserFile]. It replaces users by the users in the file, and returns those
+// that were deleted or have other rules now. If the file has faults, users does not change, and the
+// error lists the faults in the form of Redis.
 func (f *File) Load(users *acl.Users) (changed []*acl.User, err error) {
 	parsed, err := f.Parse(users)
 	if err != nil {
@@ -47,8 +50,8 @@ func (f *File) Load(users *acl.Users) (changed []*acl.User, err error) {
 	return users.Replace(parsed), nil
 }
 
-// Save implements [env.UserFile]. Other users of the machine cannot read the file, since it
-// contains digests of passwords.
+// Save implements [env.UserFile]. It replaces the file by one that only its owner may read, since
+// it contains digests of passwords.
 func (f *File) Save(users *acl.Users) error {
 	path, content := f.path, []byte(strings.Join(users.List(), "\n")+"\n")
 	return optionfile.Write(path, func() error { return optionfile.Replace(path, content, 0o600) })
