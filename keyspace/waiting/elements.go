@@ -13,10 +13,11 @@ type PopWaiter struct {
 	// Kind is [entry.List] or [entry.SortedSet]: the kind of the keys from which the waiter takes
 	// elements.
 	Kind entry.Kind
-	// Dest is the key to which the taken element is moved; nil if the element is not moved.
+	// Dest is the key to which the command of the waiter moves the element; nil if it does not move
+	// elements.
 	Dest []byte
-	// Owner is not used by the keyspace. The function that serves the waiter finds its own data
-	// there.
+	// Owner is not used by the keyspace. The function that serves the waiter finds its own data in
+	// it.
 	Owner any
 	// Ready is called when the key has changed, this waiter is the first in the key's queue, and
 	// the goroutine that changed the key does not serve waiters. It is also called for a waiter that
@@ -34,7 +35,7 @@ type place struct {
 	at    *list.Element
 }
 
-// PopQueue has the waiters for elements of one key in the order of their arrival.
+// PopQueue has the waiters for elements of one key, in the order of their arrival.
 type PopQueue struct {
 	Key Key
 	// Hash is the hash of the key.
@@ -43,8 +44,8 @@ type PopQueue struct {
 	waiters list.List // of *PopWaiter
 	// kind is the kind of the key after its last change. Any goroutine may read it.
 	kind atomic.Uint32
-	// lacking is the waiter that was not served because the goroutine had not locked all keys that
-	// the waiter needs, or nil.
+	// lacking is the last waiter that was not served because the goroutine had not locked all keys
+	// that the waiter needs; nil if there is none.
 	lacking *PopWaiter
 	ready   bool // the queue is in Server.ready of the goroutine that has locked the key
 	called  bool // Ready was called, and Again was not called since
@@ -58,11 +59,12 @@ type Elements struct {
 // Any reports whether there are waiters.
 func (e *Elements) Any() bool { return e.queues != nil }
 
-// Queue returns the queue of the key called name in the database db, or nil.
+// Queue returns the queue of the key called name in the database db, or nil if the key has no
+// waiters.
 func (e *Elements) Queue(db int, name []byte) *PopQueue { return e.queues[Key{db, string(name)}] }
 
-// Add puts w at the end of the queue of the key called name in the database db, unless it is there
-// already. hash is the hash of the key. Add copies name if the queue is a new one.
+// Add puts w at the end of the queue of the key called name in the database db, unless it is the
+// last there already. hash is the hash of the key. Add copies name if the queue is a new one.
 func (e *Elements) Add(db int, name []byte, hash uint64, w *PopWaiter) {
 	q := e.Queue(db, name)
 	if q == nil {
@@ -83,8 +85,8 @@ func (w *PopWaiter) Queues() int { return len(w.places) }
 // Queue returns queue i of w, counted from 0.
 func (w *PopWaiter) Queue(i int) *PopQueue { return w.places[i].queue }
 
-// Leave takes w out of its queue i, which is one of e. After it left all of them, the caller calls
-// [PopWaiter.Forget].
+// Leave removes w from its queue i, which must be a queue of e. When w has left all its queues, the
+// caller has to call [PopWaiter.Forget].
 func (e *Elements) Leave(w *PopWaiter, i int) {
 	q := w.places[i].queue
 	q.waiters.Remove(w.places[i].at)
@@ -99,7 +101,7 @@ func (e *Elements) Leave(w *PopWaiter, i int) {
 	}
 }
 
-// Forget forgets the queues of w, all of which w has left.
+// Forget drops the references of w to its queues. w must have left them all.
 func (w *PopWaiter) Forget() { w.places = nil }
 
 // Len returns the number of places in all queues: a waiter counts once for each of its keys.
@@ -114,8 +116,9 @@ func (e *Elements) Len() (n int) {
 const maxStrange = 16
 
 // Strange yields the queues of those keys of w that hold another kind than w waits for, or held
-// another kind until they expired: at most 16. If w is served with such a key before any other, the
-// command of w gets an error. The kind of a key that is not locked may change at any time.
+// another kind until they expired: at most maxStrange of them. If w is served with such a key
+// before any other, the command of w gets an error. The kind of a key that is not locked may change
+// at any time.
 func (w *PopWaiter) Strange(yield func(q *PopQueue) bool) {
 	n := 0
 	for i := range w.places {
@@ -129,8 +132,8 @@ func (w *PopWaiter) Strange(yield func(q *PopQueue) bool) {
 	}
 }
 
-// All yields the waiters in the order of their arrival. The waiter that was yielded last may leave the
-// queue.
+// All yields the waiters in the order of their arrival. The function yield may remove from the
+// queue the waiter that it gets.
 func (q *PopQueue) All(yield func(w *PopWaiter) bool) {
 	var next *list.Element
 	for at := q.waiters.Front(); at != nil; at = next {
@@ -141,8 +144,9 @@ func (q *PopQueue) All(yield func(w *PopWaiter) bool) {
 	}
 }
 
-// First yields the waiters that may be served next: the one that was not served for lack of locked
-// keys, if there is one, and the first n in the queue.
+// First yields the waiters that may be served next: the waiter of the last call of [PopQueue.Lacks], if
+// it is still in the queue, and the first n in the queue. It may yield a waiter twice. The function
+// yield must not change the queue.
 func (q *PopQueue) First(n int) func(yield func(w *PopWaiter) bool) {
 	return func(yield func(w *PopWaiter) bool) {
 		if q.lacking != nil && !yield(q.lacking) {
@@ -158,19 +162,21 @@ func (q *PopQueue) First(n int) func(yield func(w *PopWaiter) bool) {
 	}
 }
 
-// Lacks records that w, a waiter of q, cannot be served because the goroutine has not locked all keys
-// that w needs. It calls Ready of w.
+// Lacks records that w, a waiter of q, cannot be served because the goroutine has not locked all
+// keys that w needs. It calls Ready of w, unless Ready was called for q and [PopQueue.Again] was
+// not called since.
 func (q *PopQueue) Lacks(w *PopWaiter) {
 	q.lacking = w
 	q.call(w)
 }
 
-// Again permits that Ready is called again for the key of q.
+// Again permits the next call of Ready for the key of q.
 func (q *PopQueue) Again() { q.called = false }
 
-// Changed records that the key of q has changed, and that it is of the given kind now. If by serves
-// waiters, q is added to the queues that it will serve. Otherwise, or if by is nil, Changed calls Ready
-// of the first waiter if the key is a list or a sorted set: no waiter takes elements of other kinds.
+// Changed records that the key of q has changed, and has the given kind now. If by serves waiters,
+// by collects q. Otherwise, or if by is nil, Changed calls Ready of the first waiter if the key is
+// a list or a sorted set: no waiter takes elements of other kinds. If q is collected already,
+// Changed only records the kind.
 func (q *PopQueue) Changed(kind entry.Kind, by *Server) {
 	q.kind.Store(uint32(kind))
 	switch {
@@ -183,7 +189,7 @@ func (q *PopQueue) Changed(kind entry.Kind, by *Server) {
 	}
 }
 
-// wake calls Ready of the first waiter, if there is a waiter: see call.
+// wake calls Ready of the first waiter, if there is one, under the condition of call.
 func (q *PopQueue) wake() {
 	if at := q.waiters.Front(); at != nil {
 		q.call(at.Value.(*PopWaiter))
@@ -199,14 +205,14 @@ func (q *PopQueue) call(w *PopWaiter) {
 	}
 }
 
-// Server has the queues that one goroutine has to serve before it unlocks their keys. The zero value
-// serves none.
+// Server collects the queues of changed keys that one goroutine has to serve before it unlocks the
+// keys. The zero value collects none.
 type Server struct {
 	serving bool
 	ready   []*PopQueue // queues of the keys that have changed since Begin
 }
 
-// Begin makes the server collect the queues of the keys that change from now on.
+// Begin makes s collect the queues of the keys that change from now on.
 func (s *Server) Begin() { s.serving = true }
 
 // Serving reports whether Begin was called, and End was not called since.
@@ -225,7 +231,8 @@ func (s *Server) Take() *PopQueue {
 	return q
 }
 
-// End ends what Begin has begun. If queues were left unserved, End calls Ready of their first waiters.
+// End makes s collect no more queues. It drops the collected queues that were not served, and calls
+// Ready of their first waiters.
 func (s *Server) End() {
 	s.serving = false
 	for _, q := range s.ready {

@@ -2,7 +2,7 @@ package waiting
 
 import "slices"
 
-// Key identifies a key in the database with the index DB.
+// Key identifies a key by its name and the index of its database.
 type Key struct {
 	DB   int
 	Name string
@@ -11,11 +11,11 @@ type Key struct {
 // Waiter waits in the queue of a key for room in the limiter at that key. The caller makes a Waiter
 // with Wake set and uses it for one wait.
 type Waiter struct {
-	// Wake is called when this waiter is the first in the queue and there may be room, and when it
-	// becomes the first. Wake is called with a shard locked: it must neither block nor use the
-	// keyspace. A call does not guarantee that there is room.
+	// Wake is called when this waiter becomes the first because another waiter has left the queue,
+	// and when it is the first and there may be room for it. A call does not guarantee that there
+	// is room. Wake is called with a shard locked: it must neither block nor use the keyspace.
 	Wake func()
-	// Hash is the hash of the key, which the keyspace sets.
+	// Hash is the hash of the key. The keyspace sets it.
 	Hash uint64
 
 	key    Key
@@ -43,11 +43,11 @@ func (r *Room) Add(db int, name []byte, w *Waiter) (first bool) {
 	return len(q) == 0
 }
 
-// First reports whether w is the first in its queue. It returns false after [Room.Remove].
+// First reports whether w is the first waiter in its queue. It returns false after [Room.Remove].
 func (r *Room) First(w *Waiter) bool { return w.queued && r.queues[w.key][0] == w }
 
-// Remove takes w out of its queue, and wakes the waiter that becomes the first by that. A second call
-// does nothing.
+// Remove removes w from its queue. If w was the first, Remove wakes the waiter that becomes the
+// first. A second call does nothing.
 func (r *Room) Remove(w *Waiter) {
 	if !w.queued {
 		return
