@@ -27,18 +27,18 @@ type Backing interface {
 // the world.
 func Store(st Backing) registry.Store { return store{Backing: st} }
 
-// Outside leaves st, calls f, and enters st again. f may wait for other changes. It gets a store
-// that enters st for each access: see [Left].
+// Outside leaves st, calls f, and enters st again. f may wait for other changes. It gets the store
+// that [Left] returns.
 func Outside(st Backing, server *command.Server, f func(st registry.Store)) {
 	st.Leave()
 	defer enter(st)
 	f(Left(st, server))
 }
 
-// Left returns st, which the caller has left, as a store of the registry that enters st for each
-// access. A write waits for the end of a pause of changes. It is refused if the server may not
-// change anything; that is checked inside the store, because the server may have become a replica
-// meanwhile.
+// Left returns st as a store of the registry that enters st for each access. The caller has left
+// st. A write waits for the end of a pause of changes. It is refused if the server may not change
+// anything, as a replica. The store checks that after it has entered st, because the server may
+// have become a replica meanwhile.
 func Left(st Backing, server *command.Server) registry.Store {
 	return store{Backing: st, server: server}
 }
@@ -57,12 +57,12 @@ func enter(st Backing) {
 // store implements [registry.Store] with the store of the server.
 type store struct {
 	Backing
-	// server is nil if the caller has entered the store. Otherwise the store is entered for each
-	// access.
+	// server is nil if the caller has entered the store. Otherwise each access enters the store and
+	// leaves it.
 	server *command.Server
 }
 
-// in calls f inside the store.
+// in calls f while the store is entered.
 func (s store) in(f func()) {
 	if s.server != nil {
 		enter(s.Backing)
@@ -77,8 +77,8 @@ func (s store) Refresh() (now limit.Instant) {
 	return now
 }
 
-// SetStrings implements [registry.Store]: it sets the keys in pairs, or returns an error and
-// changes nothing. need says what happens if memory is full.
+// SetStrings implements [registry.Store]. pairs has keys and values alternately. need says what
+// happens if memory is full. On an error nothing is changed.
 func (s store) SetStrings(pairs [][]byte, need registry.Need) (err error) {
 	s.in(func() {
 		if err = s.refused(); err == nil {
@@ -88,8 +88,9 @@ func (s store) SetStrings(pairs [][]byte, need registry.Need) (err error) {
 	return err
 }
 
-// refused waits for the end of a pause of changes. Then it returns an error if the server may not
-// change anything or is stopping, and nil otherwise. It may leave the store meanwhile.
+// refused waits for the end of a pause of changes, and leaves the store meanwhile. Then it returns
+// an error if the server may not change anything, or if it stops during the pause; otherwise nil.
+// If the caller has entered the store, refused returns nil at once.
 func (s store) refused() error {
 	if s.server == nil {
 		return nil
@@ -111,9 +112,9 @@ func (s store) refused() error {
 
 const errStops resp.Error = "ERR the server stops"
 
-// set sets the keys in pairs. If memory is full and need is not Spare, set locks all these keys and
-// uses the memory that is reserved for commands which have begun. For very many keys that blocks
-// all other commands meanwhile.
+// set sets the keys in pairs, which has keys and values alternately. If memory is full and need is
+// not Spare, set locks all the keys, so that the store permits more memory than maxmemory: see
+// [env.Store].Begin. With very many keys that blocks all other commands meanwhile.
 func (s store) set(pairs [][]byte, need registry.Need) error {
 	_, err := s.Backing.SetStrings(registry.Database, pairs, false)
 	if need == registry.Spare || !errors.Is(err, limit.ErrFull) {
@@ -134,8 +135,8 @@ func (s store) set(pairs [][]byte, need registry.Need) error {
 	return err
 }
 
-// Delete implements [registry.Store]: it deletes key. A server that may not change anything keeps
-// the key, because its primary decides about it.
+// Delete implements [registry.Store]. A server that may not change anything keeps key, because its
+// primary decides when to delete keys.
 func (s store) Delete(key []byte) {
 	s.in(func() {
 		if s.refused() == nil {
