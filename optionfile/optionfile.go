@@ -1,10 +1,10 @@
-// Package optionfile reads and replaces the files that options of the server name, such as users.
+// Package optionfile reads and replaces the files that options of the server name, such as aclfile.
 //
-// An operator may name a device, a FIFO or a file of a file system that hangs. [Read] accepts only
+// An operator may name a device, a FIFO or a file in a file system that hangs. [Read] accepts only
 // regular files, counts the bytes that it reads instead of trusting the size of the file, and ends
-// within [Timeout]. Since each function may wait for up to Timeout, no event loop may call it, and
-// its caller must not hold a lock that an event loop needs. The package does not interpret the
-// content of files.
+// within [Timeout]. [Replace] has no time limit of its own; all other functions end within
+// [Timeout]. Since they may wait for so long, no event loop may call them, and the caller must not
+// hold a lock that an event loop needs. The package does not interpret the content of files.
 package optionfile
 
 import (
@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Timeout is the time limit of an access to a file. timeoutBeside is the time limit while an
-// earlier access hangs, so that reading many files of a hanging file system ends soon, too.
+// Timeout is the time limit of an access to a file. timeoutBeside is the time limit if an earlier
+// access hangs, so that reading many files of a hanging file system ends soon.
 const (
 	Timeout       = 5 * time.Second
 	timeoutBeside = 500 * time.Millisecond
@@ -41,14 +41,14 @@ var (
 	errStuck      = fmt.Errorf("%d earlier accesses to files hang", maxStuck)
 )
 
-// Read returns the content of the regular file at path. A file of more than bound bytes is an
-// error, and so is anything but a regular file, or an access that takes longer than [Timeout].
+// Read returns the content of the regular file at path. It returns an error if the file has more
+// than bound bytes or is not regular, or if the access takes longer than [Timeout].
 func Read(path string, bound int) ([]byte, error) {
 	return within("read", path, func() ([]byte, error) { return read(path, bound) })
 }
 
 // ReadDir returns the paths of the regular files in the directory at path, sorted by name. It
-// leaves out everything else. It ends within [Timeout].
+// leaves out all other files. It returns an error if that takes longer than [Timeout].
 func ReadDir(path string) ([]string, error) {
 	return within("read", path, func() (files []string, err error) {
 		entries, err := os.ReadDir(path)
@@ -62,7 +62,8 @@ func ReadDir(path string) ([]string, error) {
 	})
 }
 
-// Glob returns the paths that match pattern, as [filepath.Glob] does. It ends within [Timeout].
+// Glob returns the paths that match pattern, as [filepath.Glob] does. It returns an error if that
+// takes longer than [Timeout].
 func Glob(pattern string) ([]string, error) {
 	return within("match", pattern, func() ([]string, error) { return filepath.Glob(pattern) })
 }
@@ -75,8 +76,8 @@ func Write(path string, f func() error) error {
 }
 
 // read is [Read] without a time limit. It checks that the file is regular before it opens the file,
-// since opening some devices has effects, and again afterwards. With O_NONBLOCK it does not wait if
-// a FIFO has replaced the file in between.
+// since opening some devices has effects, and again afterwards, since the file may have been
+// replaced in between. With O_NONBLOCK it does not wait if it opens a FIFO.
 func read(path string, bound int) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -103,9 +104,10 @@ func read(path string, bound int) ([]byte, error) {
 	return content, err
 }
 
-// within calls f in a goroutine of its own and returns its results. It waits for at most Timeout,
-// or timeoutBeside while another access hangs, and then returns an error. op and path are for the
-// text of its own errors. It fails at once if maxStuck accesses hang.
+// within calls f in a goroutine of its own and returns its results. If f takes longer than Timeout,
+// or than timeoutBeside if another access hangs when f begins, within returns an error, and f
+// continues. It fails at once if maxStuck accesses hang. op and path are for the text of these
+// errors.
 func within[T any](op, path string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -116,7 +118,7 @@ func within[T any](op, path string, f func() (T, error)) (T, error) {
 		return none, &fs.PathError{Op: op, Path: path, Err: errStuck}
 	}
 	done := make(chan result, 1)
-	var returned atomic.Bool // set by the goroutine of f or by the caller that gives up, whichever is first
+	var returned atomic.Bool // set by the goroutine of f when f returns, or by the caller after the time limit
 	go func() {
 		value, err := f()
 		if !returned.CompareAndSwap(false, true) {

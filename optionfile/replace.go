@@ -9,9 +9,10 @@ import (
 	"runtime"
 )
 
-// Replace replaces the file at path by one with the given content and mode. It is atomic: a
-// crash at any moment leaves either the old or the new content. It returns an error if path is not
-// a regular file. Replace has no time limit: call it in the function that is passed to [Write].
+// Replace replaces the file at path by one with the given content and mode, or creates the file. It
+// is atomic: a crash at any moment leaves either the old or the new content. When Replace returns
+// nil, the new content is durable. It returns an error if path names something else than a regular
+// file. Replace has no time limit: call it in the function that is passed to [Write].
 func Replace(path string, content []byte, mode os.FileMode) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("replacing %s: it is not a regular file", path)
@@ -35,8 +36,8 @@ func Replace(path string, content []byte, mode os.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes the names of files in dir durable. It does nothing on Windows, whose file systems
-// journal names.
+// syncDir makes the names of the files in dir durable. It does nothing on Windows, whose file
+// systems journal names.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
