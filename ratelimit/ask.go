@@ -50,7 +50,7 @@ func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory,
 	return d.several(l, limits, h, m, a)
 }
 
-// single reports whether the family of c, the only clause of a limit, supports the call.
+// single reports whether an ask of the family of c supports the call. c is the only clause.
 func (l *Lookup) single(c *policy.Clause) bool {
 	switch c.Kind {
 	case clause.Cell:
@@ -107,7 +107,8 @@ func (d *Decider) several(l *Lookup, limits *policy.Limits, h how, m *clause.Mem
 	return nil
 }
 
-// set applies the options of the call to the clause in room, which is one of several.
+// set applies the options of the call to the clause in room, which becomes a clause of a
+// [decide.Several].
 func (d *Decider) set(l *Lookup, room *clause.Room) error {
 	switch room.Kind {
 	case clause.Bucket:
@@ -121,7 +122,8 @@ func (d *Decider) set(l *Lookup, room *clause.Room) error {
 	return nil
 }
 
-// The charge modes of the families, by Mode. A mode that is not in a list charges the whole quantity.
+// These are the ways of charging in a token bucket and in a sliding window, by the mode of the
+// call. Modes that are not listed have the value 0 and charge the whole quantity.
 var (
 	bucketCharges = [...]tokenbucket.Charge{
 		Peek: tokenbucket.Peek, Partial: tokenbucket.Partial, Force: tokenbucket.Force, Block: tokenbucket.Whole,
@@ -153,7 +155,8 @@ func (l *Lookup) setBucket(b *tokenbucket.Call, parked bool) error {
 	return nil
 }
 
-// setWindow applies the options of the call to the sliding window w.
+// setWindow applies the options of the call to the sliding window w. In the mode LOG it restricts a
+// boosted limit to sw-log-max-entries. The error is [slidingwindow.ErrLogTooLong].
 func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call) error {
 	w.Quantity, w.Charge = l.Quantity, windowCharges[l.Mode]
 	if w.Mode != slidingwindow.Log {
@@ -169,9 +172,9 @@ func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call) error {
 	return nil
 }
 
-// setLease applies the options of the call to c, an acquisition of a lease. The call takes one place,
-// whatever its quantity is. A call that returns units, with a negative quantity, leaves the places
-// unchanged and is not refused for lack of a place.
+// setLease makes c an acquisition of one place for the member of the call, whatever the quantity
+// is. A call with a negative quantity, which returns units, leaves the places unchanged and is not
+// refused for lack of a place. The error is [concurrency.ErrMemberTooLong].
 func (d *Decider) setLease(l *Lookup, c *concurrency.Call) error {
 	c.Op, c.Member, c.MaxMembers = concurrency.Acquire, l.Member, d.service.Bounds().MaxMembers
 	c.Peek = l.Quantity < 0

@@ -19,11 +19,11 @@ type Mode uint8
 
 // These are the modes.
 const (
-	Whole   Mode = iota // takes the quantity, or is denied
+	Whole   Mode = iota // takes the whole quantity, or is denied
 	Peek                // charges nothing
 	Partial             // takes what is available
 	Force               // takes the quantity, even beyond the limit
-	Wait                // reserves the quantity, and is told how long to wait
+	Wait                // reserves the quantity; the answer says how long to wait
 	Block               // waits until there is room
 )
 
@@ -58,7 +58,8 @@ type Call struct {
 	// MaxWait is the maximum time to wait, of the modes Wait and Block. 0 means no maximum for Block,
 	// and no wait for Wait.
 	MaxWait time.Duration
-	// Member identifies the holder of a place in a concurrency limit; nil if there is none.
+	// Member is the name of the holder of a place in a concurrency limit; nil if the call gives
+	// none.
 	Member []byte
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it;
 	// otherwise nil.
@@ -69,8 +70,10 @@ type Call struct {
 	From hotkeys.Caller
 }
 
-// Looks reports whether the call changes nothing: it is a Peek or has the quantity 0.
+// Looks reports whether the call charges and returns nothing: its mode is Peek or its quantity is
+// 0.
 func (c *Call) Looks() bool { return c.Mode == Peek || c.Quantity == 0 }
 
-// counted reports whether the counters of the policy count the call: it charges units.
+// counted reports whether the counters of the policy count the call. They count only calls that
+// charge units.
 func (c *Call) counted() bool { return !c.Looks() && c.Quantity >= 0 }

@@ -8,23 +8,23 @@ import (
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
 )
 
-// Store decides asks at its present instant: see [decide.Ask]. It stores the effects, and puts the
-// decision or an error into a.
+// Store decides asks at the present instant of the store: see [decide.Ask]. It stores the effects,
+// and sets the decision or the error in a.
 type Store interface {
 	Decide(a *decide.Ask)
 }
 
-// Service has what all deciders of a server share.
+// Service has the parts that all deciders of a server share.
 type Service struct {
 	// Table returns the policies in force, or nil if the server has none.
 	Table func() *policy.Table
-	// Bounds returns the options that limit clauses.
+	// Bounds returns the server's options that bound the limits.
 	Bounds func() policy.Bounds
 	// Keys has the statistics of keys.
 	Keys *hotkeys.Keys
 }
 
-// Decider decides calls for one goroutine, which alone may use it.
+// Decider decides calls. Only one goroutine may use it.
 type Decider struct {
 	// Recorder records the decisions.
 	Recorder *hotkeys.Recorder
@@ -108,7 +108,8 @@ func (d *Decider) deny(l *Lookup, a *decide.Ask) Answer {
 	return Answer{&details[0], details}
 }
 
-// limitOf returns the limit of clause i, counted from 0, as the answer shows it.
+// limitOf returns the limit of clause i, counted from 0, with the boost of l, as an answer shows
+// it. It overwrites d.room.
 func (d *Decider) limitOf(l *Lookup, i int) int64 {
 	l.Limits.Clauses[i].Boost(l.factor(), &d.room)
 	switch d.room.Kind {
@@ -149,8 +150,8 @@ func (d *Decider) answer(a *decide.Ask) Answer {
 // pass changes a decision into that of a call that passes.
 func pass(d *limit.Decision) { d.Refused, d.RetryAfter = 0, limit.NoRetry }
 
-// countLenient counts a call that passes regardless of the decision. denied says whether the call
-// would have been denied otherwise.
+// countLenient counts the call if an exemption lets it pass, or if a shadow policy turns a denial
+// into a pass. denied says whether the limits deny the call.
 func (l *Lookup) countLenient(denied bool) {
 	counts := l.Rules.Counts
 	switch {
@@ -173,9 +174,9 @@ func (d *Decider) AnswerClauses(from hotkeys.Caller, a *decide.Ask) Answer {
 	return answer
 }
 
-// Record counts the decision on a: in the counters n of a policy, unless n is nil, and in the
-// statistics of the key or, for a [decide.Several], of the key of each clause. ofPolicy says that all
-// clauses are of one policy.
+// Record counts the decision on a in the counters n of a policy, unless n is nil, and in the
+// statistics of keys. For a [decide.Several] it counts the decision on each clause under the key of
+// the clause. ofPolicy says that all clauses are of one policy.
 func (d *Decider) Record(from hotkeys.Caller, a *decide.Ask, decision *limit.Decision, n *policy.Counts, ofPolicy bool) {
 	if n != nil {
 		n.Answered(decision.Refused != 0)
@@ -188,8 +189,8 @@ func (d *Decider) Record(from hotkeys.Caller, a *decide.Ask, decision *limit.Dec
 }
 
 // try has st decide the call under the policy's candidate, and counts whether that decision agrees
-// with the policy's. denied says whether the limits in force have denied the call. An error of the
-// candidate counts as a denial.
+// with the decision of the limits in force. denied says whether the limits in force deny the call.
+// An error of the candidate counts as a denial. Calls that return units are not counted.
 func (d *Decider) try(st Store, l *Lookup, denied bool) {
 	a := &d.second
 	refused := true
@@ -213,8 +214,9 @@ func (d *Decider) try(st Store, l *Lookup, denied bool) {
 	}
 }
 
-// EndBatch publishes what the calls of the batch have recorded, and frees the memory of long calls.
-// now is the instant of the batch.
+// EndBatch publishes the statistics of the batch, and frees the memory of calls with many clauses
+// or long keys. now is the instant of the batch. It must be called when no ask of the batch is in
+// use.
 func (d *Decider) EndBatch(now limit.Instant) {
 	d.Recorder.EndBatch(now)
 	d.main.Trim()

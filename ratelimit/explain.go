@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// Explanation says what a call would be answered now, and why.
+// Explanation says how a call would be answered now, and why.
 type Explanation struct {
 	Lookup
 	// Decision is the decision with which the call would be answered.
@@ -20,8 +20,9 @@ type Explanation struct {
 	// Clauses has the decision on each clause of the limits in force, regardless of a block, an
 	// exemption or a shadow policy.
 	Clauses []Explained
-	// Candidate has the same for the policy's candidate, if that would decide the call, too. It is
-	// nil if CandidateErr is not.
+	// Candidate has the decision on each clause of the policy's candidate. It is nil if the
+	// candidate would not decide the call, or if CandidateErr, the error of these decisions, is not
+	// nil.
 	Candidate    []Explained
 	CandidateErr error
 }
@@ -37,7 +38,8 @@ type Explained struct {
 	Decision limit.Decision
 }
 
-// explainMember is the member for which concurrency limits are decided. It never holds a place.
+// explainMember is the name of the member in calls that Explain has decided. This member never
+// holds a place of a concurrency limit.
 var explainMember = []byte("\x00RL.EXPLAIN")
 
 // Tries reports whether the candidate of the policy would decide the call, too.
@@ -88,8 +90,9 @@ func (d *Decider) look(
 	return all, a.Binding(), nil
 }
 
-// Entry returns the entry that applies to the key, with the name of its kind: "exemption", "block"
-// or "override". If the limits of the policy itself apply, entry is nil and name is "default".
+// Entry returns the entry of the policy that decides about the key, with the name of its kind:
+// "exemption", "block" or "override". If the limits of the policy itself apply, entry is nil and
+// name is "default".
 func (e *Explanation) Entry() (name string, entry *policy.Entry) {
 	switch a := &e.Applied; {
 	case a.Exempt != nil:

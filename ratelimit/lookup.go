@@ -8,23 +8,26 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Lookup is a call together with what the policies of one moment say about its key.
+// Lookup is a call, with the policy of the call and the entries that apply to its key at one
+// instant.
 type Lookup struct {
 	Call
 	// Rules are the policy with all its entries.
 	Rules *policy.Policy
-	// Applied has the entries that apply to the key.
+	// Applied has the entries of the policy that apply to the key.
 	Applied policy.Applied
 	// Limits are the limits in force for the key, before a boost.
 	Limits *policy.Limits
 }
 
-// Blocked reports whether a block denies the call. It does not deny a call that returns units.
+// Blocked reports whether a block denies the call. A block does not deny calls that return units,
+// or keys with an exemption.
 func (l *Lookup) Blocked() bool {
 	return l.Applied.Block != nil && l.Applied.Exempt == nil && l.Quantity >= 0
 }
 
-// blockedFor returns the time until the end of the block; [limit.NoRetry] if the block has no end.
+// blockedFor returns the time until the end of the block, or [limit.NoRetry] if the block has no
+// end. There must be a block.
 func (l *Lookup) blockedFor() time.Duration {
 	if l.Applied.Block.Until == limit.MaxInstant {
 		return limit.NoRetry
@@ -32,7 +35,7 @@ func (l *Lookup) blockedFor() time.Duration {
 	return l.Applied.Block.Until.Sub(l.Now)
 }
 
-// lenient reports whether the call passes regardless of the decision, because of an exemption or a
+// lenient reports whether the call passes even if the limits deny it, because of an exemption or a
 // shadow policy.
 func (l *Lookup) lenient() bool { return l.Applied.Exempt != nil || l.Rules.Main.Shadow }
 
@@ -50,13 +53,14 @@ func (l *Lookup) Counts() *policy.Counts {
 	return l.Rules.Counts
 }
 
-// hasCandidate reports whether the candidate of the policy is to decide the call, too: the policy
-// has a candidate, and no override and no exemption applies to the key.
+// hasCandidate reports whether the candidate of the policy also decides the call: there is a
+// candidate, and neither an override nor an exemption applies to the key.
 func (l *Lookup) hasCandidate() bool {
 	return l.Rules.Candidate != nil && l.Applied.Override == nil && l.Applied.Exempt == nil
 }
 
-// factor returns the factor of the boost that applies; [policy.OneFactor] without a boost.
+// factor returns the factor of the boost that applies to the key, or [policy.OneFactor] without a
+// boost.
 func (l *Lookup) factor() int64 {
 	if l.Applied.Boost == nil {
 		return policy.OneFactor
@@ -64,7 +68,7 @@ func (l *Lookup) factor() int64 {
 	return l.Applied.Boost.Factor
 }
 
-// check returns the error of an option of the call that limits do not support, or nil.
+// check returns an error if limits do not support the mode or the member of the call.
 func (l *Lookup) check(limits *policy.Limits) error {
 	for i := range limits.Clauses {
 		c := &limits.Clauses[i]

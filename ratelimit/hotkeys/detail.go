@@ -7,23 +7,24 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Detail describes a sampled call. The words of the call are copied into an array, because the
-// arguments of the call are gone when its batch ends. It is an array, not a slice, so that storing a
-// detail allocates nothing.
+// Detail describes a sampled call. It has a copy of the words of the call, because the arguments of
+// the call are gone when its batch ends. The copy is in an array, so that storing a Detail
+// allocates nothing.
 type Detail struct {
 	// Client is the ID of the caller's connection.
 	Client int64
 	// Command is the name of the command, in lower case.
 	Command string
 
-	retry  int64 // when the call may be repeated, in nanoseconds; negative if never
+	retry  int64 // the time in nanoseconds after which the call may be repeated; negative if never
 	words  [stats.MaxSeenArgs]byte
 	length uint8 // the number of bytes of words in use
 	limit  uint8 // the number of bytes of words, from the beginning, that give the limit
 }
 
-// Add appends word to the arguments of the call that are shown, as far as it fits: they are at most
-// [stats.MaxSeenArgs] bytes. A key or a member must not be added, since it may identify a person.
+// Add appends word to the arguments of the call that are shown. It cuts off what exceeds
+// [stats.MaxSeenArgs] bytes of arguments. A key or a member must not be added, since it may
+// identify a person.
 func (d *Detail) Add(word []byte) {
 	n := int(d.length)
 	if n > 0 && n < len(d.words) {
@@ -34,8 +35,8 @@ func (d *Detail) Add(word []byte) {
 	d.length = uint8(n)
 }
 
-// EndLimit says that the words added so far give the limit. Calls with the same command and the same
-// limit are of one kind.
+// EndLimit marks the words that were added so far as those that give the limit. Calls with the same
+// command and the same limit are of one kind.
 func (d *Detail) EndLimit() { d.limit = d.length }
 
 // call returns a copy of d that does not refer to the recorder's memory.
@@ -48,7 +49,8 @@ func (d *Detail) sameLimit(o *Detail) bool {
 	return d.limit == o.limit && d.Command == o.Command && string(d.words[:d.limit]) == string(o.words[:o.limit])
 }
 
-// callers is a ring buffer with the IDs of the latest clients that have called a key.
+// callers is a ring buffer with the IDs of the latest clients that have called a key. 0 is an empty
+// element.
 type callers struct {
 	ids  [stats.MaxSeenClients]int64
 	last uint8
@@ -64,7 +66,7 @@ func (cs *callers) add(id int64) {
 	cs.ids[cs.last] = id
 }
 
-// list returns the IDs of the clients; that of the newest client is the last.
+// list returns the IDs of the clients. The ID that was added last is the last.
 func (cs *callers) list() []int64 {
 	var ids []int64
 	for i := range cs.ids {
@@ -75,8 +77,8 @@ func (cs *callers) list() []int64 {
 	return ids
 }
 
-// quietTime is the time without an occurrence after which the next occurrence of a key counts as
-// its first.
+// quietTime is the time without an occurrence of a key after which its next occurrence counts as
+// the first.
 const quietTime = limit.Instant(60e9)
 
 // span has the instants of the first and of the latest occurrence of a key.
@@ -90,8 +92,8 @@ func (t *span) note(now limit.Instant) {
 	t.last = max(t.last, now)
 }
 
-// manner has the details of the newest call on the key of a slot, and the clients that made such
-// calls. If known is false, callers and newest are those of an earlier key of the slot.
+// manner has the details of the newest sampled call on the key of a slot, and the latest clients of
+// such calls. If known is false, callers and newest are those of an earlier key of the slot.
 type manner struct {
 	known   bool
 	callers callers

@@ -10,14 +10,14 @@ type seenGroups struct {
 	byName map[string]*seenGroup // at most maxSeenGroups
 	// last is the group of the keys that begin with prefix. It is a cache, because most calls are
 	// of the same group as the call before. none is the group of the keys without a delimiter; nil
-	// until there is one.
+	// until there is such a key.
 	last, none *seenGroup
 	prefix     []byte
 }
 
-// seenGroup is what was recorded about one group. kinds are its most frequent kinds of calls, found
-// by the algorithm of Misra and Gries: with four counters it keeps each kind that makes up more
-// than a fifth of the calls.
+// seenGroup has the statistics of one group. kinds are its most frequent kinds of calls, found by
+// the algorithm of Misra and Gries. If all calls have the same weight, the four counters keep each
+// kind that makes up more than a fifth of the calls.
 type seenGroup struct {
 	name    string
 	used    bool // the group has had calls since the latest take
@@ -35,8 +35,8 @@ type seenKind struct {
 // counted together as stats.OtherGroups.
 const maxSeenGroups = 256
 
-// of returns the group of key, which is the part of key before delimiter, and marks the group as
-// used. It creates the group if necessary.
+// of returns the group of key, and marks it as used. The name of the group is the part of key
+// before delimiter. of creates the group if necessary.
 func (g *seenGroups) of(key []byte, delimiter string) *seenGroup {
 	if n := len(g.prefix); n > 0 && len(key) >= n && string(key[:n]) == string(g.prefix) {
 		g.last.used = true
@@ -82,7 +82,8 @@ func (g *seenGroups) enter(name string) *seenGroup {
 	return group
 }
 
-// called adds weight calls of the kind that is describes to the counters of kinds.
+// called adds weight to the counter for the kind of the call that is describes. If no counter has
+// that kind and none is free, called subtracts weight from all counters instead.
 func (g *seenGroup) called(is *Detail, weight int64) {
 	free := -1
 	for i := range g.kinds {
@@ -105,7 +106,7 @@ func (g *seenGroup) called(is *Detail, weight int64) {
 }
 
 // take calls f with each group that was used since the latest take, and then clears the group. It
-// removes the groups that were not used.
+// removes the other groups.
 func (g *seenGroups) take(f func(*seenGroup)) {
 	for name, group := range g.byName {
 		if !group.used {

@@ -1,8 +1,8 @@
 // Package hotkeys finds the keys of limiters that are denied or called most.
 //
-// Each goroutine that decides has a [Recorder] with tables of bounded size. [Keys] adds up the tables
-// of all recorders, for RL.TOP and for reports. It also counts decisions by group of keys, and calls
-// that have found the state of another limit under their key.
+// Each goroutine that decides calls has a [Recorder] with tables of bounded size. [Keys] adds up
+// the tables of all recorders, for RL.TOP and for reports. It also counts decisions by group of
+// keys, and calls that have found the state of another limit under their key.
 package hotkeys
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Kind selects what the keys are counted by.
+// Kind selects which calls on keys are counted.
 type Kind uint8
 
-// These are the kinds: calls that were denied, and all calls.
+// These are the kinds: denied calls, and all calls.
 const (
 	Denied Kind = iota
 	Calls
@@ -25,7 +25,7 @@ const (
 // EveryDatabase selects the keys of all databases.
 const EveryDatabase = -1
 
-// Keys has what the recorders of one server have recorded. Any goroutine may use it.
+// Keys has the statistics of the recorders of one server. Any goroutine may call its methods.
 type Keys struct {
 	groups    *stats.Groups
 	delimiter string
@@ -34,24 +34,25 @@ type Keys struct {
 	mixed     mixed
 }
 
-// New returns the keys of a server. o says to which group a key belongs. each calls f for each
-// recorder, and returns the instant since which they have recorded. warn is called at most once a
-// minute if two limits share a key, with the number of calls since the last time that have found the
-// state of another limit. Any goroutine may call warn.
+// New returns the statistics of keys of a server. o says to which group a key belongs. each calls f
+// for each recorder, and returns the instant since which the recorders have recorded. If two limits
+// share a key, warn is called, at most once a minute, with the number of calls since its last call
+// that have found the state of another limit. Every goroutine with a recorder may call warn.
 func New(o stats.GroupOptions, each func(f func(r *Recorder)) (since limit.Instant), warn func(calls int64)) *Keys {
 	return &Keys{groups: stats.NewGroups(o), delimiter: o.Delimiter, each: each, warn: warn}
 }
 
-// NewRecorder returns a recorder for one goroutine. The function each, which was given to [New], has
-// to find it.
+// NewRecorder returns a recorder for one goroutine. The function each that was passed to [New] must
+// include it.
 func (k *Keys) NewRecorder() *Recorder {
 	return &Recorder{keys: k, counts: k.groups.NewLane(), denials: stats.NewSampler()}
 }
 
-// Groups returns the counts of decisions by group of keys.
+// Groups returns the counters of decisions by group of keys.
 func (k *Keys) Groups() *stats.Groups { return k.groups }
 
-// TakeGroups returns what was recorded about groups of keys since its last call, sorted by name.
+// TakeGroups returns the statistics of groups of keys since its last call, sorted by name, and
+// clears them.
 func (k *Keys) TakeGroups() []stats.SeenGroup {
 	sum := make(map[string]*stats.SeenGroup)
 	k.each(func(r *Recorder) {
@@ -80,8 +81,8 @@ func (k *Keys) TakeGroups() []stats.SeenGroup {
 	return groups
 }
 
-// addCalls adds the calls of the kind k to s.Calls, the sums over the recorders. Kinds with the same
-// command and limit are added up.
+// addCalls adds the count of k to the element of s.Calls with the same command and limit. It
+// appends such an element if there is none.
 func addCalls(s *stats.SeenGroup, k *seenKind) {
 	is := k.call()
 	for i := range s.Calls {
@@ -93,8 +94,8 @@ func addCalls(s *stats.SeenGroup, k *seenKind) {
 	s.Calls = append(s.Calls, stats.SeenCalls{SeenCall: is, Count: k.count})
 }
 
-// Seen returns the most frequent keys of the kind of all databases, as of the instant now, in
-// descending order of their rates, with what is known of their calls.
+// Seen returns the most frequent keys of all databases by kind, as of the instant now, in
+// descending order of their rates. Each has the details that are known of its calls.
 func (k *Keys) Seen(kind Kind, now limit.Instant) (seen stats.SeenKeys) {
 	sum, total := make(map[topName]*stats.SeenKey), 0.0
 	since := k.each(func(r *Recorder) {
@@ -114,8 +115,8 @@ func (k *Keys) Seen(kind Kind, now limit.Instant) (seen stats.SeenKeys) {
 	return seen
 }
 
-// look adds the keys of the table to sum, and returns the number of recent events of all keys.
-// PerSecond of the keys in sum has the number of recent events; the caller divides it by the time.
+// look adds the keys of the table to sum, and returns the number of recent calls on all keys. For
+// each key it adds the number of recent calls to PerSecond, which the caller divides by the time.
 func (t *topTable) look(now limit.Instant, sum map[topName]*stats.SeenKey) float64 {
 	for i := range t.slots {
 		s := &t.slots[i]
@@ -148,17 +149,18 @@ func (t *topTable) look(now limit.Instant, sum map[topName]*stats.SeenKey) float
 type Key struct {
 	DB   int
 	Name string
-	// Count is about the number of calls; it is halved once a minute.
+	// Count is the approximate number of calls on the key. It is halved once a minute.
 	Count int64
 	// PerSecond is the number of calls per second over the last ten seconds.
 	PerSecond float64
-	// Share is the fraction of the calls on the keys of all databases, from 0 to 1.
+	// Share is the fraction of all calls, on the keys of all databases, that are on this key: from
+	// 0 to 1.
 	Share float64
 }
 
-// Top returns the n most frequent keys of the kind in the database db, which may be [EveryDatabase],
-// in descending order of their counts, as of the instant now. It returns only keys for which shown is
-// true; a nil shown is true for all.
+// Top returns the n most frequent keys by kind in the database db, which may be [EveryDatabase], in
+// descending order of their counts, as of the instant now. It returns only keys for which shown
+// returns true; a nil shown admits all keys.
 func (k *Keys) Top(kind Kind, now limit.Instant, db, n int, shown func(key string) bool) []Key {
 	sum, total := make(map[topName]topCount), int64(0)
 	since := k.each(func(r *Recorder) {
@@ -191,5 +193,5 @@ func (k *Keys) TwoLimits(db int, key string, now limit.Instant) bool {
 // MixedCalls returns the number of calls that have found the state of another limit under their key.
 func (k *Keys) MixedCalls() int64 { return k.mixed.calls.Load() }
 
-// ResetMixed forgets which keys two limits share, and sets the number of such calls to 0.
+// ResetMixed forgets which keys are shared by two limits, and sets the number of MixedCalls to 0.
 func (k *Keys) ResetMixed() { k.mixed.reset() }

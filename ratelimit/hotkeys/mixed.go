@@ -22,7 +22,8 @@ type mixed struct {
 	told   int64                 // guarded by mu: the value of calls at the latest warning
 }
 
-// mixedKey has the number of such calls for one key, and the instant of the latest.
+// mixedKey has the number of calls that found the state of another limit under one key, and the
+// instant of the latest.
 type mixedKey struct {
 	calls int64
 	last  limit.Instant
@@ -31,8 +32,9 @@ type mixedKey struct {
 const (
 	// maxMixed is the maximum number of keys that are remembered.
 	maxMixed = 256
-	// mixedFor is the time for which a key is remembered after its latest call. mixedTwice is the
-	// number of calls from which on the key counts as shared by two limits.
+	// mixedFor is the time for which a key is remembered after the latest call that found the state
+	// of another limit. mixedTwice is the number of such calls at which the key counts as shared by
+	// two limits.
 	mixedFor, mixedTwice = time.Hour, 2
 	// mixedWarning is the minimum time between two warnings in the log.
 	mixedWarning = time.Minute
@@ -40,7 +42,7 @@ const (
 
 // note counts a call at the instant now that has found the state of another limit under key. If
 // warn is true, the caller has to log a warning with calls, the number of such calls since the
-// latest warning. Keys longer than topKey bytes are counted but not remembered.
+// latest warning. A key longer than topKey bytes is counted in m.calls only.
 func (m *mixed) note(db int, key []byte, now limit.Instant) (calls int64, warn bool) {
 	all := m.calls.Add(1)
 	if len(key) > topKey {
@@ -60,8 +62,8 @@ func (m *mixed) note(db int, key []byte, now limit.Instant) (calls int64, warn b
 	return calls, true
 }
 
-// add begins to count for key and returns its entry. If there are maxMixed keys, the new entry
-// replaces the one whose latest call is the oldest. m.mu is held.
+// add adds an entry for key and returns it. If there are maxMixed keys, the new entry replaces the
+// one whose latest call is the oldest. m.mu is held.
 func (m *mixed) add(db int, key []byte, now limit.Instant) *mixedKey {
 	if m.keys == nil {
 		m.keys = make(map[topName]*mixedKey)
@@ -80,7 +82,8 @@ func (m *mixed) add(db int, key []byte, now limit.Instant) *mixedKey {
 	return k
 }
 
-// has reports whether two limits share key, as far as the calls until now show.
+// has reports whether two limits share key: mixedTwice calls have found the state of another limit,
+// the latest of them within mixedFor before now.
 func (m *mixed) has(db int, key string, now limit.Instant) bool {
 	if m.calls.Load() == 0 {
 		return false

@@ -10,10 +10,10 @@ import (
 // at its full rate, and long enough to show a key that is denied only now and then.
 const recentPeriod = 10 * time.Second
 
-// recentCount estimates the number of events within the last recentPeriod, in constant memory and
+// recentCount estimates the number of calls within the last recentPeriod, in constant memory and
 // without a timer. Time is divided into periods of that length. The estimate is the count of the
-// current period, plus the part of the count of the previous period that the last recentPeriod
-// still overlaps.
+// current period, plus a fraction of the count of the previous period: the part of that period that
+// lies within the last recentPeriod.
 type recentCount struct {
 	period     int64 // the number of the period that curr counts
 	curr, prev int64
@@ -33,7 +33,7 @@ func (r recentCount) at(now limit.Instant) float64 {
 	return float64(r.curr) + float64(r.prev)*(1-elapsed.Seconds()/recentPeriod.Seconds())
 }
 
-// roll advances to the period with that number if it is later than the current one.
+// roll makes the period with the number period the current one, unless the current period is later.
 func (r *recentCount) roll(period int64) {
 	switch {
 	case period <= r.period:
@@ -46,8 +46,8 @@ func (r *recentCount) roll(period int64) {
 	r.period, r.curr = period, 0
 }
 
-// over returns the time by which a recent count is divided to get a rate, if counting began the
-// duration counted ago. It is at least a second, because a shorter time gives no meaningful rate,
+// over returns the time by which a recent count is divided to get a rate. counted is the time since
+// counting began. The result is at least a second, because a shorter time gives no meaningful rate,
 // and at most recentPeriod.
 func over(counted time.Duration) time.Duration {
 	return min(max(counted, time.Second), recentPeriod)

@@ -13,10 +13,11 @@ import (
 // Caller describes the call for which a decision was made. A [Recorder] asks it only about calls that
 // it samples, and about calls that have found the state of another limit, while the call runs.
 type Caller interface {
-	// Describe sets the client and the command of d, and adds the arguments that give the limit. An
-	// ask of family was decided for the call.
+	// Describe sets Client and Command of d, and adds the arguments that give the limit. family is
+	// the family of the ask that was decided for the call.
 	Describe(d *Detail, family decide.Family)
-	// Volatile reports whether the memory of the call's keys may be reused before its batch ends.
+	// Volatile reports whether the memory of the call's keys may be reused before the batch of the
+	// call ends.
 	Volatile() bool
 	// Now returns the instant of the call.
 	Now() limit.Instant
@@ -29,7 +30,7 @@ type Caller interface {
 type Recorder struct {
 	keys   *Keys
 	counts *stats.GroupLane
-	// noted has the keys of refusals, and called those of calls, that this batch has sampled.
+	// noted has the samples of denied calls in this batch, and called has the samples of all calls.
 	noted, called []notedKey
 	details       []Detail // the details of sampled calls, referred to by index
 	denials       stats.Sampler
@@ -48,17 +49,17 @@ const (
 	callsSample = 16
 	// detailSample is the sampling rate of details in long batches: one sampled call in 3.
 	detailSample = 3
-	// maxNoted is the number of sampled calls after which a batch moves them into the tables before
-	// it ends.
+	// maxNoted is the number of samples in r.called at which they are moved into the tables before
+	// the batch ends.
 	maxNoted = 256
 )
 
 // callsRate is the rate of callsSample in the form that stats.Sampler takes.
 var callsRate = stats.OneIn(callsSample)
 
-// Note counts d, the decision on a under key, in the group of key, and samples key: some refusals,
-// and about one call in 16. key must stay valid until [Recorder.EndBatch], unless the caller is
-// volatile.
+// Note counts d, the decision on a under key, in the group of key. It also samples key for the
+// tables: a part of the denials, and about one call in callsSample. key must stay valid until
+// [Recorder.EndBatch], unless from is volatile.
 func (r *Recorder) Note(from Caller, a *decide.Ask, key []byte, d *limit.Decision) {
 	if r.counts.Due() {
 		r.counts.Add(key, outcome(d))
@@ -66,9 +67,9 @@ func (r *Recorder) Note(from Caller, a *decide.Ask, key []byte, d *limit.Decisio
 	r.noteKey(from, a, key, d)
 }
 
-// NoteClauses is Note for a, a decided [decide.Several]. Each of its keys may be sampled, but the
-// call counts only once in each group of its keys. oneGroup says that all keys are in one group, as
-// those of a policy are.
+// NoteClauses does what [Recorder.Note] describes for each clause of a, a decided [decide.Several],
+// but counts the call only once in each group of its keys. oneGroup says that all keys are in one
+// group, as those of a policy are.
 func (r *Recorder) NoteClauses(from Caller, a *decide.Ask, oneGroup bool) {
 	if r.counts.Due() {
 		r.countClauses(a, oneGroup, r.counts.Weight())
@@ -78,8 +79,10 @@ func (r *Recorder) NoteClauses(from Caller, a *decide.Ask, oneGroup bool) {
 	}
 }
 
-// NoteWaited records d, the decision on a call about key in the database db that has waited, at the
-// instant now. Such a call is not sampled as a call.
+// NoteWaited counts d, the decision on a call that has waited, in the group of key and publishes
+// the count. key is in the database db, and now is the instant of the decision. If d is a denial,
+// NoteWaited also adds it to the table of denied keys. The table of all calls does not include
+// calls that have waited.
 func (r *Recorder) NoteWaited(db int, key []byte, d *limit.Decision, now limit.Instant) {
 	r.counts.Count(key, outcome(d), 1)
 	r.counts.Publish()
@@ -91,15 +94,15 @@ func (r *Recorder) NoteWaited(db int, key []byte, d *limit.Decision, now limit.I
 	r.tables[Denied].add(&notedKey{key: key, db: db, weight: 1, hash: topHash(db, key)}, now, nil)
 }
 
-// LackedMemory records that a call about key was refused for lack of memory.
+// LackedMemory counts, in the group of key, a call on key that was refused for lack of memory.
 func (r *Recorder) LackedMemory(key []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.groups.of(key, r.keys.delimiter).refused++
 }
 
-// countClauses counts the call that a decides, with the weight calls, once in each group of its
-// keys.
+// countClauses counts the call that a has decided once in each group of its keys, with the weight
+// calls. oneGroup says that all keys are in one group.
 func (r *Recorder) countClauses(a *decide.Ask, oneGroup bool, calls int64) {
 	if oneGroup {
 		r.counts.Count(a.Clauses[0].Key, outcome(worst(a, 0, nil)), calls)
@@ -126,8 +129,8 @@ func (r *Recorder) countClauses(a *decide.Ask, oneGroup bool, calls int64) {
 	}
 }
 
-// countManyClauses is countClauses for a call of many clauses. It uses a map, because comparing each
-// clause with all others would take seconds for the largest possible call.
+// countManyClauses does what countClauses describes for a call of many clauses. It uses a map,
+// because comparing each clause with all others would take seconds for the largest possible call.
 func (r *Recorder) countManyClauses(a *decide.Ask, delimiter string, calls int64) {
 	type group struct {
 		name, fixed string
@@ -153,8 +156,8 @@ func worse(o, d *limit.Decision) bool {
 }
 
 // worst returns the decision that counts for a group: a refused one if there is any, and otherwise
-// the one that leaves the smallest share of its limit. It considers clause i of a and those later
-// clauses for which in is true; a nil in is true for all of them.
+// the one that leaves the smallest share of its limit. It considers clause i of a, and those later
+// clauses j for which in(j) is true; a nil in admits all of them.
 func worst(a *decide.Ask, i int, in func(j int) bool) *limit.Decision {
 	d := &a.Details[i]
 	for j := i + 1; j < len(a.Details) && d.Refused == 0; j++ {
@@ -165,8 +168,8 @@ func worst(a *decide.Ask, i int, in func(j int) bool) *limit.Decision {
 	return d
 }
 
-// noteKey is Note without the count in the group of key. It also counts a call that has found the
-// state of another limit.
+// noteKey samples key for the tables. It also counts the call if the call has found the state of
+// another limit.
 func (r *Recorder) noteKey(from Caller, a *decide.Ask, key []byte, d *limit.Decision) {
 	if a.Foreign != 0 {
 		r.noteMixed(from, a, key)
@@ -179,8 +182,8 @@ func (r *Recorder) noteKey(from Caller, a *decide.Ask, key []byte, d *limit.Deci
 	}
 }
 
-// noteMixed counts the decision on a if key is the key under which the decision has found the state
-// of another limit.
+// noteMixed counts the call of a if it has found the state of another limit under key, and calls
+// the warning function of [New] if a warning is due.
 func (r *Recorder) noteMixed(from Caller, a *decide.Ask, key []byte) {
 	if a.Family == decide.Several && !bytes.Equal(key, a.Clauses[a.Foreign-1].Key) {
 		return
@@ -190,8 +193,8 @@ func (r *Recorder) noteMixed(from Caller, a *decide.Ask, key []byte) {
 	}
 }
 
-// noteDenied adds a sampled refusal to r.noted. It keeps the details of the first refusal of a
-// batch, and of some of those with a weight above 1.
+// noteDenied adds key to r.noted with the weight of the sample. It keeps the details of the first
+// sample of a batch, and of some later samples that stand for several calls.
 func (r *Recorder) noteDenied(from Caller, a *decide.Ask, key []byte, d *limit.Decision) {
 	k := noted(from, a.DB, key, r.denials.Weight())
 	if len(r.noted) == 0 || k.weight > 1 && r.detailDue() {
@@ -200,9 +203,10 @@ func (r *Recorder) noteDenied(from Caller, a *decide.Ask, key []byte, d *limit.D
 	r.noted = append(r.noted, k)
 }
 
-// noteCalled adds a sampled call with the weight callsSample to r.called, and draws how many calls
-// to skip until the next sample. The first call has the weight 1, so that RL.TOP shows something
-// from the first call on.
+// noteCalled adds key to r.called as a sample of callsSample calls, and draws how many calls to
+// skip until the next sample. The first call of r is always a sample, and stands for one call, so
+// that RL.TOP shows something from then on. If there are maxNoted samples, noteCalled moves them
+// into the tables.
 func (r *Recorder) noteCalled(from Caller, a *decide.Ask, key []byte, d *limit.Decision) {
 	weight := int64(callsSample)
 	if !r.calledOnce {
@@ -222,8 +226,9 @@ func (r *Recorder) noteCalled(from Caller, a *decide.Ask, key []byte, d *limit.D
 	}
 }
 
-// detailDue reports whether the details of the present sample are to be kept, and advances the
-// countdown. Only some details are kept, because they are the most expensive part of a sample.
+// detailDue reports whether the details of the present sample are to be kept, which is so for one
+// sample in detailSample. It advances the countdown. Keeping the details is the most expensive part
+// of a sample.
 func (r *Recorder) detailDue() bool {
 	r.untilDetail--
 	if r.untilDetail > 0 {
@@ -233,7 +238,8 @@ func (r *Recorder) detailDue() bool {
 	return true
 }
 
-// detailed adds the details of a call to r.details and returns their index.
+// detailed adds the details of a call to r.details and returns their index. from describes the
+// call, f is the family of its ask, and d its decision.
 func (r *Recorder) detailed(from Caller, f decide.Family, d *limit.Decision) int {
 	n := len(r.details)
 	if n < cap(r.details) {
@@ -247,7 +253,7 @@ func (r *Recorder) detailed(from Caller, f decide.Family, d *limit.Decision) int
 	return n
 }
 
-// noted returns a notedKey without details for key. It copies key if its memory may be reused
+// noted returns a sample of key without details. It copies key if the memory of key may be reused
 // before the batch ends.
 func noted(from Caller, db int, key []byte, weight int64) notedKey {
 	if from.Volatile() {
@@ -256,7 +262,7 @@ func noted(from Caller, db int, key []byte, weight int64) notedKey {
 	return notedKey{key: key, db: db, is: -1, weight: weight}
 }
 
-// Flush moves the samples of the batch into the tables, at the instant now.
+// Flush moves the samples of the batch into the tables. now is the instant at which they count.
 func (r *Recorder) Flush(now limit.Instant) {
 	if len(r.noted) == 0 && len(r.called) == 0 {
 		return
@@ -291,16 +297,16 @@ func (r *Recorder) detailOf(k *notedKey) *Detail {
 	return &r.details[k.is]
 }
 
-// EndBatch publishes what the batch has recorded. The keys that were noted need not stay valid after
-// it. now is the instant of the batch.
+// EndBatch publishes the counts and samples of the batch. The keys of the batch need not stay valid
+// after it. now is the instant of the batch.
 func (r *Recorder) EndBatch(now limit.Instant) {
 	r.Flush(now)
 	r.denials.EndBatch()
 	r.counts.Publish()
 }
 
-// Decay halves the counts of all keys, so that earlier calls weigh less than recent ones. It is
-// called once a minute. Any goroutine may call it.
+// Decay halves the counts of all keys, so that earlier calls count less than recent ones. It must
+// be called once a minute. Any goroutine may call it.
 func (r *Recorder) Decay() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -309,7 +315,8 @@ func (r *Recorder) Decay() {
 	}
 }
 
-// Reset sets all counts to 0. Any goroutine may call it.
+// Reset sets the counts of keys, and those of decisions by group of keys, to 0. Any goroutine may
+// call it.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,16 +7,16 @@ import (
 )
 
 // topTable finds the most frequent keys in bounded memory. The hash of a key selects its slot. A
-// call of the slot's key adds to its count, and a call of another key subtracts from it until the
-// slot is free for the other key. So a frequent key keeps its slot against any number of rare ones
+// call on the slot's key adds to its count, and a call on another key subtracts from it until the
+// slot is free for the other key. So a frequent key keeps its slot against any number of rare keys
 // (the majority vote algorithm of Boyer and Moore, in each slot). A key whose slot is taken uses
 // the neighbouring slot if that is free, so that a few keys are all counted. The count of a key is
-// never higher than the number of its sampled calls.
+// never higher than the sum of the weights of its samples.
 type topTable struct {
 	slots  []topSlot
 	more   []topDetail // parallel to slots
-	total  int64       // calls of all keys; halved together with the counts of the slots
-	recent recentCount // calls of all keys
+	total  int64       // the number of calls on all keys; halved together with the counts of the slots
+	recent recentCount // of the calls on all keys
 	seen   int64       // a sum of the counts that locate has read, so that the compiler keeps the reads
 }
 
@@ -45,13 +45,13 @@ const (
 var topSeed = maphash.MakeSeed()
 
 // topHash returns the hash of key in the database db. The factor of db is odd, so that the hashes
-// of the same key in different databases differ in all parts.
+// of a key in different databases select different slots, as far as there are enough slots.
 func topHash(db int, key []byte) uint64 {
 	return maphash.Bytes(topSeed, key) + uint64(db)*0x9e3779b97f4a7c15
 }
 
-// locate sets the hash of each of keys and reads all of their slots, so that the cache misses
-// overlap. It creates the slots if necessary.
+// locate sets the hash of each sample in keys, and reads the slots of all of them one after
+// another, so that their cache misses overlap. It creates the slots if necessary.
 func (t *topTable) locate(keys []notedKey) {
 	if t.slots == nil {
 		t.slots, t.more = make([]topSlot, topSlots), make([]topDetail, topSlots)
@@ -63,8 +63,8 @@ func (t *topTable) locate(keys []notedKey) {
 	}
 }
 
-// add adds the calls that k stands for at the instant now. is has the details of the latest of
-// these calls, or is nil.
+// add adds the calls for which k stands, at the instant now. is has the details of the sampled
+// call, or is nil. A key longer than topKey bytes counts only in the totals.
 func (t *topTable) add(k *notedKey, now limit.Instant, is *Detail) {
 	t.total += k.weight
 	t.recent.add(now, k.weight)
@@ -121,13 +121,15 @@ type topName struct {
 	key string
 }
 
-// topCount has the number of calls on a key: count of all, and recent within the last recentPeriod.
+// topCount has the number of calls on a key: count is halved once a minute, and recent covers the
+// last recentPeriod.
 type topCount struct {
 	count  int64
 	recent float64
 }
 
-// collect adds the counts of the keys in the table to sum, and returns the total of all calls.
+// collect adds the counts of the keys in the table to sum, and returns the number of calls on all
+// keys.
 func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 	for i := range t.slots {
 		if s := &t.slots[i]; s.count > 0 {
@@ -144,8 +146,8 @@ func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 type notedKey struct {
 	key    []byte
 	db     int
-	is     int    // the index of its details in Recorder.details, or -1
-	weight int64  // the number of calls that it stands for
-	like   int64  // the number of calls of its group for which its details stand
+	is     int    // the index of the details in Recorder.details, or -1
+	weight int64  // the number of calls for which the sample stands
+	like   int64  // the number of calls in the group for which the details stand
 	hash   uint64 // of key and db
 }
