@@ -14,10 +14,15 @@ type Store interface {
 	Decide(a *decide.Ask)
 }
 
+// Policies are the policies of a server. Table returns those in force. Any goroutine may call it.
+type Policies interface {
+	Table() *policy.Table
+}
+
 // Service has the parts that all deciders of a server share.
 type Service struct {
-	// Table returns the policies in force, or nil if the server has none.
-	Table func() *policy.Table
+	// Policies is nil if the server has no policies.
+	Policies Policies
 	// Bounds returns the server's options that bound the limits.
 	Bounds func() policy.Bounds
 	// Keys has the statistics of keys.
@@ -30,6 +35,7 @@ type Decider struct {
 	Recorder *hotkeys.Recorder
 
 	service *Service
+	store   Store
 	keys    keys
 	room    clause.Room // a boosted clause
 	// main and tried are the memory for the clauses of the limits in force and of a candidate.
@@ -38,9 +44,17 @@ type Decider struct {
 	whole       limit.Decision // the decision of the last answer that is not in its ask
 }
 
-// NewDecider returns a decider for one goroutine.
-func (s *Service) NewDecider() *Decider {
-	return &Decider{service: s, Recorder: s.Keys.NewRecorder()}
+// NewDecider returns a decider for one goroutine, whose calls st decides.
+func (s *Service) NewDecider(st Store) *Decider {
+	return &Decider{service: s, store: st, Recorder: s.Keys.NewRecorder()}
+}
+
+// Policy returns the policy called name, or nil if there is none.
+func (s *Service) Policy(name []byte) *policy.Policy {
+	if s.Policies == nil {
+		return nil
+	}
+	return s.Policies.Table().Policy(name)
 }
 
 // Answer is the answer to a decided call. It is valid until the next call.
@@ -56,11 +70,7 @@ type Answer struct {
 // [ErrNoPolicy].
 func (d *Decider) Find(l *Lookup) error {
 	d.keys.begin(l.Volatile)
-	t := d.service.Table()
-	if t == nil {
-		return ErrNoPolicy
-	}
-	if l.Rules = t.Policy(l.Policy); l.Rules == nil {
+	if l.Rules = d.service.Policy(l.Policy); l.Rules == nil {
 		return ErrNoPolicy
 	}
 	l.Rules.Find(l.Key, l.Now, &l.Applied)
@@ -68,16 +78,16 @@ func (d *Decider) Find(l *Lookup) error {
 	return nil
 }
 
-// Decide decides the call that l has looked up, and counts the answer. It uses a, and st decides it at
+// Decide decides the call that l has looked up, and counts the answer. It uses a, which is decided at
 // once: a call in the mode Block does not wait. The errors are those of [Decider.Ask] and of the store.
-func (d *Decider) Decide(st Store, l *Lookup, a *decide.Ask) (Answer, error) {
+func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 	if l.Blocked() {
 		return d.deny(l, a), nil
 	}
 	if err := d.Ask(l, a); err != nil {
 		return Answer{}, err
 	}
-	if st.Decide(a); a.Err != nil {
+	if d.store.Decide(a); a.Err != nil {
 		return Answer{}, a.Err
 	}
 	if !l.hasCandidate() || l.Looks() || l.Mode == Block {
@@ -85,7 +95,7 @@ func (d *Decider) Decide(st Store, l *Lookup, a *decide.Ask) (Answer, error) {
 	}
 	denied := a.Whole().Refused != 0 // before a shadow policy changes it
 	answer := d.Answer(l, a)
-	d.try(st, l, denied)
+	d.try(l, denied)
 	return answer, nil
 }
 
@@ -188,14 +198,14 @@ func (d *Decider) Record(from hotkeys.Caller, a *decide.Ask, decision *limit.Dec
 	d.Recorder.Note(from, a, a.Key, decision)
 }
 
-// try has st decide the call under the policy's candidate, and counts whether that decision agrees
+// try decides the call under the policy's candidate, and counts whether that decision agrees
 // with the decision of the limits in force. denied says whether the limits in force deny the call.
 // An error of the candidate counts as a denial. Calls that return units are not counted.
-func (d *Decider) try(st Store, l *Lookup, denied bool) {
+func (d *Decider) try(l *Lookup, denied bool) {
 	a := &d.second
 	refused := true
 	if d.ask(l, l.Rules.Candidate.Limits, candidate, &d.tried, a) == nil {
-		st.Decide(a)
+		d.store.Decide(a)
 		refused = a.Err != nil || a.Whole().Refused != 0
 	}
 	if l.Quantity < 0 {

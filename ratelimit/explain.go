@@ -47,14 +47,14 @@ func (e *Explanation) Tries() bool { return e.hasCandidate() }
 
 // Explain returns what call would be answered. It changes nothing and counts nothing. The errors are
 // [ErrNoPolicy], [ErrDebt], [slidingwindow.ErrLogTooLong] and those of the store.
-func (d *Decider) Explain(st Store, call Call) (e Explanation, err error) {
+func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	e.Call = call
 	l := &e.Lookup
 	l.Mode, l.Member = Peek, explainMember
 	if err = d.Find(l); err != nil {
 		return e, err
 	}
-	if e.Clauses, e.Decision, err = d.look(st, l, l.Limits, 0, &d.main); err != nil {
+	if e.Clauses, e.Decision, err = d.look(l, l.Limits, 0, &d.main); err != nil {
 		return e, err
 	}
 	switch {
@@ -65,7 +65,7 @@ func (d *Decider) Explain(st Store, call Call) (e Explanation, err error) {
 		pass(&e.Decision)
 	}
 	if e.Tries() {
-		e.Candidate, _, e.CandidateErr = d.look(st, l, l.Rules.Candidate.Limits, candidate, &d.tried)
+		e.Candidate, _, e.CandidateErr = d.look(l, l.Rules.Candidate.Limits, candidate, &d.tried)
 	}
 	return e, nil
 }
@@ -73,13 +73,13 @@ func (d *Decider) Explain(st Store, call Call) (e Explanation, err error) {
 // look returns the decisions on all clauses of limits, which it does not charge, and the decision on
 // all of them together. It uses the memory of m.
 func (d *Decider) look(
-	st Store, l *Lookup, limits *policy.Limits, h how, m *clause.Memory,
+	l *Lookup, limits *policy.Limits, h how, m *clause.Memory,
 ) (all []Explained, whole limit.Decision, err error) {
 	a := &decide.Ask{DB: l.DB}
 	if err := d.several(l, limits, h, m, a); err != nil {
 		return nil, whole, err
 	}
-	if st.Decide(a); a.Err != nil {
+	if d.store.Decide(a); a.Err != nil {
 		return nil, whole, a.Err
 	}
 	for i := range a.Details {

@@ -31,6 +31,8 @@ type front struct {
 	ask   decide.Ask // a used one: no field of an earlier call may matter
 }
 
+func (f *front) Table() *policy.Table { return f.table }
+
 func (f *front) Volatile() bool     { return false }
 func (f *front) Now() limit.Instant { return f.store.Now() }
 
@@ -62,11 +64,11 @@ func open(t testing.TB, entries ...policy.Entry) *front {
 	}
 	f.keys = hotkeys.New(stats.GroupOptions{Delimiter: ":", Max: 10}, each, func(int64) {})
 	service := &ratelimit.Service{
-		Table:  func() *policy.Table { return f.table },
-		Bounds: func() policy.Bounds { return policy.Bounds{LogMaxEntries: 100, MaxMembers: 100} },
-		Keys:   f.keys,
+		Policies: f,
+		Bounds:   func() policy.Bounds { return policy.Bounds{LogMaxEntries: 100, MaxMembers: 100} },
+		Keys:     f.keys,
 	}
-	f.Decider = service.NewDecider()
+	f.Decider = service.NewDecider(f.store)
 	return f
 }
 
@@ -101,7 +103,7 @@ func (f *front) decide(key string, with ...func(*ratelimit.Call)) (ratelimit.Ans
 	if err := f.Find(&l); err != nil {
 		return ratelimit.Answer{}, err
 	}
-	return f.Decide(f.store, &l, &f.ask)
+	return f.Decide(&l, &f.ask)
 }
 
 // call returns a call about key.
@@ -217,7 +219,7 @@ func TestDatabases(t *testing.T) {
 	require.Equal(t, []int{0, 2}, []int{f.store.Len(0), f.store.Len(3)})
 	call := f.call("k")
 	call.DB = 3
-	e, err := f.Explain(f.store, call)
+	e, err := f.Explain(call)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), e.Clauses[0].Decision.Remaining)
 	require.Equal(t, int64(1), e.Candidate[0].Decision.Refused)
@@ -290,7 +292,7 @@ func TestErrors(t *testing.T) {
 		require.Zero(t, c.f.store.Len(0))
 	}
 	none := open(t)
-	none.table = nil
+	none.Decider = (&ratelimit.Service{Keys: none.keys}).NewDecider(none.store)
 	_, err := none.decide("k")
 	require.ErrorIs(t, err, ratelimit.ErrNoPolicy)
 }
@@ -303,12 +305,12 @@ func TestExplain(t *testing.T) {
 	f.decided(t, "k", member("m"))
 	two := f.call("k")
 	two.Quantity = 2
-	e, err := f.Explain(f.store, two)
+	e, err := f.Explain(two)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), e.Decision.Refused)
 	require.Equal(t, "api:k#2", string(e.Clauses[1].State))
 	require.Equal(t, `2 for "k" is denied: the limits of policy api apply; SW 2 60 FIXED: 1 of 2 used, passes in 40s; CC 1 60: 1 of 1 used, passes in 1m0s`, e.Sentence())
-	e, err = f.Explain(f.store, f.call("bad"))
+	e, err = f.Explain(f.call("bad"))
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, e.Decision.RetryAfter)
 	require.Contains(t, e.Sentence(), `1 for "bad" is denied: block "bad" applies (abuse); `)

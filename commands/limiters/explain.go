@@ -32,7 +32,7 @@ func explain(c *command.Call) {
 		return
 	}
 	u.of(c)
-	e, err := command.Scratch[scratch](c).decider.Explain(c.Store, u.Call)
+	e, err := command.Scratch[scratch](c).decider.Explain(u.Call)
 	if err != nil {
 		c.Fail(u.failure(err))
 		return

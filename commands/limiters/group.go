@@ -21,7 +21,7 @@ func Group() command.Group {
 			return service, h
 		},
 		Worker: func(w *command.Worker, slot command.Slot) any {
-			return &scratch{decider: slot.OfServer(w.Server).(*ratelimit.Service).NewDecider()}
+			return &scratch{decider: slot.OfServer(w.Server).(*ratelimit.Service).NewDecider(w.Store)}
 		},
 		Figures: figures(),
 	}

@@ -23,7 +23,7 @@ func resetCommand() *command.Command {
 // override may have more.
 func reset(c storeCall) {
 	name, key := c.Args[1], c.Args[2]
-	if t := command.ServerState[ratelimit.Service](c.Call).Table(); t == nil || t.Policy(name) == nil {
+	if command.ServerState[ratelimit.Service](c.Call).Policy(name) == nil {
 		c.Fail(command.NoPolicy(name))
 		return
 	}

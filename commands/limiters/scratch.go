@@ -25,19 +25,17 @@ func newService(s *command.Server, slot command.Slot) *ratelimit.Service {
 	warn := func(calls int64) {
 		s.Log.Warn("two limits share a key and count each other's calls, see RL.TOP CALLS WITHDETAILS", "calls", calls)
 	}
-	return &ratelimit.Service{
-		Table: func() *policy.Table {
-			if s.Options.Policies == nil {
-				return nil
-			}
-			return s.Options.Policies.Table()
-		},
+	service := &ratelimit.Service{
 		Bounds: func() policy.Bounds {
 			l := s.Limits()
 			return policy.Bounds{LogMaxEntries: l.LogMaxEntries, MaxMembers: l.MaxMembers}
 		},
 		Keys: hotkeys.New(s.Options.Groups, each, warn),
 	}
+	if r := s.Options.Policies; r != nil {
+		service.Policies = r
+	}
+	return service
 }
 
 // hooks returns the hooks that maintain the statistics of keys. slot is that of the group.

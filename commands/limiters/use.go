@@ -62,7 +62,7 @@ func use(c *command.Call) {
 		u.wait(c, d, a)
 		return
 	}
-	answer, err := d.Decide(c.Store, &u.Lookup, a)
+	answer, err := d.Decide(&u.Lookup, a)
 	if err != nil {
 		c.Fail(u.failure(err))
 		return
