@@ -515,7 +515,7 @@ func decided(c *command.Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++
 	}
-	command.Scratch[scratch](c).decider.Recorder.Note(caller{c}, a, a.Key, &a.Decision)
+	command.Scratch[scratch](c).recorder.Note(caller{c}, a, a.Key, &a.Decision)
 }
 
 // counter returns n as the Counter of a [command.Decided]. For a nil n it returns a nil interface.

@@ -21,7 +21,8 @@ func Group() command.Group {
 			return service, h
 		},
 		Worker: func(w *command.Worker, slot command.Slot) any {
-			return &scratch{decider: slot.OfServer(w.Server).(*ratelimit.Service).NewDecider(w.Store)}
+			d := slot.OfServer(w.Server).(*ratelimit.Service).NewDecider(w.Store)
+			return &scratch{decider: d, recorder: d.Recorder}
 		},
 		Figures: figures(),
 	}

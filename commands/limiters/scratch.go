@@ -13,14 +13,15 @@ import (
 // scratch is what a worker keeps for the limiters: its decider, and the memory for the arguments of
 // RL.MULTI.
 type scratch struct {
-	decider *ratelimit.Decider
-	multi   multiArgs
+	decider  *ratelimit.Decider
+	recorder *hotkeys.Recorder // that of the decider
+	multi    multiArgs
 }
 
 // newService returns what the deciders of the server s share. slot is that of the group.
 func newService(s *command.Server, slot command.Slot) *ratelimit.Service {
 	each := func(f func(r *hotkeys.Recorder)) limit.Instant {
-		return s.Host.Measures.EachWorker(func(w *command.Worker) { f(slot.OfWorker(w).(*scratch).decider.Recorder) })
+		return s.Host.Measures.EachWorker(func(w *command.Worker) { f(slot.OfWorker(w).(*scratch).recorder) })
 	}
 	warn := func(calls int64) {
 		s.Log.Warn("two limits share a key and count each other's calls, see RL.TOP CALLS WITHDETAILS", "calls", calls)
@@ -48,17 +49,17 @@ func hooks(slot command.Slot, keys *hotkeys.Keys) command.Hooks {
 			s.multi.trim()
 		},
 		Limited: func(c *command.Call, a *decide.Ask) {
-			of(c.Worker).decider.Recorder.Note(caller{c}, a, a.Key, &a.Decision)
+			of(c.Worker).recorder.Note(caller{c}, a, a.Key, &a.Decision)
 		},
 		Decided: func(w *command.Worker, db int, d *command.Decided, now limit.Instant) {
-			of(w).decider.Recorder.NoteWaited(db, d.Key, &d.Decision, now)
+			of(w).recorder.NoteWaited(db, d.Key, &d.Decision, now)
 			if d.Counter != nil {
 				d.Counter.Answered(d.Decision.Refused != 0)
 			}
 		},
-		Decay: func(w *command.Worker) { of(w).decider.Recorder.Decay() },
+		Decay: func(w *command.Worker) { of(w).recorder.Decay() },
 		ResetStats: func(w *command.Worker) {
-			of(w).decider.Recorder.Reset()
+			of(w).recorder.Reset()
 			keys.ResetMixed()
 		},
 	}
@@ -84,5 +85,5 @@ func (s seen) Groups() []stats.GroupCount { return s.keys.Groups().Snapshot() }
 
 // LackedMemory implements [command.Seen].
 func (s seen) LackedMemory(w *command.Worker, key []byte) {
-	s.slot.OfWorker(w).(*scratch).decider.Recorder.LackedMemory(key)
+	s.slot.OfWorker(w).(*scratch).recorder.LackedMemory(key)
 }

@@ -34,7 +34,7 @@ func rlTop(c *command.Call) {
 		return
 	}
 	now := c.Store.Now()
-	command.Scratch[scratch](c).decider.Recorder.Flush(now) // the reply includes what this batch has noted
+	command.Scratch[scratch](c).recorder.Flush(now) // the reply includes what this batch has noted
 	kind, db := hotkeys.Denied, c.Client.Selected()
 	if call.calls {
 		kind = hotkeys.Calls
