@@ -11,14 +11,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// store is what OBJECT and MEMORY USAGE need of the store.
+// store is the part of the store that OBJECT and MEMORY USAGE use.
 type store interface {
 	env.Store
 	env.Keys
 	env.Inspector
 }
 
-// storeCall is a call of one of these commands.
+// storeCall is a call of OBJECT or MEMORY USAGE.
 type storeCall = command.CallOn[store]
 
 // Group returns the command group for operators: INFO, CONFIG, COMMAND, SAVE, SHUTDOWN, CLUSTER,
@@ -216,7 +216,7 @@ func timeCommand(c *command.Call) {
 }
 
 // shutdown is the Run function of SHUTDOWN. It closes the client without a reply and has the server
-// stop. If a script is busy, which only SHUTDOWN NOSAVE allows, it ends the script first.
+// stop. While a script is busy, only SHUTDOWN NOSAVE can run; it ends the script first.
 func shutdown(c *command.Call) {
 	var save, noSave, abort bool
 	for _, a := range c.Args[1:] {

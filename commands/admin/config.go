@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// configCommands returns the command CONFIG. names says which arguments of CONFIG SET others may
-// see.
+// configCommands returns the command CONFIG. names decides which arguments of CONFIG SET the slow
+// log and MONITOR may show.
 func configCommands(names *optionNames) []*command.Command {
 	const flags = command.FlagAdmin | command.FlagNoScript | command.FlagLoading | command.FlagStale
 
@@ -87,8 +87,8 @@ func configGet(c *command.Call) {
 // clients would wait for the disk.
 const errFilesInTransaction resp.Error = "ERR CONFIG SET of an option that names files is not allowed in transactions"
 
-// configSet is the Run function of CONFIG SET. It runs in the background, because it may read
-// files. It also records the changed options in the list of changes.
+// configSet is the Run function of CONFIG SET. Outside of a transaction it runs in the background,
+// because it may read files. It also records the changed options in the list of changes.
 func configSet(c *command.Call) {
 	args := c.Args[2:]
 	if len(args)%2 != 0 {
@@ -117,11 +117,12 @@ func configSet(c *command.Call) {
 	c.OK()
 }
 
-// errNoReload is the reply of CONFIG RELOAD in an engine that runs without a server, as in tests.
+// errNoReload is the reply of CONFIG RELOAD if the commands run without a server process, as in
+// tests.
 const errNoReload resp.Error = "ERR this server has no configuration to reload"
 
 // configReload is the Run function of CONFIG RELOAD. It runs in the background, because it reads
-// files. If the caller's user has changed, the caller is closed after its reply.
+// files. If the reload has changed the user of the client, the client is closed after its reply.
 func configReload(c *command.Call) {
 	reload := c.Server.Options.Reload
 	if reload == nil {
@@ -142,7 +143,8 @@ func configReload(c *command.Call) {
 // errNoFile is the reply of CONFIG REWRITE if there is no configuration file, with Redis' text.
 const errNoFile resp.Error = "ERR The server is running without a config file"
 
-// configRewrite is the Run function of CONFIG REWRITE. It reads and writes files in the background.
+// configRewrite is the Run function of CONFIG REWRITE. It reads and writes files in the background,
+// and replies when that is done, except in a transaction.
 func configRewrite(c *command.Call) {
 	rewrite, file := c.Server.Options.Rewrite, c.Server.Options.Process.ConfigFile()
 	if rewrite == nil || file == "" {
@@ -151,7 +153,7 @@ func configRewrite(c *command.Call) {
 	}
 	if c.Client.Exclusive {
 		// Sentinel calls CONFIG REWRITE in a transaction, where all clients would wait for the
-		// disk. So OK only means that it has begun, and a failure is logged.
+		// disk. So the reply OK only means that the rewrite has begun. A failure is logged.
 		c.Server.Host.Work.Spawn(func() { _ = rewrite() })
 		c.OK()
 		return
@@ -170,7 +172,8 @@ func configRewrite(c *command.Call) {
 // maxFaults is the maximum size, in bytes, of the text of errors in a reply.
 const maxFaults = 8 << 10
 
-// oneLine returns the text of err, which has one fault on each line, as a single line.
+// oneLine returns the text of err, which has one fault on each line, as a single line of at most
+// maxFaults bytes.
 func oneLine(err error) string { return acl.FaultLine(err, "; ", maxFaults) }
 
 func configResetStat(c *command.Call) {

@@ -17,8 +17,8 @@ func valuesOf(settings env.Settings, pairs [][2]string) [][2]string {
 	return settings.Get(func(name string) bool { return slices.Contains(names, name) })
 }
 
-// changedOptions returns a text with the options whose values in before and after differ, without
-// values that may be secrets. It returns "" if no values differ.
+// changedOptions returns a text with the options whose values in before and after differ; "" if no
+// values differ. It leaves out values that are long or may be secrets.
 func changedOptions(before, after [][2]string) string {
 	var text []string
 	for i, p := range after {
@@ -33,11 +33,12 @@ func changedOptions(before, after [][2]string) string {
 	return strings.Join(text, ", ")
 }
 
-// mostSaid is the maximum total length, in bytes, of the old and the new value of an option that
-// are shown.
+// mostSaid is the maximum sum of the lengths of the old and the new value of an option, in bytes,
+// for which changedOptions shows both values.
 const mostSaid = 64
 
-// maySayValue reports whether the value of the option called name is certainly no secret.
+// maySayValue reports whether the value of the option called name may be shown. It is false if a
+// part of the name suggests that the value is a secret.
 func maySayValue(name string) bool {
 	return !slices.ContainsFunc([]string{"pass", "auth", "store", "user", "secret"}, func(part string) bool { return strings.Contains(name, part) })
 }

@@ -71,7 +71,7 @@ type infoWriter struct {
 	names  []string
 }
 
-// look sets values and names to the figures of the section that v has.
+// look sets w.values and w.names to the figures that v has for the section.
 func (w *infoWriter) look(v *figure.View, section string) {
 	w.values, w.names = make(map[string]int64), w.names[:0]
 	v.Fields(section, func(name string, value int64) {
@@ -79,8 +79,8 @@ func (w *infoWriter) look(v *figure.View, section string) {
 	})
 }
 
-// figures writes the fields called names, in that order, and removes them from w.names. A field
-// without a figure, such as one of a group that the server does not have, is 0.
+// figures writes the fields called names, in that order, and removes them from w.names. A field is
+// 0 if it has no figure, for example because the server does not have the group of that figure.
 func (w *infoWriter) figures(names ...string) {
 	for _, name := range names {
 		w.int(name, w.values[name])
@@ -96,8 +96,8 @@ func (w *infoWriter) int(name string, value int64) {
 	fmt.Fprintf(w, "%s:%d\r\n", name, value)
 }
 
-// kept returns the value of a field of INFO persistence; "0" without persistence or if there is no
-// such field.
+// kept returns the value of a field of INFO persistence; "0" if the server has no persistence or
+// there is no such field.
 func (w *infoWriter) kept(field string) string {
 	if p := w.e.Options.Persistence; p != nil {
 		for _, f := range p.Info() {
@@ -111,7 +111,7 @@ func (w *infoWriter) kept(field string) string {
 
 func info(c *command.Call) {
 	v := c.Server.Figures.View()
-	figure.Put(v, c.Store.Stats()) // read by the store of this worker, because in a transaction it holds the locks
+	figure.Put(v, c.Store.Stats()) // the store of this worker reads them, because in a transaction this store holds the locks
 	w := &infoWriter{
 		c: c, e: c.Server, p: c.Server.Process(),
 		store: figure.Of[env.StoreStats](v), stats: figure.Of[command.Statistics](v), moved: figure.Of[stats.Traffic](v),
@@ -205,8 +205,8 @@ func infoMemory(w *infoWriter) {
 	w.int("active_defrag_running", 0)
 }
 
-// infoMemoryShares writes the fields that are ratios or differences of memory figures. Go's heap
-// stands for the allocator.
+// infoMemoryShares writes the fields that are ratios or differences of memory figures. The heap of
+// Go takes the place of the allocator of Redis.
 func infoMemoryShares(w *infoWriter) {
 	used, dataset, rss, heap := w.values["used_memory"], w.values["used_memory_dataset"], w.values["used_memory_rss"], w.values["allocator_allocated"]
 	peak := memoryPeak(w.c, max(used, w.measured.PeakMemory))
@@ -243,8 +243,8 @@ func (w *infoWriter) sized(name string) {
 // highest is what the group keeps for the server: the highest memory use in bytes.
 type highest struct{ memory atomic.Int64 }
 
-// memoryPeak returns the highest memory use, in bytes, that it was called with since the start,
-// including used.
+// memoryPeak returns the highest memory use, in bytes, with which it was called since the start.
+// used is the present memory use.
 func memoryPeak(c *command.Call, used int64) int64 {
 	h := command.ServerState[highest](c)
 	for {
@@ -258,7 +258,7 @@ func memoryPeak(c *command.Call, used int64) int64 {
 	}
 }
 
-// human formats n bytes as Redis does, such as 1.00K.
+// human formats n bytes as Redis does in fields such as used_memory_human: 1.00K, for example.
 func human(n int64) string {
 	f, units := float64(n), "BKMGTPE"
 	i := 0
@@ -305,7 +305,7 @@ func infoStats(w *infoWriter) {
 		"acl_access_denied_channel", "internal_errors")
 }
 
-// infoReplication writes the section about replication, which [env.Node] provides.
+// infoReplication writes the section about replication, whose fields come from [env.Node].
 func infoReplication(w *infoWriter) {
 	for _, f := range w.e.Node().Info() {
 		w.str(f.Name, f.Value)
@@ -376,15 +376,15 @@ func infoKeyspace(w *infoWriter) {
 	}
 }
 
-// infoStore writes the state of the remote store that has the limits instead of this process.
+// infoStore writes the state of the Remote that has the limits instead of this process.
 func infoStore(w *infoWriter) {
 	for _, f := range w.e.Options.RemoteInfo() {
 		w.str(f.Name, f.Value)
 	}
 }
 
-// infoRatelimit writes for each command of a limiter how many calls were allowed and denied, and
-// how many had errors.
+// infoRatelimit writes, for each command of a limiter that writes, how many calls were allowed and
+// denied, and how many had errors.
 func infoRatelimit(w *infoWriter) {
 	for id, t := range w.stats.Commands {
 		cmd := w.e.Commands.Entries[id]
@@ -394,7 +394,8 @@ func infoRatelimit(w *infoWriter) {
 	}
 }
 
-// limiter reports whether c is a command that replies with the decision of a limiter.
+// limiter reports whether c is a command of a limiter that writes. Commands of limiters that only
+// read have no calls that are allowed or denied.
 func limiter(c *command.Command) bool {
 	return c.Flags&command.FlagModule != 0 || c.Categories&command.CatRateLimit != 0 && c.Flags&command.FlagWrite != 0
 }

@@ -29,8 +29,8 @@ var absentInfo = map[string]string{
 		repl_backlog_active:0 repl_backlog_size:0 repl_backlog_first_byte_offset:0 repl_backlog_histlen:0`,
 }
 
-// absent returns the lines for the fields of absentInfo that text, the text of that section, does
-// not have.
+// absent returns the lines for the fields of absentInfo that INFO has not written: text is the text
+// of the section so far.
 func absent(section, text string) string {
 	var b strings.Builder
 	for _, f := range strings.Fields(absentInfo[section]) {

@@ -45,8 +45,8 @@ func reportCommand() *command.Command {
 	}
 }
 
-// reportOptions are the options of RL.REPORT: the report, the word of the option, and the
-// corresponding parameter of the admin port.
+// reportOptions are the options of RL.REPORT. Each has the report that accepts the option, the word
+// of the option, and the corresponding parameter of the admin port.
 var reportOptions = [...]struct{ report, word, parameter string }{
 	{"changes", "SINCE", "since"},
 	{"history", "SPAN", "span"},
@@ -55,8 +55,8 @@ var reportOptions = [...]struct{ report, word, parameter string }{
 	{"keys", "GROUP", "group"},
 }
 
-// reportRun is the Run function of all subcommands of RL.REPORT. The report is created in the
-// background, unless a script is busy.
+// reportRun is the Run function of all subcommands of RL.REPORT. It creates the report in the
+// background or, while a script is busy, at once.
 func reportRun(c *command.Call) {
 	name := strings.TrimPrefix(c.Cmd.Name, "rl.report|")
 	given := make(map[string][]string)

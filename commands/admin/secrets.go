@@ -7,8 +7,8 @@ import (
 )
 
 // optionNames decides which arguments of CONFIG SET the slow log and MONITOR may show: names of
-// existing options, and values that are no secrets. An unknown name may be a mistyped requirepass,
-// or a password in the wrong place.
+// existing options, and values that are not secrets. An unknown name is hidden with its value,
+// because it may be a mistyped requirepass, or a password in the wrong place.
 type optionNames struct {
 	settings env.Settings // nil before the server exists
 }
@@ -36,8 +36,8 @@ func (o *optionNames) secrets(args [][]byte, hide func(i int)) {
 	}
 }
 
-// secretOption reports whether the value of the option called name is a secret. It also knows
-// options of Redis that this server does not have.
+// secretOption reports whether the value of the option called name is a secret. It also returns
+// true for options of Redis that this server does not have.
 func secretOption(name string) bool {
 	switch name {
 	case "requirepass", "masterauth", "masteruser", "primaryauth", "primaryuser", "store",
