@@ -15,10 +15,10 @@ import (
 
 // authGuard limits failed logins by GCRA, to slow down the guessing of passwords. Each source
 // address may have ten failures at once and then one a second, and all sources together 100 at once
-// and then ten a second. The reply to an attempt beyond that is delayed until one more failure is
-// allowed, without holding up the store or an event loop. So a client cannot try more passwords by
-// opening more connections. If the delay would exceed maxAuthWait, the attempt is refused without
-// checking its password. Any goroutine may use the guard.
+// and then ten a second. The reply to a further attempt is delayed until one more failure is
+// allowed; meanwhile neither the store nor an event loop is blocked. So a client cannot try more
+// passwords by opening more connections. If the delay would exceed maxAuthWait, the attempt is
+// refused without checking its password. Any goroutine may use the guard.
 type authGuard struct {
 	mu     sync.Mutex
 	tats   map[string]limit.Instant // guarded by mu: the theoretical arrival time (TAT) of each source
@@ -47,7 +47,7 @@ const (
 
 var authQuota, authQuotaOfAll = quotaOf(10, 1), quotaOf(100, 10)
 
-// quotaOf returns the quota of most failures at once and then rate failures a second.
+// quotaOf returns a quota that allows most failures at once and then rate failures a second.
 func quotaOf(most, rate int64) gcra.Quota {
 	q, err := gcra.NewQuota(most-1, rate, 1)
 	if err != nil {
@@ -57,7 +57,7 @@ func quotaOf(most, rate int64) gcra.Quota {
 }
 
 // sourceOf returns the source of addr under which failures are counted: the address itself or, for
-// IPv6, its /64 network, because a single host usually has all of that.
+// IPv6, its /64 network, because a single host can usually use all addresses of that network.
 func sourceOf(addr string) string {
 	ip, err := netip.ParseAddr(addr)
 	if err != nil || !ip.Is6() || ip.Is4In6() {
@@ -67,8 +67,9 @@ func sourceOf(addr string) string {
 	return net.String()
 }
 
-// Attempt implements [command.Logins]. An attempt whose reply is delayed is charged as a failure at
-// once, so that parallel attempts get later turns.
+// Attempt implements [command.Logins]. It returns the delay of the reply, or that the attempt is
+// refused. An attempt whose reply is delayed is charged as a failure at once, so that parallel
+// attempts get later turns.
 func (g *authGuard) Attempt(addr string, now limit.Instant) command.Attempt {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,8 +97,9 @@ func untilFree(tat, now limit.Instant, q *gcra.Quota) time.Duration {
 	return 0
 }
 
-// Judged implements [command.Logins]. It charges a failed attempt that Attempt has not charged, and
-// takes the charge of a successful one back.
+// Judged implements [command.Logins]. It charges a failed attempt that Attempt has not charged. It
+// takes back the charge of a successful attempt and, if byPassword is set, exempts its source from
+// the limit of all sources for the time knownFor.
 func (g *authGuard) Judged(a command.Attempt, now limit.Instant, ok, byPassword bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,9 +147,10 @@ func charged(tat, now limit.Instant, q *gcra.Quota, n int64) limit.Instant {
 	return max(tat, now).Add(time.Duration(n) * q.Interval())
 }
 
-// forget makes room for one more entry in table, which has instants by source. It looks at up to 64
-// entries and deletes those whose instant is not after now. If there are none, it deletes the
-// earliest. Looking at all entries at each attempt would let attackers keep the server busy.
+// forget makes room for one more entry in table, which has an instant for each source. It looks at
+// up to 64 entries and deletes those whose instant is not after now. If the table is still full, it
+// deletes the entry with the earliest instant among them. Looking at all entries at each attempt
+// would let attackers keep the server busy.
 func forget(table map[string]limit.Instant, now limit.Instant) {
 	const few = 64
 	looked, least, owner := 0, limit.MaxInstant, ""
@@ -166,7 +169,7 @@ func forget(table map[string]limit.Instant, now limit.Instant) {
 	}
 }
 
-// failures returns the number of failed login attempts since the start.
+// failures returns the number of failed login attempts since the start of the server.
 func (g *authGuard) failures() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,10 +179,10 @@ func (g *authGuard) failures() int64 {
 // errTooManyLogins is the reply to an attempt whose password was not checked.
 const errTooManyLogins resp.Error = "ERR too many failed logins from your address, try again in some seconds"
 
-// tryLogin checks the credentials name and password. If they are right, it makes the client one of
+// tryLogin checks the credentials name and password. If they are right, it logs the client in as
 // that user and calls done, which writes the reply; otherwise it replies with an error. After too
-// many failures the reply is delayed with the session parked, and the credentials must be right at
-// the end of the delay, too.
+// many failures it parks the session and delays the reply, and the credentials must still be right
+// at the end of the delay.
 func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.Writer)) {
 	g, s, now := command.ServerState[authGuard](c), c.Client, c.Store.Now()
 	a := g.Attempt(command.HostOf(s.Peer), now)

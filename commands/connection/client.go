@@ -208,8 +208,8 @@ func clientList(c *command.Call) {
 // listInline is the number of clients up to which an event loop itself runs CLIENT LIST.
 const listInline = 200
 
-// request is the memory of a running command in bytes: arrived is the length of the command as it
-// arrived, and words that of its arguments alone.
+// request has the sizes of a running command in bytes: arrived is the length of the command as it
+// arrived, and words the sum of the lengths of its arguments.
 type request struct{ arrived, words int64 }
 
 func requestOf(args [][]byte) (r request) {
@@ -222,9 +222,9 @@ func requestOf(args [][]byte) (r request) {
 	return r
 }
 
-// describe appends the line of CLIENT LIST for s at the instant now to b and returns the result. It
-// reads only fields that any goroutine may read. running is the memory of the running command if s
-// is the client that asks, and the zero value for other clients.
+// describe appends the line of CLIENT LIST for s at the instant now to b, without a line end, and
+// returns the result. It reads only fields that any goroutine may read. running has the sizes of
+// the running command if s is the client that asks, and is zero for other clients.
 func describe(e *command.Server, b []byte, s *command.Client, now limit.Instant, running request) []byte {
 	who, a := s.Identity(), e.Host.Registry.Activity(s)
 	d := &a.Description
@@ -272,8 +272,9 @@ func describe(e *command.Server, b []byte, s *command.Client, now limit.Instant,
 	return b
 }
 
-// absentFields are fields of Redis that have no counterpart here and are shown as 0: a client has
-// no reply buffer. redis-py 5 fails unless each of them is an integer.
+// absentFields are fields of CLIENT LIST in Redis that have no counterpart here, because a client
+// has no reply buffer. They are shown as 0, because redis-py 5 fails unless each of them is an
+// integer.
 var absentFields = []string{"rbs", "rbp", "obl", "oll"}
 
 // descriptor returns the file descriptor of the socket of s, or -1 if it has none.

@@ -63,8 +63,7 @@ func ping(c *command.Call) {
 	}
 }
 
-// pong writes the reply of PING to a RESP2 client with subscriptions, which has the form of a
-// message.
+// pong replies to PING of a RESP2 client with subscriptions. The reply has the form of a message.
 func pong(c *command.Call) {
 	c.W.Array(2)
 	c.W.BulkString("pong")
@@ -204,9 +203,9 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 	return ""
 }
 
-// greet sets the name, if there is one, and the protocol of s, and writes the reply of HELLO, which
-// describes the server. The order and the types of the fields matter, because some clients read the
-// fields by position.
+// greet writes the reply of HELLO, which describes the server. Before, it sets the protocol of s
+// and, if SETNAME was given, its name. The order and the types of the fields matter, because some
+// clients read the fields by position.
 func greet(s *command.Client, w *resp.Writer, h *helloCall) {
 	if h.setName {
 		s.SetName(h.name)

@@ -8,10 +8,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// failing tracks the open connections that have failed to log in, and the user of each. Any
-// goroutine may use it.
+// failing has the open connections that have failed to log in, with the user that each has tried.
+// Any goroutine may use it.
 type failing struct {
-	any      atomic.Bool // a failure was noted at least once; until then, closing a connection costs nothing
+	any      atomic.Bool // a failure was noted at least once; until then, closing a connection takes no lock
 	userMu   sync.Mutex
 	byClient map[int64]string      // guarded by userMu: the user of the latest failed login
 	byUser   map[string]*wrongUser // guarded by userMu; at most maxFailing users
@@ -19,8 +19,8 @@ type failing struct {
 
 // wrongUser is a user name with which connections have failed to log in.
 type wrongUser struct {
-	// now is the number of these connections that are open, and most the maximum of now since
-	// failures began.
+	// now is the number of these connections that are open. most is the maximum of now since the
+	// latest failure that came more than failingFor after the one before it.
 	now, most int64
 	last      limit.Instant
 }
@@ -30,11 +30,13 @@ const (
 	// length of their names in bytes.
 	maxFailing     = 64
 	maxFailingName = 128
-	// failingFor is the time without a failure after which the maximum of a user is counted anew.
+	// failingFor is the time without a failure after which the next failure resets the maximum of a
+	// user.
 	failingFor = time.Minute
 )
 
-// note records that the client with that ID has failed to log in as user at the instant now.
+// note records that the client with the ID client has failed to log in as user at the instant now.
+// It ignores a new user if the table is full or the name is longer than maxFailingName.
 func (f *failing) note(client int64, user string, now limit.Instant) {
 	f.userMu.Lock()
 	defer f.userMu.Unlock()
@@ -76,7 +78,7 @@ func (f *failing) room(now limit.Instant) bool {
 	return len(f.byUser) < maxFailing
 }
 
-// drop removes the client with that ID. f.userMu is held.
+// drop removes the client with the ID client. f.userMu is held.
 func (f *failing) drop(client int64) {
 	if user, is := f.byClient[client]; is {
 		delete(f.byClient, client)
@@ -84,7 +86,7 @@ func (f *failing) drop(client int64) {
 	}
 }
 
-// end records that the client with that ID has logged in or has disconnected.
+// end records that the client with the ID client has logged in or has disconnected.
 func (f *failing) end(client int64) {
 	if !f.any.Load() {
 		return
@@ -95,7 +97,8 @@ func (f *failing) end(client int64) {
 }
 
 // Failing returns the maximum number of connections that were open at the same time after they had
-// failed to log in as user. It is 0 for a user that is not tracked.
+// failed to log in as user. The first failure of a user after a minute without one resets its
+// maximum. Failing is 0 for a user that is not tracked.
 func (f *failing) Failing(user string) int64 {
 	f.userMu.Lock()
 	defer f.userMu.Unlock()

@@ -12,8 +12,8 @@ import (
 )
 
 // filter selects clients for CLIENT LIST and CLIENT KILL: those that match all its parts. In Redis
-// 7.2 CLIENT LIST has only the parts TYPE and ID; later versions of Valkey have the others. MAXAGE
-// is in Redis 7.4 and Valkey 8.0.
+// 7.2, CLIENT LIST has only the parts TYPE and ID; later versions of Valkey have the others, too.
+// MAXAGE is in Redis 7.4 and Valkey 8.0.
 type filter struct {
 	ids         map[int64]bool // nil for any id
 	addr, laddr []byte         // nil for any address
@@ -79,7 +79,7 @@ func (f *filter) parseIDs(args [][]byte, list bool) (used int, err resp.Error) {
 	return used + 1, ""
 }
 
-// parsePair parses a part other than ID: word and its value.
+// parsePair parses a part other than ID: its name word and its value. The error is "" on success.
 func (f *filter) parsePair(word, value []byte, users *acl.Users) (err resp.Error) {
 	switch {
 	case arg.IsWord(word, "TYPE"):
@@ -125,8 +125,9 @@ func (f *filter) matches(s *command.Client, self int64, now limit.Instant) bool 
 }
 
 // clientType returns a function that reports whether a client has the type that b names. A client
-// that gets a replication stream is a replica, and the one that this server replicates from is the
-// master. Other clients with a subscription are of the type pubsub, and all others are normal.
+// that gets a replication stream is a replica, and the client from which this server replicates is
+// the master. Other clients with a subscription are of the type pubsub, and all others are normal.
+// The error is "" on success.
 func clientType(b []byte) (matches func(*command.Client) bool, err resp.Error) {
 	switch {
 	case arg.IsWord(b, "NORMAL"):

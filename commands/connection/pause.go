@@ -32,9 +32,9 @@ func clientPause(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	// With the world stopped, no other batch is in the middle of a command that passed the check
-	// for pauses before. A transaction cannot stop the world: another goroutine may hold it up by
-	// waiting for the locks of the transaction.
+	// While the world is stopped, no other goroutine runs a command that has passed the check for
+	// pauses before this pause. A transaction cannot stop the world, because it would wait for
+	// goroutines that wait for its locks.
 	if !c.Client.Exclusive && !c.Server.Host.Exclusives.StopWorld(c) {
 		return
 	}
