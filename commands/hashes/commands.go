@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// store is what the commands need of the store.
+// store is the part of the store that the commands of this group use.
 type store interface {
 	env.Store
 	env.Hashes
@@ -110,8 +110,8 @@ func commands() []*command.Command {
 	})
 }
 
-// copiedFields is the Copies function of HGET and HMGET: it returns about how many bytes the values
-// of the fields in args take in a reply.
+// copiedFields is the Copies function of HGET and HMGET. It returns the approximate number of bytes
+// that a reply with the values of the fields in args copies.
 func copiedFields(st env.Local, db int, args [][]byte) (n int) {
 	// The command itself reports an error or a missing hash.
 	_, _ = st.ReadHash(db, args[1], func(h *collection.Hash) {
@@ -124,8 +124,8 @@ func copiedFields(st env.Local, db int, args [][]byte) (n int) {
 }
 
 // hashCall has the functions by which HSET and HGET access a hash, with their arguments and
-// results. They are bound once for each worker, because a new closure for each call would be an
-// allocation.
+// results. The functions are bound once for each worker, because a new closure for each call would
+// be an allocation.
 type hashCall struct {
 	args    [][]byte // the fields and values of HSET, or the field of HGET
 	added   int64
