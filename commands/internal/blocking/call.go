@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Store is what commands that may wait for elements need of the store.
+// Store is the part of the store that commands which may wait for elements use.
 type Store interface {
 	env.Store
 	env.Locker
@@ -21,8 +21,7 @@ type Store interface {
 // StoreCall is a call of a command that may wait for elements.
 type StoreCall = command.CallOn[Store]
 
-// onStore returns c as a StoreCall, for hooks. Only servers whose tables have commands with a Store
-// have these hooks.
+// onStore returns c as a StoreCall, for the hooks of Part. The store of c must be a Store.
 func onStore(c *command.Call) StoreCall { return StoreCall{Call: c, Store: c.Store.(Store)} }
 
 // Call is the request of a command that pops elements from the first of several keys that has any:
@@ -42,17 +41,17 @@ type Call struct {
 // sorted set; otherwise it is a list.
 type Kind struct {
 	SortedSet bool
-	// Take pops elements from key in the database db, which is locked, and writes the reply to w.
+	// Take pops elements from key, which is locked, in the database db, and writes the reply to w.
 	// If there are no elements, found is false and nothing is written.
 	Take func(call *Call, st Store, db int, key []byte, w *resp.Writer) (found bool, err error)
 	// Weigh returns the number of elements that Take would pop from key, and the number of bytes
-	// that it would copy. found is true if the call would not look at later keys, because key has
+	// that Take would copy. found is true if the call would not look at later keys, because key has
 	// elements or because of an error.
 	Weigh func(call *Call, c StoreCall, key []byte) (elements, copied int, found bool)
 }
 
-// Span returns the range of the elements that the call pops from a collection with that length; to
-// is exclusive.
+// Span returns the range of the elements that the call pops from a collection of length elements;
+// to is exclusive.
 func (call *Call) Span(length int) (from, to int) {
 	n := min(max(call.Count, 1), length)
 	if call.Front {
@@ -62,11 +61,11 @@ func (call *Call) Span(length int) (from, to int) {
 }
 
 const (
-	// popKeyWork is the work, in units, for each key of a pop: the key has to be locked, read and
-	// possibly waited for.
+	// popKeyWork is the work, in units, for each key of a pop. The key has to be locked and read,
+	// and the client may have to be added to its queue.
 	popKeyWork = 8
-	// fewPopped is the maximum Count for which the elements are not weighed: each counts as one
-	// unit.
+	// fewPopped is the maximum Count for which popWork does not call Weigh, but counts each element
+	// as one unit.
 	fewPopped = 64
 )
 
@@ -106,7 +105,7 @@ const (
 )
 
 // parseMpop parses `numkeys key [key ...] <front | back> [COUNT count]`, where front and back are
-// the names of the ends. err is "" on success.
+// the words for the ends. err is "" on success.
 func parseMpop(args [][]byte, front, back string) (call Call, keys [][]byte, err resp.Error) {
 	n, ok := arg.Int(args[0])
 	if !ok || n < 1 {
@@ -131,8 +130,8 @@ func parseMpop(args [][]byte, front, back string) (call Call, keys [][]byte, err
 	return call, keys, fault
 }
 
-// mpopFault returns the error of Redis for invalid options after the end. Redis checks the options
-// one by one.
+// mpopFault returns the error of Redis for args, invalid options after the word for the end. Redis
+// checks the options one by one.
 func mpopFault(args [][]byte) resp.Error {
 	if len(args) > 2 && arg.IsWord(args[0], "COUNT") {
 		if _, err := parseMpopCount(args[1]); err != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // waitElsewhere is PopOrWait for a call with too much work for its event loop. It parks the session
-// at once. A goroutine then adds the client to the queues of keys, and serves it if there are
+// at once. Another goroutine then adds the client to the queues of keys, and serves it if a key has
 // elements already.
 func waitElsewhere(c StoreCall, call Call, keys [][]byte, timeout time.Duration) {
 	w := newPopWait(c, call, keys)

@@ -14,8 +14,8 @@ const errTimeoutRange resp.Error = "ERR timeout is out of range"
 
 // parsePopTimeout parses b as a timeout in seconds, rounded up to whole nanoseconds. A result of 0
 // means that there is no timeout. As in Redis, that is also the result for a number between -0.001
-// and 0, and for a duration above 292 years, which does not fit into int64 nanoseconds. The error
-// is "" on success.
+// and 0, and for a duration above 292 years, which does not fit into int64 nanoseconds. From
+// MaxInt64 milliseconds on the timeout is out of range. The error is "" on success.
 func parsePopTimeout(b []byte) (time.Duration, resp.Error) {
 	if d, err := arg.Timeout(b, time.Second); err == "" {
 		return d, ""
@@ -34,8 +34,8 @@ func parsePopTimeout(b []byte) (time.Duration, resp.Error) {
 	return time.Duration(math.Ceil(f * float64(time.Second))), ""
 }
 
-// parseSeconds parses s as C parses a floating-point number: underscores, which Go allows, are
-// refused, and a hexadecimal number needs no exponent.
+// parseSeconds parses s as strtold of C parses a floating-point number: underscores, which Go
+// allows, are refused, and a hexadecimal number needs no exponent. ok is false for NaN.
 func parseSeconds(s string) (f float64, ok bool) {
 	lower := strings.ToLower(s)
 	if strings.Contains(lower, "_") {

@@ -16,7 +16,7 @@ import (
 
 // popWait is a client that waits for elements. The command that adds elements to one of its keys
 // serves the client while that key is still locked, so that no other command takes the elements:
-// see [command.Call.RunLocked]. There is no polling.
+// see [command.Call.RunLocked]. The client does not poll.
 type popWait struct {
 	all    *waiters
 	parked *command.Wait
@@ -43,7 +43,7 @@ var Part = &command.Group{
 	Worker: func(*command.Worker, command.Slot) any { return new(servedPops) },
 }
 
-// waiters is what Part keeps for a server.
+// waiters serves the clients of a server that wait for elements.
 type waiters struct {
 	server *command.Server
 	slot   command.Slot
@@ -51,7 +51,7 @@ type waiters struct {
 	count  int // guarded by mu: the number of clients that wait for elements
 }
 
-// servedPops are the clients that a worker has served and that did not get their replies yet.
+// servedPops has the clients that a worker has served and that have not got their replies yet.
 type servedPops struct{ list []servedPop }
 
 // servedPop is a client that was served, with its reply.
@@ -83,7 +83,7 @@ func withKeys(c StoreCall, keys [][]byte, to []byte, f func()) {
 }
 
 // awaitPop adds the client of c to the queues of keys, which are locked, and parks the session. If
-// that is not possible, it replies with an error.
+// the client may not wait for so many keys, or there is no memory, it replies with an error.
 func awaitPop(c StoreCall, call Call, keys [][]byte, timeout time.Duration) {
 	if w := newPopWait(c, call, keys); w != nil {
 		w.join(c.Store)
@@ -92,7 +92,7 @@ func awaitPop(c StoreCall, call Call, keys [][]byte, timeout time.Duration) {
 }
 
 // newPopWait returns a waiting client for the running command, and counts it. If the keys take too
-// much memory, it replies with an error and returns nil.
+// much memory, or no memory is left, it replies with an error and returns nil.
 func newPopWait(c StoreCall, call Call, keys [][]byte) *popWait {
 	cost := 0
 	for _, key := range keys {
@@ -127,7 +127,8 @@ func newPopWait(c StoreCall, call Call, keys [][]byte) *popWait {
 // self-limiters would then let callers in.
 const overdue = time.Millisecond
 
-// parkPop parks the running command as w. A timeout of 0 means that the wait has no end.
+// parkPop parks the session of the running command, which waits as w. A timeout of 0 means that the
+// wait has no end.
 func parkPop(c StoreCall, w *popWait, timeout time.Duration) {
 	if timeout > 0 {
 		stop := c.Store.AfterFunc(min(timeout, math.MaxInt64-overdue)+overdue, func() { w.parked.Interrupt(false) })
@@ -147,8 +148,9 @@ func (w *popWait) join(st Store) {
 	}
 }
 
-// note adds n, which may be negative, to the number of waiting clients. While that is positive,
-// HaltServing is set, so that commands check whether they have added elements for a waiting client.
+// note adds n, which may be negative, to the number of waiting clients. While the number is above
+// 0, HaltServing is set, so that commands check whether they have added elements for a waiting
+// client.
 func (q *waiters) note(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,8 +162,8 @@ func (q *waiters) note(n int) {
 	}
 }
 
-// end stops the timer of w, removes w from the queues, and subtracts it from the number of waiting
-// clients. The answer must have been claimed, and the caller must hold no locks.
+// end stops the timer of w, removes w from the queues, and subtracts 1 from the number of waiting
+// clients. The caller must have claimed the answer and must hold no locks.
 func (w *popWait) end(st env.Store) {
 	if stop := w.stop.Load(); stop != nil {
 		(*stop)()
@@ -184,8 +186,9 @@ func (w *popWait) giveUp(st env.Store, out *resp.Writer) {
 	out.NullArray()
 }
 
-// leave ends the wait of a client that has disconnected. It claims the answer at once, so that no
-// element is given to the client and lost. It removes the client from the queues in the background.
+// leave ends the wait of a client that has disconnected. It claims the answer at once, because an
+// element that is given to this client would be lost. It removes the client from the queues in the
+// background.
 func (w *popWait) leave() {
 	if w.parked.Claim() {
 		w.parked.Work(w.end)
@@ -198,9 +201,11 @@ func (q *waiters) serve(c *command.Call) {
 	on.Store.Serve(func(owner any, db int, _ []byte) env.Served { return q.serveOne(on, owner, db) })
 }
 
-// serveOne serves owner, which is a *popWait with a locked key that has elements. As in Redis it
-// looks at the keys of the client in their order: a key of another type is an error if no key
-// before it has elements.
+// serveOne serves owner, a *popWait of which a locked key has elements, and keeps the reply for
+// unlocked to send. As in Redis it looks at the keys of the client in their order: a key of another
+// type is an error if no key before it has elements. The result is ServedGone if the client no
+// longer waits or was killed, and ServedLater if the destination of the client's move is not
+// locked.
 func (q *waiters) serveOne(c StoreCall, owner any, db int) env.Served {
 	w := owner.(*popWait)
 	switch {
@@ -243,7 +248,7 @@ func (q *waiters) serveOne(c StoreCall, owner any, db int) env.Served {
 	return env.ServedYes
 }
 
-// waiterError returns the reply to a waiting client if serving it has failed with err.
+// waiterError returns the reply to a waiting client that could not be served because of err.
 func waiterError(c *command.Call, err error) resp.Error {
 	switch {
 	case errors.Is(err, limit.ErrNotKept):
@@ -254,9 +259,9 @@ func waiterError(c *command.Call, err error) resp.Error {
 	return elements.ElementsError(c, err)
 }
 
-// unlocked is the Unlocked hook: it answers the clients that c has served, after all locks were
-// released and the pops were recorded. If abandoned is set, it drops their replies, because their
-// connections are being closed.
+// unlocked is the Unlocked hook: it sends the replies of the clients that c has served, after all
+// locks were released and the pops were recorded. If abandoned is set, it drops the replies,
+// because the connections of these clients are being closed.
 func (q *waiters) unlocked(c *command.Call, abandoned bool) {
 	kept := q.slot.OfWorker(c.Worker).(*servedPops)
 	for len(kept.list) > 0 {
@@ -280,8 +285,8 @@ func (q *waiters) serveKey(db int, key string) {
 	q.serveKeys(ref, func(c StoreCall) { c.Store.MarkReady(db, ref[0].Key) })
 }
 
-// serveKeys runs f on another goroutine with refs locked, after a pause if there is one, and then
-// serves the clients of the keys that have changed or that f has marked.
+// serveKeys runs f on another goroutine with refs locked, and then serves the clients that wait for
+// keys which have changed or which f has marked. During a pause it does so after the pause.
 func (q *waiters) serveKeys(refs []env.KeyRef, f func(c StoreCall)) {
 	host := &q.server.Host
 	host.Work.SpawnCall(len(refs) > 1, func(c *command.Call) {
