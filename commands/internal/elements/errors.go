@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ElementsError returns the reply for err, an error of a method of the store that calls a function
-// with a collection.
+// ElementsError returns the reply for err. err is the error of a method of the store, such as
+// WriteList, that calls a function with a collection.
 func ElementsError(c *command.Call, err error) resp.Error {
 	if errors.Is(err, collection.ErrFull) {
 		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.Server.Limits().MaxElements, 10) + " elements")

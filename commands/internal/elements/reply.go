@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sample is the number of elements after which the length of the whole reply is estimated.
+// sample is the number of elements from which the length of the whole reply is estimated.
 const sample = 64
 
 // Whole describes the size of a reply with N of the elements of a collection. Of is the number of
@@ -26,8 +26,9 @@ func (p Whole) bytes() int {
 	return min(bytes+p.N*command.HeadBytes, command.MaxReply)
 }
 
-// ReadsBeside reports whether the reply p is too large to be built on the event loop. size is about
-// how many bytes it copies. If the reply is not too large, its work is added to that of the batch.
+// ReadsBeside reports in beside whether the reply p is too large to be built on the event loop.
+// size is the approximate number of bytes that the reply copies. If the reply is not too large, its
+// work is added to that of the batch.
 func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
 	size = p.bytes()
 	return size, c.ExceedsLoop(command.Units(p.N, size))
@@ -55,7 +56,8 @@ func BesideRead[S any](c command.CallOn[S],
 	})
 }
 
-// WholeReply is a reply whose elements the caller writes. It says when the reply gets too long.
+// WholeReply is a reply whose elements the caller writes. Its method More says when the reply gets
+// too long.
 type WholeReply struct {
 	W       *resp.Writer
 	Mark    int // the offset in W.Buf at which the reply begins
@@ -63,7 +65,7 @@ type WholeReply struct {
 	Most    int // the maximum number of bytes that the reply may copy
 }
 
-// WholeOf begins a reply of n elements to w, of which More bounds the length.
+// WholeOf begins a reply of n elements to w. The reply may copy at most [command.Longest] bytes.
 func WholeOf(w *resp.Writer, n int) WholeReply {
 	return WholeReply{W: w, Mark: len(w.Buf), N: n, Most: command.Longest(w)}
 }
@@ -76,8 +78,9 @@ type pinner interface {
 	Pin() (unpin func())
 }
 
-// WholeFrom is WholeOf for n elements of the collection of, each written as that number of strings.
-// If w supports it, the elements are pinned and are copied only after their shard was unlocked.
+// WholeFrom is WholeOf for n elements of the collection of. The reply has as many strings of the
+// collection for each element as strings says. If w supports it, the elements are pinned and are
+// copied only after their shard was unlocked.
 func WholeFrom(w *resp.Writer, n, strings int, of pinner) WholeReply {
 	r := WholeOf(w, n)
 	if w.Defers {

@@ -30,8 +30,8 @@ func ParseCursor(b []byte) (cursor uint64, ok bool) {
 	return cursor, err == nil
 }
 
-// Elements has the elements of a collection for a scan: their names and, for a hash or a sorted
-// set, their values or scores.
+// Elements has the elements of a collection for a scan: their names and, if the collection is a
+// hash or a sorted set, their values or scores.
 type Elements struct {
 	N      int
 	Copied int // the number of bytes that a reply with all elements copies
@@ -52,8 +52,8 @@ func (e *Elements) append(w *resp.Writer, name, value []byte) {
 	}
 }
 
-// readElements calls f with the elements of the collection at key in the database db, if the key
-// exists.
+// readElements calls f with the elements of the collection at key in the database db. If the key
+// does not exist, f is not called and found is false.
 type readElements[S any] func(st S, db int, key []byte, f func(e Elements)) (found bool, err error)
 
 // maxScanSteps is the maximum cost of matching a pattern while a shard is locked, in comparisons of
@@ -114,8 +114,8 @@ func scannedHead(w *resp.Writer, n int) {
 }
 
 // match writes the elements whose names match pattern to found; a nil pattern matches all. n is the
-// number of strings that it has written. If matching takes too long, match gives up and long is
-// true.
+// number of strings that it has written. It stops when the reply gets too long; the caller has to
+// check that. If matching takes too long, match gives up and long is true.
 func (e *Elements) match(found *resp.Writer, pattern []byte) (n int, long bool) {
 	steps := maxScanSteps
 	for name, value := range e.All {
@@ -142,11 +142,11 @@ func (e *Elements) strings() int {
 	return 1
 }
 
-// element is the name and the value of an element.
 type element struct{ name, value []byte }
 
-// pin returns all elements. They stay unchanged until the caller calls unpin. Scores, and the
-// elements of a collection that is too small to be pinned, are copied.
+// pin returns all elements, and a function that the caller has to call when it no longer uses them.
+// Until then the elements stay valid and unchanged. Scores, and the elements of a collection that
+// is too small to be pinned, are copied.
 func (e *Elements) pin() (all []element, unpin func()) {
 	unpin = e.Of.Pin()
 	small := unpin == nil
