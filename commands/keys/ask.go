@@ -9,8 +9,8 @@ import (
 // This file has the Parse and Answer functions of the commands on keys, for a server whose keys a
 // Remote has. The Run function of each command does the same with the store.
 
-// ask returns a new ask with the operation op on key, which is not about a limiter. key is nil for
-// an operation on the whole database.
+// ask returns a new ask for the operation op on key. key is nil for an operation on the whole
+// database.
 func ask(c *command.Call, op decide.Op, key []byte) *decide.Ask {
 	a := c.NewAsk(decide.Admin, key)
 	a.Admin = decide.AdminCall{Op: op}
@@ -26,7 +26,7 @@ func askOne(op decide.Op) func(c *command.Call) resp.Error {
 }
 
 // askEach returns the Parse function of a command that applies op to each of its keys. The asks
-// form a list, linked by Next.
+// form a list that is linked by Next.
 func askEach(op decide.Op) func(c *command.Call) resp.Error {
 	return func(c *command.Call) resp.Error {
 		next := ask(c, op, c.Args[1])

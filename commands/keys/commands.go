@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// store is what the commands need of the store.
+// store is the part of the store that the commands of this group use.
 type store interface {
 	env.Store
 	env.Keys
@@ -148,9 +148,9 @@ func randomKey(c storeCall) {
 
 func dbsize(c storeCall) { c.W.Int(int64(c.Store.Len(c.Client.Selected()))) }
 
-// flushMode returns a syntax error if args are not those of FLUSHDB or FLUSHALL. The modes ASYNC
-// and SYNC are the same here: the tables are dropped at once, and their memory is freed in the
-// background.
+// flushMode returns a syntax error if args are not the arguments of a FLUSHDB or FLUSHALL; "" if
+// they are. The modes ASYNC and SYNC do the same here: the tables are dropped at once, and their
+// memory is freed in the background.
 func flushMode(args [][]byte) resp.Error {
 	switch {
 	case len(args) == 1:

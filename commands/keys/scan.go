@@ -46,7 +46,7 @@ const (
 	// scanInline is the maximum COUNT of a scan that runs on an event loop.
 	scanInline = 1000
 	scanMost   = 1 << 20 // the maximum number of keys in one step, whatever COUNT is
-	scanPage   = 256     // the number of keys that are copied while a shard is locked
+	scanPage   = 256     // the maximum number of keys that are copied while a shard is locked
 	// scanWork is the maximum cost of matching on an event loop: the sum over all keys of the
 	// length of the pattern times the length of the key. It takes a few milliseconds at worst.
 	scanWork = 1 << 21
@@ -79,8 +79,8 @@ func askScan(c *command.Call) resp.Error {
 	return ""
 }
 
-// answerScan is the Answer function of SCAN. It replies with the matching keys of a step. If
-// matching them is much work, that is done in the background.
+// answerScan is the Answer function of SCAN. It replies with the matching keys of a step. If it
+// takes much work to match them, it does so in the background.
 func answerScan(c *command.Call, a *decide.Ask) {
 	call := scanCall{pattern: a.Admin.Match, typ: a.Admin.TypeName}
 	found := a.Result
@@ -91,8 +91,8 @@ func answerScan(c *command.Call, a *decide.Ask) {
 	c.Offload(func(_ env.Store, w *resp.Writer) { writeScan(w, &call, &found, math.MaxInt) })
 }
 
-// writeScan replies with the matching keys of step. If the cost of matching, as in scanWork, would
-// exceed work, it writes nothing and returns false.
+// writeScan replies with the keys of step that match. If the cost of matching, which is computed as
+// for scanWork, would exceed work, it writes nothing and returns false.
 func writeScan(w *resp.Writer, call *scanCall, step *decide.AdminResult, work int) bool {
 	found, n := resp.Writer{Pieces: w.Pieces}, 0
 	for _, k := range step.Keys {
@@ -142,13 +142,14 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 	return ""
 }
 
-// matches reports whether the scan includes key, which is of the type typ.
+// matches reports whether the scan includes a key of the type typ.
 func (s *scanCall) matches(key []byte, typ string) bool {
 	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || glob.Match(s.pattern, key))
 }
 
-// scanStep reads one step of the iteration call over the database db and replies with its keys. If
-// the cost of matching, as in scanWork, would exceed work, it writes nothing and returns false.
+// scanStep reads one step of the iteration over the database db and replies with its keys, or with
+// an error if they are too long. call has the cursor and the filters. If the cost of matching,
+// which is computed as for scanWork, would exceed work, it writes nothing and returns false.
 func scanStep(st store, w *resp.Writer, db int, call *scanCall, work int) bool {
 	found := resp.Writer{Pieces: w.Pieces}
 	n := 0
@@ -172,7 +173,7 @@ func scanStep(st store, w *resp.Writer, db int, call *scanCall, work int) bool {
 	return true
 }
 
-// writeStep replies with the cursor next and n keys, which keys has in encoded form.
+// writeStep replies with the cursor next and n keys. keys has the encoded keys.
 func writeStep(w *resp.Writer, next uint64, n int, keys resp.Reply) {
 	w.Array(2)
 	w.BulkString(strconv.FormatUint(next, 10))
@@ -180,7 +181,7 @@ func writeStep(w *resp.Writer, next uint64, n int, keys resp.Reply) {
 	w.Reply(keys)
 }
 
-// nameBytes is the estimated size, in bytes, of a key in a reply, by which memory is requested
+// nameBytes is the size, in bytes, that is assumed for a key in a reply when memory is requested
 // before the keys are known. Longer keys are accounted as they are written.
 const nameBytes = 64
 
@@ -192,9 +193,9 @@ func addName(found *resp.Writer, key []byte) {
 	}
 }
 
-// walk calls f for about count keys of the database db from cursor on, until f returns false, and
-// returns the next cursor, 0 at the end. f may be slow: walk copies the keys in pages, so that no
-// shard is locked while f runs.
+// walk calls f for about count keys of the database db, from cursor on, until f returns false. next
+// is the next cursor; 0 at the end of the iteration. f may be slow: walk copies the keys in pages,
+// so that no shard is locked while f runs.
 func walk(st store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
 	type entry struct {
 		end int // the end of the key in text
@@ -236,7 +237,8 @@ func keysCommand(c storeCall) {
 }
 
 // allKeys replies with every matching key once. It remembers the keys, because a scan may return a
-// key twice if the table grows meanwhile. It gives up when the server is closed.
+// key twice if the table grows meanwhile. If the reply gets too long, or the server is closed, it
+// stops and replies with an error.
 func allKeys(e *command.Server, st store, w *resp.Writer, db int, call *scanCall) {
 	found := resp.Writer{Pieces: w.Pieces}
 	seen := make(map[string]struct{})
