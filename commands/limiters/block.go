@@ -18,8 +18,9 @@ import (
 )
 
 // wait is a client that waits for room under one or several keys, in the order of arrival. Only a
-// client that is the first in the queues of all its keys has a timer, for the instant at which its
-// call may pass. The other clients are woken when they become the first. There is no polling.
+// client that is the first in the queues of all its keys has a timer for its next attempt, which
+// fires when its call may pass. The other clients are woken when they become the first. If a Remote
+// decides, the first client also looks for room repeatedly: see noticed.
 type wait struct {
 	parked  *command.Wait
 	refs    []env.KeyRef // the keys for which the client waits
@@ -27,9 +28,9 @@ type wait struct {
 	ask     decide.Ask   // owns its bytes; only copies of it are decided
 	policy  *policy.Counts
 
-	refusal resp.Error // why the call may not pass any more; set by the goroutine that claimed the answer
+	refusal resp.Error // why the call may no longer pass; set by the goroutine that claimed the answer
 
-	due atomic.Bool // an attempt has been started that has not looked at the keys yet
+	due atomic.Bool // an attempt was requested and has not looked at the keys yet
 
 	elsewhere
 
@@ -47,7 +48,7 @@ type elsewhere struct {
 }
 
 // try decides a copy of the ask, which charges the call if there is room, and returns the copy. The
-// keys have to be locked, or the caller has to be the only goroutine that decides for this wait.
+// keys have to be locked, or no other goroutine may decide for this wait at the same time.
 func (w *wait) try(st env.Store) decide.Ask {
 	a := w.own()
 	st.Decide(&a)
@@ -63,8 +64,8 @@ func (w *wait) own() decide.Ask {
 	return a
 }
 
-// look decides a copy of the ask without charging it, and returns the copy. It has the same
-// precondition as try.
+// look decides a copy of the ask without charging it, and returns the copy. The precondition of try
+// holds for look, too.
 func (w *wait) look(st env.Store) decide.Ask {
 	a := w.own()
 	switch a.Family {
@@ -82,10 +83,10 @@ func (w *wait) look(st env.Store) decide.Ask {
 	return a
 }
 
-// lookBehind is look for a call that is not the first in its queues. passes is true for a
-// concurrency limiter whose member already holds a lease: the call needs no room, so lookBehind
-// renews the lease. It renews none on a server that may change nothing now, such as one that is
-// paused or has just become a replica.
+// lookBehind is look for a call that is not the first in its queues. If the call is of a
+// concurrency limiter and its member already holds a lease, the call needs no room: then lookBehind
+// renews the lease and passes is true. It renews no lease while the server may change nothing,
+// because it is paused or has become a replica.
 func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
 	now = w.look(st)
 	server := w.parked.Client.Server
@@ -112,9 +113,9 @@ func saysBlock(args [][]byte) bool {
 }
 
 // waitFor replies to the call at once if a passes. If not, it parks the session until there is room
-// or timeout has passed; a timeout of 0 means none. A call that can never pass, or for whose wait
-// there is no memory, gets a reply at once. With a Remote, waitFor always parks the session, or
-// fails if there is no memory.
+// or timeout has passed; a timeout of 0 means that there is none. A call that can never pass gets
+// its reply at once, and so does a call for whose wait there is no memory. With a Remote, waitFor
+// always parks the session, or fails if there is no memory.
 //
 // counts are the counters of the policy of the call; nil if no policy counts it.
 func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, counts *policy.Counts) {
@@ -162,7 +163,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, counts *poli
 		answerWaited(c, &now, counts)
 		return
 	}
-	if !room { // answered as if its timeout had passed
+	if !room { // the reply is that of a timeout
 		now.Decision.Refused = max(now.Decision.Refused, 1)
 		answerWaited(c, &now, counts)
 		return
@@ -195,8 +196,9 @@ func waitingCost(a *decide.Ask) (n int) {
 	return n
 }
 
-// waitingArgs returns the arguments on which the permission for a command that waits under key
-// depends: the policy and its key, or else key in place of the first argument.
+// waitingArgs returns the arguments that a later check of permissions needs for a command that
+// waits under key. They have the policy and the key after it if the command names a policy, and
+// otherwise only key, at the index 1.
 func waitingArgs(c *command.Call, key []byte) [][]byte {
 	if namesPolicy(c) {
 		return command.CloneArgs(c.Args[:3])
@@ -232,8 +234,8 @@ func (w *wait) dequeue(st env.Store) {
 	}
 }
 
-// wake starts an attempt in the background, unless one has been started that has not looked at the
-// keys yet.
+// wake starts an attempt in the background, unless an attempt was requested that has not looked at
+// the keys yet.
 func (w *wait) wake() {
 	if !w.due.Swap(true) {
 		w.parked.Work(w.attempt)
@@ -247,8 +249,8 @@ func (w *wait) endAfter(st env.Store, d time.Duration) {
 	w.bound = st.AfterFunc(d, func() { w.parked.Interrupt(false) })
 }
 
-// tryAfter has the next attempt start after d, instead of when an earlier tryAfter said. It does
-// nothing if the wait has ended.
+// tryAfter starts a timer that wakes w after d. It replaces the timer of an earlier tryAfter. It
+// does nothing if the wait has ended.
 func (w *wait) tryAfter(st env.Store, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -261,9 +263,9 @@ func (w *wait) tryAfter(st env.Store, d time.Duration) {
 	w.nextTry = st.AfterFunc(d, w.wake)
 }
 
-// retryAfter returns the time after which there may be room, given now, a refused copy of the ask.
-// That is when the decision says, or when a key expires if that is earlier: EXPIRE may have moved
-// the expiry to before the instant that the limiter computes.
+// retryAfter returns the time after which there may be room. now is a refused copy of the ask. The
+// result is the time that the decision gives, or the time until one of the keys expires if that is
+// shorter: EXPIRE may have moved the expiry to before the instant that the limiter computes.
 func (w *wait) retryAfter(st store, now *decide.Ask) time.Duration {
 	after := now.Decision.RetryAfter
 	for _, ref := range w.refs {
@@ -274,15 +276,16 @@ func (w *wait) retryAfter(st store, now *decide.Ask) time.Duration {
 	return after
 }
 
-// hopeless reports whether the decided ask now has an error or a refusal that no waiting changes.
+// hopeless reports whether now, a decided ask, has an error or a refusal that waiting does not
+// change.
 func hopeless(now *decide.Ask) bool {
 	return now.Err != nil || now.Decision.Refused != 0 && now.Decision.RetryAfter == limit.NoRetry
 }
 
 // attempt decides the call if it is the first in its queues, and replies if the call passes or can
-// never pass. During CLIENT PAUSE it waits for the end of the pause. The reply is given after the
-// locks are released: by then the effect has been recorded, and the session, which may be fed at
-// once, waits for the records.
+// never pass. During CLIENT PAUSE it only has resume called at the end of the pause. It replies
+// after the locks are released. By then the effect has been recorded in the journal, so the
+// session, which may run again at once, waits for that record.
 func (w *wait) attempt(st env.Store) {
 	if w.parked.Client.Server.Host.Pauses.AfterPause(w.resume) {
 		return // due stays set, so that no other attempt starts before resume
@@ -299,8 +302,8 @@ func (w *wait) attempt(st env.Store) {
 	w.parked.Answer(func(out *resp.Writer) { w.answer(out, &now) })
 }
 
-// decided sets the decision in now as the result of the wait, for the statistics, unless now has an
-// error.
+// decided records the decision in now as the result of the wait, for the statistics, unless now has
+// an error.
 func (w *wait) decided(now *decide.Ask) {
 	if now.Err == nil {
 		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Counter: counter(w.policy)}
@@ -379,13 +382,13 @@ func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
 	w.wake()
 }
 
-// noticed is the longest time after which a waiting client notices room that clients of another
-// server have made.
+// noticed is the maximum time between two attempts of the first client in a queue if a Remote
+// decides. Clients of another server may make room meanwhile, without waking the client.
 const noticed = 100 * time.Millisecond
 
 // decideElsewhere is decide for a server with a Remote. It cannot lock the keys, so other clients
-// may take the room between a look and a charge; then it releases its claim, and the wait
-// continues.
+// may take the room between its look and its charge. Then it releases its claim to the answer, and
+// the wait continues.
 func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 	w.one.Lock()
 	defer w.one.Unlock()
@@ -438,15 +441,16 @@ func (w *wait) lookAgain(st env.Store, first bool, now *decide.Ask) {
 	}
 }
 
-// resume makes the attempt that a pause has postponed, if resumed is true. Otherwise the server
-// stops, and Drain ends the wait.
+// resume makes the attempt that a pause has postponed, if resumed is true. If it is false, the
+// server is stopping and ends all waits itself.
 func (w *wait) resume(resumed bool) {
 	if resumed {
 		w.parked.Work(w.attempt)
 	}
 }
 
-// giveUp ends the wait after a timeout or an unblock, and writes the refusal that holds now to out.
+// giveUp ends the wait after a timeout or an unblock, and writes the reply to out: a refusal,
+// unless the call has renewed a lease, or the error if the user may no longer call the command.
 func (w *wait) giveUp(st env.Store, out *resp.Writer) {
 	w.end(st)
 	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
@@ -461,15 +465,15 @@ func (w *wait) giveUp(st env.Store, out *resp.Writer) {
 	w.answer(out, &now)
 }
 
-// leave ends the wait of a client that has disconnected, unless another goroutine has claimed the
-// answer.
+// leave ends the wait of a client that has disconnected. It does nothing if another goroutine has
+// claimed the answer.
 func (w *wait) leave(st env.Store) {
 	if w.parked.Claim() {
 		w.end(st)
 	}
 }
 
-// end stops the timers, prevents new ones and removes the wait from the queues.
+// end stops the timers of the wait, prevents new ones, and removes the wait from the queues.
 func (w *wait) end(st env.Store) {
 	w.mu.Lock()
 	w.concluded = true
@@ -483,8 +487,8 @@ func (w *wait) end(st env.Store) {
 	w.dequeue(st)
 }
 
-// answerWaited replies with the decision on a, or its error, to a call that could have waited but gets
-// its reply at once. It also counts the decision, in counts if that is not nil.
+// answerWaited replies at once to a call that could have waited, with the decision on a or its
+// error. It also counts the decision, in counts as well if that is not nil.
 func answerWaited(c *command.Call, a *decide.Ask, counts *policy.Counts) {
 	if a.Err != nil {
 		c.Fail(command.StoreError(a.Err))
@@ -494,8 +498,8 @@ func answerWaited(c *command.Call, a *decide.Ask, counts *policy.Counts) {
 	writeWaited(c.W, a, &a.Decision)
 }
 
-// record counts d, the decision on a as a whole: in the denied calls of the command, in counts if that
-// is not nil, and in the statistics of keys.
+// record counts d, the decision on a as a whole, in the statistics of keys and, if counts is not
+// nil, in counts. A refusal also counts as a denied call of the command.
 func record(c *command.Call, a *decide.Ask, d *limit.Decision, counts *policy.Counts) {
 	if d.Refused != 0 {
 		c.Denied++
@@ -509,8 +513,8 @@ func answerFive(c *command.Call, a *decide.Ask) {
 	writeDecision(c.W, &a.Decision, a.Millis)
 }
 
-// decided is record for a decision about one key, without a policy. The commands that are called most
-// need no more.
+// decided counts the decision on a, which has one key and no policy. It does less work than record,
+// since the most frequent commands call it.
 func decided(c *command.Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++

@@ -11,14 +11,17 @@ import (
 // caller describes a running command to the statistics of keys. It implements [hotkeys.Caller].
 type caller struct{ call *command.Call }
 
-// Volatile implements [hotkeys.Caller].
+// Volatile implements [hotkeys.Caller]. It reports whether the memory of the keys may be reused
+// before the batch ends.
 func (c caller) Volatile() bool { return c.call.Volatile }
 
-// Now implements [hotkeys.Caller].
+// Now implements [hotkeys.Caller]. It returns the instant of the call.
 func (c caller) Now() limit.Instant { return c.call.Store.Now() }
 
-// Describe implements [hotkeys.Caller]. If a Remote has decided, the arguments of the command are no
-// longer available.
+// Describe implements [hotkeys.Caller]. It adds to d the client, the name of the command, and its
+// arguments without keys and members, and marks where the arguments that give the limit end. For a
+// policy it adds only the name of the policy. If a Remote has decided, the arguments of the command
+// are no longer available, so d gets none.
 func (c caller) Describe(d *hotkeys.Detail, family decide.Family) {
 	call := c.call
 	d.Client, d.Command = call.Client.ID, call.Cmd.Name
@@ -54,8 +57,8 @@ func (c caller) Describe(d *hotkeys.Detail, family decide.Family) {
 	}
 }
 
-// describeBounds adds the arguments of an INCREX that give the limit and its period. It leaves out an
-// expiry that is an instant, since that is different for each call.
+// describeBounds adds the arguments of an INCREX that give the limit and its period to d. It leaves
+// out an expiry that is an instant, because each call may have a different one.
 func describeBounds(d *hotkeys.Detail, words [][]byte) {
 	for i := 2; i+1 < len(words); i++ {
 		switch name := words[i]; {
@@ -69,7 +72,7 @@ func describeBounds(d *hotkeys.Detail, words [][]byte) {
 }
 
 // memberAt returns the index of the option MEMBER in words, the arguments of an RL.MULTI, at or
-// after from. It returns len(words) if there is none.
+// after the index from; len(words) if there is none.
 func memberAt(words [][]byte, from int) int {
 	for i := from; i < len(words); i++ {
 		if arg.IsWord(words[i], "MEMBER") {

@@ -20,7 +20,8 @@ func explainCommand() *command.Command {
 	}
 }
 
-// explain is the Run function of RL.EXPLAIN.
+// explain is the Run function of RL.EXPLAIN. It replies with what applies to the key and what
+// RL.USE would reply. It charges nothing.
 func explain(c *command.Call) {
 	var u useCall
 	if err := u.parse(c.Args[1:]); err != "" {
@@ -44,7 +45,8 @@ func explain(c *command.Call) {
 	writeExplanation(c.W, &e, tryErr)
 }
 
-// writeExplanation writes e. If tryErr is not empty, it is the error of the candidate.
+// writeExplanation writes e. If tryErr is not "", it is written in place of the clauses of the
+// candidate.
 func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Error) {
 	name, entry := e.Entry()
 	fields := 11
@@ -95,7 +97,8 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 	writeExplained(w, e.Candidate)
 }
 
-// writeExplained writes an array with the decision on each of the clauses.
+// writeExplained writes an array with a map for each of clauses. The map has the decision on the
+// clause.
 func writeExplained(w *resp.Writer, clauses []ratelimit.Explained) {
 	w.Array(len(clauses))
 	for i := range clauses {

@@ -37,17 +37,18 @@ func figures() []figure.Figure {
 	}
 }
 
-// serviceOf returns the service of the limiters of the server that v shows, which has the group: the figures are the group's.
+// serviceOf returns the limiter service of the server that v shows. The server must have the group
+// of the limiters.
 func serviceOf(v *figure.View) *ratelimit.Service {
 	return command.Find[ratelimit.Service](figure.Of[*command.Server](v))
 }
 
 // groupCounts are the counts of all groups of keys. A view keeps them, so that all metrics of one
-// scrape show the same counts.
+// scrape are from the same counts.
 type groupCounts []stats.GroupCount
 
-// eachGroup returns a reader for a metric that has a value for each group of keys: it calls read
-// for each of them.
+// eachGroup returns the Read function of a metric that has a value for each group of keys. The
+// function calls read for each group.
 func eachGroup(read func(g *stats.GroupCount, emit figure.Emit)) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {
 		all := figure.Of[groupCounts](v)

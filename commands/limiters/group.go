@@ -7,8 +7,9 @@ import (
 	"github.com/cellserver/cellserver/ratelimit"
 )
 
-// Group returns the command group of the limiters. For each server it keeps what decides calls, a
-// [ratelimit.Service], and sets [command.Server].Seen. Its hooks maintain the statistics of keys.
+// Group returns the command group of the limiters. For each server it keeps a [ratelimit.Service],
+// which the deciders of its workers share, and sets [command.Server].Seen. Its hooks maintain the
+// statistics of keys.
 func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),

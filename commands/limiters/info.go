@@ -68,7 +68,7 @@ func rlInfo(c storeCall) {
 	writeTwoLimits(c.Call, two)
 }
 
-// askInfo is the Parse function of RL.INFO, for a server whose keys a Remote has.
+// askInfo is the Parse function of RL.INFO. It is used if a Remote has the keys.
 func askInfo(c *command.Call) resp.Error {
 	by, fault := parseInfo(c.Args[2:])
 	if fault != "" {
@@ -78,7 +78,7 @@ func askInfo(c *command.Call) resp.Error {
 	return ""
 }
 
-// answerInfo is the Answer function of RL.INFO, for a server whose keys a Remote has.
+// answerInfo is the Answer function of RL.INFO. It is used if a Remote has the keys.
 func answerInfo(c *command.Call, a *decide.Ask) {
 	if !a.Result.Found {
 		c.W.Null()
@@ -97,8 +97,8 @@ func answerInfo(c *command.Call, a *decide.Ask) {
 	writeTwoLimits(c, two)
 }
 
-// hasTwoLimits returns 1, the number of additional fields of RL.INFO, if two limits share key, and
-// 0 if not.
+// hasTwoLimits returns the number of additional fields of RL.INFO: 1 if two limits share key, and 0
+// if not.
 func hasTwoLimits(c *command.Call, db int, key []byte) int {
 	return int(elements.OneIf(command.ServerState[ratelimit.Service](c).Keys.TwoLimits(db, string(key), c.Store.Now())))
 }
@@ -110,8 +110,9 @@ func writeTwoLimits(c *command.Call, two int) {
 	}
 }
 
-// parseInfo parses the limit that a caller of RL.INFO may give, in the words of a clause of
-// RL.MULTI. by is the parameter of [env.Store].Describe; nil if args is empty.
+// parseInfo parses args, the limit that a caller of RL.INFO may give in the form of a clause of
+// RL.MULTI. by is the argument for [env.Store].Describe; nil if args is empty. err is "" on
+// success.
 func parseInfo(args [][]byte) (by any, err resp.Error) {
 	if len(args) == 0 {
 		return nil, ""

@@ -62,8 +62,8 @@ func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 	return m.lease()
 }
 
-// lease sets the member of all CC clauses. It returns an error if there is a CC clause but no
-// MEMBER, or a MEMBER but no CC clause.
+// lease sets the member of all CC clauses to the argument of MEMBER. It returns an error if there
+// is a CC clause but no MEMBER, or a MEMBER but no CC clause.
 func (m *multiArgs) lease() resp.Error {
 	some := false
 	for i := range m.Rooms {
@@ -83,10 +83,10 @@ func (m *multiArgs) lease() resp.Error {
 	return ""
 }
 
-// options parses the options of the whole command at the end of args, and returns the arguments
-// before them. A member may be any word, even the name of an option or of a family. So options
-// searches for the first MEMBER, which no clause contains, and reads the words after it from left
-// to right.
+// options parses the options at the end of args, which apply to the whole command, and returns the
+// arguments before them. A member may be any word, even the name of an option or of a family. So
+// options searches for the first MEMBER, since no clause contains that word, and reads the words
+// after its member from left to right.
 func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	m.millis, m.peek, m.detail, m.member = false, false, false, nil
 	for i, word := range args {
@@ -114,8 +114,8 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	return args, ""
 }
 
-// flag sets the option without a value that word names. It returns an error if word names none, or
-// if the option is set already.
+// flag sets the option called word, which takes no value. It returns an error if there is no such
+// option, or if the option is set already.
 func (m *multiArgs) flag(word []byte) resp.Error {
 	option := m.option(word)
 	if option == nil {
@@ -124,7 +124,8 @@ func (m *multiArgs) flag(word []byte) resp.Error {
 	return arg.Once(word, option)
 }
 
-// option returns the field for the option without a value that word names; nil if word names none.
+// option returns the field of the option called word, which takes no value; nil if there is no such
+// option.
 func (m *multiArgs) option(word []byte) *bool {
 	switch {
 	case arg.IsWord(word, "MS"):
@@ -170,7 +171,8 @@ func hasDuplicateOfMany(keys [][]byte) bool {
 	return false
 }
 
-// trim drops the member and the memory of a call with many clauses. It is called at the end of a batch.
+// trim is called at the end of a batch. It drops the member, and frees the memory if a call had
+// many clauses.
 func (m *multiArgs) trim() {
 	m.member = nil
 	m.Trim()

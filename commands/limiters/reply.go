@@ -17,7 +17,8 @@ func writeDecision(w *resp.Writer, d *limit.Decision, millis bool) {
 	w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter))
 }
 
-// writeAnswer writes the decision on a call as a whole and, with details, those on its clauses.
+// writeAnswer writes the decision on a call as a whole to w. If details is true, an array of the
+// decisions on the clauses follows; a call without clauses counts as one clause.
 func writeAnswer(w *resp.Writer, answer *ratelimit.Answer, details, millis bool) {
 	if !details {
 		writeDecision(w, answer.Decision, millis)
@@ -36,7 +37,8 @@ func writeAnswer(w *resp.Writer, answer *ratelimit.Answer, details, millis bool)
 	}
 }
 
-// writeWaited replies to a call that could have waited, with d, the decision on a as a whole.
+// writeWaited writes d, the decision on a as a whole, as the reply to a call that could have
+// waited.
 func writeWaited(w *resp.Writer, a *decide.Ask, d *limit.Decision) {
 	answer := ratelimit.Answer{Decision: d}
 	if a.Family == decide.Several {

@@ -17,10 +17,10 @@ func resetCommand() *command.Command {
 	}
 }
 
-// reset is the Run function of RL.RESET. It deletes the state of the key in the policy, but no
-// entries for the key, such as an override or a block. It deletes the state of as many clauses as a
-// policy may have, because the limits may have had more clauses when the key was last used, or an
-// override may have more.
+// reset is the Run function of RL.RESET. It deletes what the key has used of the policy and its
+// candidate, but no entries for the key, such as an override or a block. It deletes the state keys
+// of as many clauses as a policy may have, because the limits may have had more clauses when the
+// key was last used, or an override may have more.
 func reset(c storeCall) {
 	name, key := c.Args[1], c.Args[2]
 	if command.ServerState[ratelimit.Service](c.Call).Policy(name) == nil {

@@ -18,7 +18,8 @@ type scratch struct {
 	multi    multiArgs
 }
 
-// newService returns what the deciders of the server s share. slot is that of the group.
+// newService returns the service that all deciders of the server s share. slot is the slot of this
+// command group.
 func newService(s *command.Server, slot command.Slot) *ratelimit.Service {
 	each := func(f func(r *hotkeys.Recorder)) limit.Instant {
 		return s.Host.Measures.EachWorker(func(w *command.Worker) { f(slot.OfWorker(w).(*scratch).recorder) })
@@ -39,7 +40,8 @@ func newService(s *command.Server, slot command.Slot) *ratelimit.Service {
 	return service
 }
 
-// hooks returns the hooks that maintain the statistics of keys. slot is that of the group.
+// hooks returns the hooks that maintain the statistics of keys. slot is the slot of this command
+// group.
 func hooks(slot command.Slot, keys *hotkeys.Keys) command.Hooks {
 	of := func(w *command.Worker) *scratch { return slot.OfWorker(w).(*scratch) }
 	return command.Hooks{
@@ -65,25 +67,28 @@ func hooks(slot command.Slot, keys *hotkeys.Keys) command.Hooks {
 	}
 }
 
-// seen implements [command.Seen].
+// seen implements [command.Seen] with the statistics of keys.
 type seen struct {
 	keys *hotkeys.Keys
 	slot command.Slot
 }
 
-// TakeGroups implements [command.Seen].
+// TakeGroups implements [command.Seen]. It returns what was recorded about groups of keys since its
+// last call.
 func (s seen) TakeGroups() []stats.SeenGroup { return s.keys.TakeGroups() }
 
-// Denied implements [command.Seen].
+// Denied implements [command.Seen]. It returns the keys with the most denied calls as of the
+// instant now.
 func (s seen) Denied(now limit.Instant) stats.SeenKeys { return s.keys.Seen(hotkeys.Denied, now) }
 
-// Called implements [command.Seen].
+// Called implements [command.Seen]. It returns the keys with the most calls as of the instant now.
 func (s seen) Called(now limit.Instant) stats.SeenKeys { return s.keys.Seen(hotkeys.Calls, now) }
 
-// Groups implements [command.Seen].
+// Groups implements [command.Seen]. It returns the number of decisions by group of keys.
 func (s seen) Groups() []stats.GroupCount { return s.keys.Groups().Snapshot() }
 
-// LackedMemory implements [command.Seen].
+// LackedMemory implements [command.Seen]. It records that a call about key by w was refused for
+// lack of memory. Only the goroutine of w may call it.
 func (s seen) LackedMemory(w *command.Worker, key []byte) {
 	s.slot.OfWorker(w).(*scratch).recorder.LackedMemory(key)
 }

@@ -20,8 +20,8 @@ func slidingWindowCommands() []*command.Command {
 	}}
 }
 
-// fiveReply describes the reply of the limiters that round times up; CL.THROTTLE rounds as
-// redis-cell does.
+// fiveReply describes the reply of the commands that reply with a decision, except CL.THROTTLE,
+// which rounds times as redis-cell does.
 const fiveReply = "five integers: limited, limit, remaining, retry after, reset after (seconds, milliseconds with MS)"
 
 func askAllow(c *command.Call) resp.Error {

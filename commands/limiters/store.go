@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/env"
 )
 
-// store is a store with keys. The commands that only decide do without it, so that they also run
-// with --store.
+// store is the part of the store that commands which look at keys use. Commands that only decide
+// need an [env.Store], so they also run with --store, where a Remote has the keys.
 type store interface {
 	env.Store
 	env.Locker

@@ -32,7 +32,7 @@ func throttleCommands() []*command.Command {
 }
 
 // throttle is the Run function of CL.THROTTLE. It does the same as the function that the command
-// table would make of Parse and Answer, with fewer function calls.
+// table would build from Parse and Answer, with fewer function calls.
 func throttle(c *command.Call) {
 	if err := askThrottle(c); err != "" {
 		c.Fail(err)

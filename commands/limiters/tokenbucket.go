@@ -39,8 +39,8 @@ func acquireWaits(_ *command.Server, args [][]byte) bool {
 	return saysBlock(args) && clause.Acquire(args[1:], &call) == "" && call.Block
 }
 
-// answerAcquire replies with the decision on a. If the bucket has reserved tokens for a call with
-// BLOCK, it parks the client until the tokens are available.
+// answerAcquire replies with the decision on a. If a has BLOCK and its tokens become available
+// later, it parks the client until then instead.
 func answerAcquire(c *command.Call, a *decide.Ask) {
 	if grantsLater(a) {
 		serveOut(c, a, nil)
@@ -49,8 +49,8 @@ func answerAcquire(c *command.Call, a *decide.Ask) {
 	answerFive(c, a)
 }
 
-// grantsLater reports whether a is a call with BLOCK to which the bucket has granted tokens that
-// become available later.
+// grantsLater reports whether a is a call with BLOCK that was granted tokens which become available
+// later.
 func grantsLater(a *decide.Ask) bool {
 	return a.Bucket.Block && a.Decision.Refused == 0 && a.Decision.RetryAfter > 0
 }
@@ -72,7 +72,7 @@ func serveOut(c *command.Call, a *decide.Ask, counts *policy.Counts) {
 	r := &reservation{parked: c.NewWait(kept), ask: *a, policy: counts}
 	r.ask.Own(make([]byte, 0, kept))
 	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && namesPolicy(c)
-	if !r.parked.Reserve() { // answered as if CLIENT UNBLOCK had ended the wait
+	if !r.parked.Reserve() { // the reply is that of CLIENT UNBLOCK
 		giveBack(c.Store, a)
 		record(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, counts)
 		r.answer(c.Store, c.W, 1)
@@ -102,8 +102,8 @@ func (r *reservation) serve(st env.Store) {
 	})
 }
 
-// giveUp ends a wait before its tokens are available: it returns the tokens and writes a refusal to
-// w.
+// giveUp ends a wait before its tokens are available. It returns the tokens and writes a refusal to
+// w, or the error if the user may no longer call the command.
 func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 	r.undo(st)
 	if err := r.parked.Forbidden(st); err != "" {
@@ -137,7 +137,7 @@ func (r *reservation) refund(st env.Store) {
 	giveBack(st, &r.ask)
 }
 
-// giveBack returns the tokens of grant, a granted ask, to the bucket.
+// giveBack returns to the bucket the tokens that grant, a granted ask, has reserved.
 func giveBack(st env.Store, grant *decide.Ask) {
 	a := *grant
 	a.Family = decide.Cancel
@@ -145,8 +145,8 @@ func giveBack(st env.Store, grant *decide.Ask) {
 }
 
 // answer writes the current state of the bucket to w, with refused (0 or 1) as the first integer.
-// If the key has another type by now, answer writes the state at the time of the reservation, since
-// the grant remains valid.
+// If the state cannot be read, for example because the key has another type by now, answer writes
+// the state at the time of the reservation, since the grant remains valid.
 func (r *reservation) answer(st env.Store, w *resp.Writer, refused int64) {
 	look := r.ask
 	look.Bucket.Block, look.Bucket.MaxWait = false, 0

@@ -129,7 +129,8 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 	return call, ""
 }
 
-// parseDatabase parses b as the index of one of so many databases. The error is "" on success.
+// parseDatabase parses b as the index of a database. databases is the number of databases. The
+// error is "" on success.
 func parseDatabase(b []byte, databases int) (db int, err resp.Error) {
 	n, ok := arg.Int(b)
 	switch {

@@ -25,8 +25,8 @@ func useCommands() []*command.Command {
 	}}
 }
 
-// policyKey says how the derived key of a call is made from the name of a policy and the key after
-// it: it is the state key of the first clause.
+// policyKey describes how the derived key of a call is made from the arguments policy and key: it
+// is the state key of the first clause.
 var policyKey = command.DerivedKey{
 	Append: func(dst []byte, args [][]byte) []byte { return policy.AppendStateKey(dst, args[1], args[2], 1, false) },
 	Last:   2,
@@ -37,14 +37,15 @@ var policyKey = command.DerivedKey{
 // key.
 func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKey }
 
-// The replies to calls whose options the policy does not support.
+// These are the replies to calls of RL.USE whose options the policy does not support.
 const (
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
 	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
 )
 
-// use is the Run function of RL.USE.
+// use is the Run function of RL.USE. It replies with the decision of the policy, or parks the
+// session if the call waits.
 func use(c *command.Call) {
 	var u useCall
 	if err := u.parse(c.Args[1:]); err != "" {
@@ -70,12 +71,14 @@ func use(c *command.Call) {
 	u.reply(c, &answer)
 }
 
-// of sets what the call has besides its arguments from c, the running command.
+// of sets the fields of u that the arguments do not give: the database, the state key, the time and
+// the caller. It takes them from c, the running command.
 func (u *useCall) of(c *command.Call) {
 	u.DB, u.StateKey, u.Now, u.Volatile, u.From = c.Client.Selected(), c.DerivedKey, c.Store.Now(), c.Volatile, caller{c}
 }
 
-// wait decides a call that waits if there is no room for it. It uses a.
+// wait decides a call that waits if there is no room, and replies or parks the session. a is the
+// memory for its ask.
 func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 	if err := d.AskToWait(&u.Lookup, a); err != nil {
 		c.Fail(u.failure(err))
@@ -98,7 +101,8 @@ func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 	u.reply(c, &answer)
 }
 
-// reply replies to the call and counts a denial.
+// reply writes answer as the reply to the call, and counts a denial in the statistics of the
+// command.
 func (u *useCall) reply(c *command.Call, answer *ratelimit.Answer) {
 	if answer.Decision.Refused != 0 {
 		c.Denied++
@@ -106,7 +110,7 @@ func (u *useCall) reply(c *command.Call, answer *ratelimit.Answer) {
 	writeAnswer(c.W, answer, u.withDetails, u.millis)
 }
 
-// failure returns the reply to a call that has ended with err.
+// failure returns the error reply for err, with which the call has failed.
 func (u *useCall) failure(err error) resp.Error {
 	switch {
 	case errors.Is(err, ratelimit.ErrNoPolicy):
@@ -127,7 +131,7 @@ func (u *useCall) failure(err error) resp.Error {
 	return command.StoreError(err)
 }
 
-// useWrites is the Writes function of RL.USE: a call that only looks changes nothing.
+// useWrites is the Writes function of RL.USE. It returns false for a call that only looks.
 func useWrites(_ *command.Call, _ *command.Command, args [][]byte) bool {
 	var u useCall
 	return u.parse(args[1:]) != "" || !u.Looks()

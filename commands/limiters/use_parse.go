@@ -20,9 +20,9 @@ type useCall struct {
 	millis, withDetails bool
 }
 
-// parse parses args, which begin with the policy, into u, which must be zero. It checks them from left
-// to right, but the time of WAIT or BLOCK at the end, because MS may follow it. The error is "" on
-// success.
+// parse parses args into u, which must be zero. args begin with the policy. parse checks them from
+// left to right, but the argument of WAIT or BLOCK last, because MS may follow it. The error is ""
+// on success.
 func (u *useCall) parse(args [][]byte) resp.Error {
 	u.Policy, u.Key, u.Quantity = args[0], args[1], 1
 	rest := args[2:]
@@ -76,7 +76,8 @@ func (u *useCall) is(word []byte, m ratelimit.Mode) resp.Error {
 	return ""
 }
 
-// parseWait parses text, the argument of WAIT or BLOCK. It does nothing in other modes.
+// parseWait parses text, the argument of WAIT or BLOCK, and sets u.MaxWait. It does nothing in
+// other modes. The error is "" on success.
 func (u *useCall) parseWait(text []byte) (err resp.Error) {
 	unit := time.Second
 	if u.millis {
