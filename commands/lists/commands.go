@@ -201,8 +201,8 @@ func lindex(c storeCall) {
 	}
 }
 
-// listIndex converts an index that a client has given, which counts from the end if it is negative,
-// into an index of a list with that length. A result of -1 is before the list, and one of length or
+// listIndex converts an index that a client has given into an index of a list of length elements. A
+// negative index counts from the end. A result of -1 is before the list, and a result of length or
 // more is after it.
 func listIndex(index int64, length int) int {
 	if index < 0 {
@@ -224,8 +224,8 @@ func parseSpan(c storeCall) (from, to int64, ok bool) {
 	return from, to, ok
 }
 
-// listSpan converts the indices from and to of a client, both inclusive, into a range of a list
-// with that length. end is exclusive, and the range is empty if the indices cross.
+// listSpan converts the indices from and to that a client has given, both inclusive, into a range
+// of a list of length elements. end is exclusive, and the range is empty if the indices cross.
 func listSpan(from, to int64, length int) (start, end int) {
 	start, end = max(listIndex(from, length), 0), min(listIndex(to, length)+1, length)
 	return start, max(start, end)

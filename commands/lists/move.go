@@ -61,8 +61,8 @@ func (m listMove) move(st store, db int, from, to []byte) (value []byte, found b
 	return value, found, err
 }
 
-// peek returns a copy of the element that is to be moved. As in Redis it checks the type of to only
-// if there is an element.
+// peek returns a copy of the element that is to be moved; found is false if there is none. As in
+// Redis it checks the type of to only if there is an element.
 func (m listMove) peek(st store, db int, from, to []byte) (value []byte, found bool, err error) {
 	found, err = st.ReadList(db, from, func(l *collection.List) {
 		i := l.Len() - 1
@@ -78,8 +78,8 @@ func (m listMove) peek(st store, db int, from, to []byte) (value []byte, found b
 	return value, found, err
 }
 
-// transfer moves the element with that value, which peek has returned. It adds the element before
-// it removes it, because only the addition may fail.
+// transfer moves the element that peek has returned as value. Between two lists it adds the element
+// before it removes it, because only the addition may fail.
 func (m listMove) transfer(st store, db int, from, to, value []byte) error {
 	take := func(l *collection.List) error {
 		popOne(l, m.fromFront)
