@@ -72,7 +72,7 @@ func sleepTime(args [][]byte) (d time.Duration, ok bool) {
 	return time.Duration(min(seconds*1e9, float64(math.MaxInt64/2))), true
 }
 
-// sleeper is the running sleep of DEBUG SLEEP. over is closed when the sleep has to end.
+// sleeper is a running DEBUG SLEEP. over is closed when the sleep has to end.
 type sleeper struct {
 	once sync.Once
 	over chan struct{}

@@ -50,8 +50,8 @@ func diagnose(all []stats.Samples, threshold time.Duration) string {
 	return b.String()
 }
 
-// spread returns the mean of the samples and their mean deviation from it, in milliseconds. There
-// must be at least one sample.
+// spread returns the mean of the samples and their mean absolute deviation from the mean, in
+// milliseconds. There must be at least one sample.
 func spread(s *stats.Samples) (mean, deviation int64) {
 	n := int64(len(s.List))
 	for _, at := range s.List {
@@ -64,7 +64,8 @@ func spread(s *stats.Samples) (mean, deviation int64) {
 	return mean, deviation / n
 }
 
-// period returns the mean number of seconds between two samples. There must be at least one sample.
+// period returns the mean time between two consecutive samples in seconds. There must be at least
+// one sample.
 func period(s *stats.Samples) float64 {
 	n := len(s.List)
 	return float64(s.List[n-1].At-s.List[0].At) / float64(max(1, n-1))

@@ -13,8 +13,9 @@ const (
 	graphLevels  = "_o#" // from the bottom to the top of a row
 )
 
-// graph returns the text of LATENCY GRAPH for the samples of an event. now is the present Unix time
-// in seconds. Each of the newest samples has a column, with its age written downwards below it.
+// graph returns the text of LATENCY GRAPH for s, the samples of an event, of which there must be at
+// least one. now is the present Unix time in seconds. Each of the newest samples has a column, and
+// below it its age, written downwards.
 func graph(s *stats.Samples, now int64) string {
 	samples := s.List[max(0, len(s.List)-graphColumns):]
 	low, high := samples[0].Took, samples[0].Took
@@ -46,8 +47,8 @@ func graph(s *stats.Samples, now int64) string {
 	return b.String()
 }
 
-// cell returns the character for value in a row. low and high are the lowest and the highest value.
-// The lowest row is 0.
+// cell returns the character that the column for value has in row. low and high are the lowest and
+// the highest value. The lowest row is 0.
 func cell(value, low, high int64, row int) byte {
 	const levels = graphRows * int64(len(graphLevels))
 	level := int64(0)

@@ -105,8 +105,8 @@ func latencyGraph(c *command.Call) {
 	c.W.Verbatim("txt", graph(&s, c.Server.CivilMillis()/1000))
 }
 
-// called is a command with the distribution of the durations of its timed calls, and the number of
-// all its calls.
+// called is a command with the number of all its calls, and with the distribution of the durations
+// of those calls that were timed.
 type called struct {
 	cmd   *command.Command
 	took  stats.Distribution
@@ -157,13 +157,13 @@ func latencyHistogram(c *command.Call) {
 // leastBound is the first bound of LATENCY HISTOGRAM, which the reply shows as one microsecond.
 const leastBound = 1024 * time.Nanosecond
 
-// mostBound is the last bound of LATENCY HISTOGRAM that separates calls, about 17 s. The next one
-// includes all longer calls.
+// mostBound is the last bound of LATENCY HISTOGRAM with a measured number of calls, about 17 s. The
+// bound after it includes all longer calls.
 const mostBound = leastBound << 24
 
-// write writes the number of calls and the histogram of the command. Only a sample of pipelined
-// calls was timed, so the counts are scaled up to all calls. As in Redis each bound is twice the
-// one before it, and a bound is left out if no calls are between it and the one before it.
+// write writes the number of calls and the histogram of the command. Not all pipelined calls are
+// timed, so the counts are scaled up to all calls. As in Redis each bound is twice the one before
+// it, and a bound is left out if no calls are between it and the one before it.
 func (h *called) write(w *resp.Writer) {
 	w.BulkString(h.cmd.Name)
 	w.Map(2)

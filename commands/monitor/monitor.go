@@ -34,7 +34,8 @@ func monitor(c *command.Call) {
 	c.OK()
 }
 
-// join adds cl. From their next command on, sessions record their commands.
+// join adds cl to the audience. From their next command on, sessions record their commands for the
+// audience.
 func (a *audience) join(cl *command.Client) {
 	cl.Mark(command.MarkMonitoring, true)
 	a.mu.Lock()
@@ -78,8 +79,8 @@ func (a *audience) has(cl *command.Client) bool {
 	return a.clients[cl]
 }
 
-// flush is the BatchEnd hook: it sends the commands that w has recorded to the clients. A client
-// that exceeds its output buffer limit is closed, like a subscriber.
+// flush is the BatchEnd hook: it sends the commands that w has recorded to the clients. As with
+// messages of Pub/Sub, a client that exceeds its output buffer limit is closed.
 func (a *audience) flush(w *command.Worker) {
 	if w.Lines.Size() == 0 {
 		return
