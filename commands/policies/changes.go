@@ -12,7 +12,8 @@ import (
 // defaultChanges is the number of changes that RL.CHANGES shows without COUNT.
 const defaultChanges = 10
 
-// changes is the Run function of RL.CHANGES.
+// changes is the Run function of RL.CHANGES. It replies with the latest changes of policies, the
+// newest first.
 func changes(c *command.Call) {
 	which, err := parseChanges(c.Args[1:])
 	if err != "" {
@@ -40,8 +41,8 @@ func changes(c *command.Call) {
 
 const errTooManyChanges resp.Error = "ERR the reply is too long, use a smaller COUNT"
 
-// changesSize is the ReplySize function of RL.CHANGES: it returns about the maximum size of the
-// reply.
+// changesSize is the ReplySize function of RL.CHANGES. It returns the approximate maximum size of
+// the reply in bytes.
 func changesSize(cl *command.Client, _ env.Store, _ *command.Command, args [][]byte) int {
 	which, err := parseChanges(args[1:])
 	if r := cl.Server.Options.Policies; err == "" && r != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// dump is the Run function of RL.POLICY DUMP. With FILE it leaves out what commands have added to
-// the policies of the policy file, if the server has such a file.
+// dump is the Run function of RL.POLICY DUMP. With FILE, on a server with a policy file, it leaves
+// out the entries that the file does not define.
 func dump(c *command.Call) {
 	r := c.Server.Options.Policies
 	if r == nil {
@@ -33,15 +33,15 @@ func dump(c *command.Call) {
 	outside(c, func() { c.W.Bulk(r.Document(c.Store.Now(), c.Store.Civil, keep).Append(nil)) })
 }
 
-// dumpSize is the ReplySize function of RL.POLICY DUMP and RL.POLICY DIFF: it returns about the
-// size of the reply.
+// dumpSize is the ReplySize function of RL.POLICY DUMP and RL.POLICY DIFF. It returns the
+// approximate size of the reply in bytes.
 func dumpSize(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	s := tableOf(cl.Server).Sizes()
 	return (s.Policies + s.Overrides) * overrideBytes
 }
 
-// parseDocument parses the YAML text in the third argument of the running command. If that fails,
-// it replies with an error and returns nil.
+// parseDocument parses the YAML text in c.Args[2]. If that fails, it replies with an error and
+// returns nil.
 func parseDocument(c *command.Call) (d *document.Document) {
 	if c.Server.Options.Policies == nil {
 		c.Fail(errNone)
@@ -69,7 +69,8 @@ func faultText(faults document.Faults) (text string) {
 	return string(command.Echo([]byte(text), 4*command.MaxEcho))
 }
 
-// diff is the Run function of RL.POLICY DIFF.
+// diff is the Run function of RL.POLICY DIFF. It replies with the changes that RL.POLICY APPLY
+// would make, as text.
 func diff(c *command.Call) {
 	if d := parseDocument(c); d != nil {
 		outside(c, func() {
@@ -78,7 +79,8 @@ func diff(c *command.Call) {
 	}
 }
 
-// apply is the Run function of RL.POLICY APPLY.
+// apply is the Run function of RL.POLICY APPLY. It replies with the number of policies and
+// overrides that have changed.
 func apply(c storeCall) {
 	d := parseDocument(c.Call)
 	if d == nil {
@@ -97,7 +99,8 @@ func apply(c storeCall) {
 
 const errNoFile resp.Error = "ERR This server has no policy file: see the option policy-file"
 
-// reload is the Run function of RL.POLICY RELOAD.
+// reload is the Run function of RL.POLICY RELOAD. It applies the policy file again, and replies
+// with the number of policies and overrides that have changed.
 func reload(c storeCall) {
 	file := c.Server.Options.PolicyFile
 	if file == nil {

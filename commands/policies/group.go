@@ -8,8 +8,8 @@ import (
 // storeCall is a call of a command of this group that changes policies.
 type storeCall = command.CallOn[policystore.Backing]
 
-// Group returns the command group of this package. Its Decay hook also removes expired entries of
-// policies.
+// Group returns the command group of RL.POLICY, RL.OVERRIDE and the other commands that change or
+// show policies. Its Decay hook removes expired entries of policies.
 func Group() command.Group {
 	return command.Group{
 		Commands: command.Entries(defaults(), []*command.Command{
@@ -75,8 +75,8 @@ const (
 // always is the Writes function of commands that change policies.
 func always(*command.Call, *command.Command, [][]byte) bool { return true }
 
-// defaults returns the values that most entries of this group share. Because of WordWork, a call
-// with any number of arguments runs in the background.
+// defaults returns the values that most entries of this group share. WordWork makes a call with any
+// number of arguments exceed the bound of an event loop, so that it runs in the background.
 func defaults() command.Defaults {
 	return command.Defaults{
 		Categories: command.CatPolicy, Group: "policy", Since: "1.0.0", Complexity: "O(N) of the entries that it changes or shows",

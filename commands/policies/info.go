@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// keeper is what the group keeps for the server.
+// keeper removes expired entries of policies for a server.
 type keeper struct {
 	server *command.Server
 	tidies atomic.Bool // a goroutine runs Registry.Tidy
@@ -35,7 +35,8 @@ func (k *keeper) tidy() {
 // maxPolicies is the maximum number of policies that have their own time series in the metrics.
 const maxPolicies = 50
 
-// figures returns the metrics about policies: their number, and the sums of their counters.
+// figures returns the metrics about policies: their number, their decisions by policy, and the sums
+// of their other counters.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		{

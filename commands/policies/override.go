@@ -38,7 +38,8 @@ func setOverride(c storeCall) {
 
 func deleteOverride(c storeCall) { deleteEntry(c, policy.Override) }
 
-// listOverrides is the Run function of RL.OVERRIDE LIST.
+// listOverrides is the Run function of RL.OVERRIDE LIST. It replies with the overrides that are in
+// force, sorted by pattern.
 func listOverrides(c *command.Call) {
 	t, name := tableOf(c.Server), string(c.Args[2])
 	if t.Policy(c.Args[2]) == nil {
@@ -56,8 +57,8 @@ func listOverrides(c *command.Call) {
 	})
 }
 
-// listSize is the ReplySize function of RL.OVERRIDE LIST: it returns about the maximum size of the
-// reply.
+// listSize is the ReplySize function of RL.OVERRIDE LIST. It returns the approximate maximum size
+// of the reply in bytes.
 func listSize(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	return tableOf(cl.Server).Sizes().Overrides * overrideBytes
 }
@@ -65,8 +66,8 @@ func listSize(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) i
 // overrideBytes is the approximate size, in bytes, of an override in a reply.
 const overrideBytes = 256
 
-// tableOf returns the table of the policies in force; an empty one without policies. A table never
-// changes, so a command uses the same table for all its lookups.
+// tableOf returns the table of the policies in force, or an empty table if the server keeps no
+// policies. A table never changes, so a command uses the same table for all its lookups.
 func tableOf(s *command.Server) *policy.Table {
 	if s.Options.Policies == nil {
 		return &policy.Table{}
@@ -74,8 +75,8 @@ func tableOf(s *command.Server) *policy.Table {
 	return s.Options.Policies.Table()
 }
 
-// entriesOf returns the entries of that kind that are in force at now for the policy called name,
-// sorted by pattern.
+// entriesOf returns the entries of kind that are in force at now for the policy called name, sorted
+// by pattern.
 func entriesOf(t *policy.Table, name string, kind policy.Kind, now limit.Instant) (found []*policy.Entry) {
 	t.Each(name, func(e *policy.Entry) bool {
 		if e.Kind == kind && e.InForce(now) {

@@ -30,8 +30,8 @@ type options struct {
 	text                            string // "COMMENT" or "REASON"; "" if neither is accepted
 }
 
-// parse parses args, options in any order, into w. The option LIMITS takes all arguments after it.
-// The error is "" on success.
+// parse parses args, which are options in any order, into w. o says which options are accepted. The
+// option LIMITS takes all arguments after it. The error is "" on success.
 func (w *words) parse(args [][]byte, o options) resp.Error {
 	for len(args) > 0 {
 		word, rest := args[0], args[1:]
@@ -67,8 +67,8 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 
 const errNoLimits resp.Error = "ERR LIMITS and its clauses are missing"
 
-// until returns the instant at which the entry expires, by EX; limit.MaxInstant, which stands for
-// never, without EX.
+// until returns the instant at which the entry expires according to EX, or limit.MaxInstant, which
+// stands for never, without EX. The error is "" on success.
 func (w *words) until(c *command.Call) (limit.Instant, resp.Error) {
 	if w.expiry == nil {
 		return limit.MaxInstant, ""
@@ -99,8 +99,8 @@ func author(c *command.Call) registry.Author {
 	return registry.Author{User: c.Client.UserName(), Address: c.Client.Addr(), What: strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))}
 }
 
-// update makes the edits that plan returns and reports whether that has succeeded. After a failure
-// it has replied with the error.
+// update makes the edits that plan returns, and reports whether it has succeeded. If not, it has
+// replied with the error.
 func update(c storeCall, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
 	r := c.Server.Options.Policies
 	if r == nil {
@@ -135,12 +135,12 @@ func fail(c *command.Call, err error) {
 	c.Fail(answer)
 }
 
-// outside runs f, which may take long or wait. If the command is in the background, f runs outside
-// of the store, so that other goroutines can stop the world meanwhile. f may use only tables, texts
-// and the clock, and may write the reply.
+// outside runs f, which may take long or wait. If the command runs in the background, it leaves the
+// store while f runs, so that other goroutines can stop the world meanwhile. f may use only tables,
+// texts and the clock, and may write the reply.
 func outside(c *command.Call, f func()) { c.Server.Host.Work.Outside(c, f) }
 
-// changing is outside for a function f that changes policies in st.
+// changing runs f as outside does. f changes policies in st, the store of the running command.
 func changing(c storeCall, f func(st registry.Store)) {
 	if !c.Client.Background { // the command runs on an event loop, inside the store
 		f(policystore.Store(c.Store))
@@ -150,8 +150,8 @@ func changing(c storeCall, f func(st registry.Store)) {
 }
 
 // setEntry sets the entry that make returns, for the policy that the running command names, and
-// replies with OK. main is the policy itself, or nil if there is none. The policy must exist,
-// unless the new entry is the policy itself.
+// replies with OK or an error. main is the present entry of the policy itself, or nil if there is
+// no such policy. The policy must exist, unless the new entry is the policy itself.
 func setEntry(c storeCall, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) {
 	name := c.Args[nameAt(c.Call)]
 	if err := policy.CheckName(name); err != nil {
@@ -184,8 +184,8 @@ func nameAt(c *command.Call) int {
 	return 1
 }
 
-// deleteEntry deletes the entry of that kind whose policy and pattern the running command names,
-// and replies with 1 if there was one and with 0 if not.
+// deleteEntry deletes the entry of kind whose policy and pattern the running command names, and
+// replies with 1 if there was one and with 0 if not.
 func deleteEntry(c storeCall, kind policy.Kind) {
 	at := nameAt(c.Call)
 	name, pattern := string(c.Args[at]), string(c.Args[at+1])

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// setPolicy is the Run function of RL.POLICY SET.
+// setPolicy is the Run function of RL.POLICY SET. It creates the policy or replaces its limits.
 func setPolicy(c storeCall) {
 	var w words
 	if err := w.parse(c.Args[3:], options{millis: true, shadow: true, text: "COMMENT", limits: true}); err != "" {
@@ -92,7 +92,8 @@ func deletePolicy(c storeCall) {
 	}
 }
 
-// listPolicies is the Run function of RL.POLICY LIST.
+// listPolicies is the Run function of RL.POLICY LIST. It replies with the names in lexicographical
+// order.
 func listPolicies(c *command.Call) {
 	r := c.Server.Options.Policies
 	if r == nil {
@@ -111,7 +112,8 @@ func listPolicies(c *command.Call) {
 // maxShown is the maximum number of boosts, of blocks and of exemptions that RL.POLICY GET shows.
 const maxShown = 100
 
-// getPolicy is the Run function of RL.POLICY GET.
+// getPolicy is the Run function of RL.POLICY GET. It replies with the policy, its temporary entries
+// and its counters.
 func getPolicy(c *command.Call) { outside(c, func() { writePolicy(c) }) }
 
 func writePolicy(c *command.Call) {
@@ -154,7 +156,8 @@ func writePolicy(c *command.Call) {
 	writeCounts(w, p.Counts)
 }
 
-// writeTemporary writes all, which are the boosts, the blocks or the exemptions in force at now.
+// writeTemporary writes the first maxShown entries of all, which are the boosts, the blocks or the
+// exemptions in force at now.
 func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 	all = all[:min(len(all), maxShown)]
 	w.Array(len(all))
@@ -174,7 +177,8 @@ func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 	}
 }
 
-// writeCounts writes the counters of a policy. They count from the start of the server.
+// writeCounts writes the counters of a policy. They count from the start of the server; those of
+// the candidate from the latest RL.POLICY TRY.
 func writeCounts(w *resp.Writer, n *policy.Counts) {
 	w.Map(len(answers) + len(counters))
 	for _, is := range slices.Concat(answers[:], counters[:]) {

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The kinds of entries that may expire.
+// These are the kinds of entries that RL.BOOST, RL.BLOCK and RL.EXEMPT set.
 const (
 	boostKind  = policy.Boost
 	blockKind  = policy.Block
@@ -41,9 +41,9 @@ func exempt(c storeCall) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: exemptKind})
 }
 
-// temporary sets the entry e, with the pattern of the running command, and with the expiry and the
-// text in args. o says which options args may have. RL.BOOST always has an expiry, because of its
-// arity.
+// temporary sets the entry e. The policy and the pattern come from the arguments of the running
+// command, and the expiry and the text from args. o says which options args may have. RL.BOOST
+// always has an expiry, because its arity requires one.
 func temporary(c storeCall, args [][]byte, o options, e policy.Entry) {
 	var w words
 	if err := w.parse(args, o); err != "" {
@@ -63,7 +63,7 @@ func temporary(c storeCall, args [][]byte, o options, e policy.Entry) {
 // so the block would deny a single key, while its author probably means many.
 const errStar resp.Error = "ERR only the last character of a pattern may be '*' here; RL.OVERRIDE SET takes others as they are"
 
-// end returns the Run function of a command that deletes an entry of that kind.
+// end returns the Run function of a command that deletes an entry of kind.
 func end(kind policy.Kind) func(storeCall) {
 	return func(c storeCall) { deleteEntry(c, kind) }
 }
