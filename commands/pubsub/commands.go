@@ -77,14 +77,14 @@ func commands() []*command.Command {
 	})
 }
 
-// beginsWork is the Work function of commands that begin subscriptions. It returns 0: their only
-// work is that of their arguments. The function exists so that later commands of a transaction
-// learn how many subscriptions these commands begin.
+// beginsWork is the Work function of commands that begin subscriptions. It returns 0, because the
+// work of their arguments is counted elsewhere. It exists so that the arguments of these commands
+// are counted in the parameter begun of later commands in the transaction.
 func beginsWork(*command.Call, *command.Command, [][]byte, int) int { return 0 }
 
-// leaveAllWork returns the Work function of the command that ends subscriptions of a kind. Without
-// an argument the command ends all of them. begun is the number of arguments of earlier commands in
-// the queue, each of which may begin a subscription.
+// leaveAllWork returns the Work function of the command that ends subscriptions of kind. Without an
+// argument the command ends all of them, so its work depends on their number. begun is the number
+// of arguments of earlier commands in the queue, each of which may begin a subscription.
 func leaveAllWork(kind topicKind) func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 	return func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 		if len(args) > 1 {
@@ -118,7 +118,7 @@ func subscribe(kind topicKind) func(*command.Call) {
 }
 
 // maySubscribe returns the error if the client may not begin all subscriptions that the arguments
-// of c name, because they are too long or too many; "" if it may.
+// of c name, because their names are too long, or the client would have too many; "" if it may.
 func maySubscribe(c *command.Call, kind topicKind) resp.Error {
 	cost, inner := 0, 0
 	for _, name := range c.Args[1:] {
@@ -164,9 +164,10 @@ func unsubscribe(kind topicKind) func(*command.Call) {
 	}
 }
 
-// confirm replies with word, the name of a subscription that has begun or ended, and the client's
-// number of subscriptions. name is nil if the client has unsubscribed from everything without
-// having any subscription. As in Redis the reply is sent even if the client has turned replies off.
+// confirm writes the reply for one subscription that has begun or ended: word, name, and the number
+// of subscriptions that the client has. For toShard this is the number of shard subscriptions, and
+// otherwise that of channels and patterns together. name is nil if the client had no subscription
+// to end. As in Redis the reply is sent even if the client has turned replies off.
 func confirm(c *command.Call, h *hub, word string, kind topicKind, name []byte) {
 	own := resp.Writer{Proto: c.Client.Proto}
 	w := c.W

@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	// maxInner is the maximum sum of [glob.InnerLength] over the patterns of one client. It bounds
+	// the time that matching takes.
 	maxInner = 1024
 	// maxChannel is the maximum length of the name of a channel, in bytes.
 	maxChannel = 4 << 10
@@ -46,7 +48,7 @@ type hub struct {
 	memory atomic.Int64 // bytes that subscriptions take
 }
 
-// space has the topics of one kind that have subscribers.
+// space has the topics of one kind.
 type space struct {
 	mu     sync.RWMutex
 	topics map[string]*topic // guarded by mu
@@ -63,7 +65,7 @@ type topic struct {
 
 	mu      sync.Mutex
 	members []*membership // guarded by mu
-	dead    bool          // guarded by mu: the topic has no subscribers and is removed from its space
+	dead    bool          // guarded by mu: the last subscriber has left, and the topic is removed from its space
 }
 
 // membership is the subscription of one client to one topic.
@@ -73,14 +75,13 @@ type membership struct {
 	at     int // the index in topic.members, guarded by topic.mu
 }
 
-// get returns the topic called name, or nil if it has no subscribers.
+// get returns the topic called name, or nil if there is none.
 func (sp *space) get(name []byte) *topic {
 	sp.mu.RLock()
 	defer sp.mu.RUnlock()
 	return sp.topics[string(name)]
 }
 
-// len returns the number of topics.
 func (sp *space) len() int {
 	sp.mu.RLock()
 	defer sp.mu.RUnlock()
@@ -106,7 +107,7 @@ func (sp *space) list() []*topic {
 	return sp.all
 }
 
-// open returns the topic called name, and creates it if necessary.
+// open returns the topic called name. If there is none, open creates a topic of kind.
 func (sp *space) open(kind topicKind, name []byte) *topic {
 	if t := sp.get(name); t != nil {
 		return t
@@ -133,7 +134,8 @@ func (sp *space) forget(t *topic) {
 	sp.all = nil
 }
 
-// join subscribes cl to the topic called name and returns the membership.
+// join adds cl to the subscribers of the topic called name, which it creates if necessary, and
+// returns the membership.
 func (h *hub) join(kind topicKind, name []byte, cl *command.Client) *membership {
 	sp := &h.spaces[kind]
 	for {
@@ -172,14 +174,13 @@ func (h *hub) leave(m *membership) {
 	}
 }
 
-// count returns the number of subscribers of the topic.
 func (t *topic) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.members)
 }
 
-// subscriptions is what the hub keeps for a client: all its subscriptions.
+// subscriptions has all subscriptions of one client.
 type subscriptions struct {
 	topics [topicKinds]map[string]*membership // by name; used by the feeding goroutine only
 	inner  int                                // the sum of glob.InnerLength of the patterns; used by the feeding goroutine only
@@ -190,14 +191,13 @@ type subscriptions struct {
 	counts [topicKinds]atomic.Int32
 }
 
-// of returns the subscriptions of cl, or nil if it never had one. Any goroutine may call it.
+// of returns the subscriptions of cl, or nil if cl has never had one. Any goroutine may call it.
 func (h *hub) of(cl *command.Client) *subscriptions {
 	subs, _ := h.slot.OfClient(cl).(*subscriptions)
 	return subs
 }
 
-// subscribed returns the number of subscriptions of that kind that cl has. Any goroutine may call
-// it.
+// subscribed returns the number of subscriptions of kind that cl has. Any goroutine may call it.
 func (h *hub) subscribed(cl *command.Client, kind topicKind) int {
 	if subs := h.of(cl); subs != nil {
 		return int(subs.counts[kind].Load())
@@ -205,7 +205,8 @@ func (h *hub) subscribed(cl *command.Client, kind topicKind) int {
 	return 0
 }
 
-// subscribe adds a subscription of cl to the topic called name, unless cl has it.
+// subscribe adds a subscription of cl to the topic called name. It does nothing if cl has this
+// subscription.
 func (h *hub) subscribe(cl *command.Client, kind topicKind, name []byte) {
 	subs := command.ClientState[subscriptions](cl, h.slot)
 	if subs.topics[kind][string(name)] != nil {
@@ -224,7 +225,8 @@ func (h *hub) subscribe(cl *command.Client, kind topicKind, name []byte) {
 	h.count(cl, 1)
 }
 
-// count adds n, which may be negative, to the number of subscriptions of cl, and sets its mark.
+// count adds n, which may be negative, to the number of subscriptions of cl. It sets MarkListening
+// of cl if the result is above 0, and clears it otherwise.
 func (h *hub) count(cl *command.Client, n int32) {
 	cl.Mark(command.MarkListening, cl.Subscriptions.Add(n) > 0)
 }
@@ -238,7 +240,7 @@ func (h *hub) unsubscribe(cl *command.Client, kind topicKind, name []byte) {
 	}
 }
 
-// end ends m, one of the subscriptions subs of cl.
+// end ends the subscription m of cl. subs has all subscriptions of cl.
 func (h *hub) end(cl *command.Client, subs *subscriptions, m *membership) {
 	name, kind := m.topic.name, m.topic.kind
 	h.leave(m)
@@ -251,8 +253,7 @@ func (h *hub) end(cl *command.Client, subs *subscriptions, m *membership) {
 	h.count(cl, -1)
 }
 
-// names returns the names of the topics of that kind to which cl is subscribed, in no particular
-// order.
+// names returns the names of the topics of kind to which cl is subscribed, in no particular order.
 func (h *hub) names(cl *command.Client, kind topicKind) [][]byte {
 	subs := h.of(cl)
 	if subs == nil {
@@ -265,8 +266,8 @@ func (h *hub) names(cl *command.Client, kind topicKind) [][]byte {
 	return names
 }
 
-// unsubscribeSome ends up to most subscriptions of cl without a reply, and reports whether there
-// are more.
+// unsubscribeSome ends up to most subscriptions of cl without a reply, and reports whether cl has
+// more.
 func (h *hub) unsubscribeSome(cl *command.Client, most int) (more bool) {
 	subs := h.of(cl)
 	if subs == nil {
@@ -290,14 +291,14 @@ func (h *hub) unsubscribeAll(cl *command.Client) {
 	}
 }
 
-// reset is the Reset hook: it ends a part of the subscriptions of the client of c, and reports
-// whether there are more.
+// reset is the Reset hook: it ends up to command.SliceWords subscriptions of the client of c, and
+// reports whether the client has more.
 func (h *hub) reset(c *command.Call) (more bool) {
 	return h.unsubscribeSome(c.Client, command.SliceWords)
 }
 
 // closed is the Closed hook: it ends the subscriptions of the disconnected client cl. If there are
-// many, another goroutine ends them.
+// more than 256, another goroutine ends them.
 func (h *hub) closed(cl *command.Client) {
 	const few = 256
 	if cl.Subscriptions.Load() <= few {

@@ -42,8 +42,8 @@ func pubsubCommand() *command.Command {
 	}
 }
 
-// channelsInline is the number of channels up to which an event loop itself runs PUBSUB CHANNELS. A
-// long pattern counts for more than one channel each.
+// channelsInline is the number of channels up to which an event loop itself runs PUBSUB CHANNELS.
+// Each channel counts once more for every 16 bytes of the pattern.
 const channelsInline = 1000
 
 // pubsubChannels returns the Run function of PUBSUB CHANNELS or PUBSUB SHARDCHANNELS, depending on
@@ -71,7 +71,8 @@ func pubsubChannels(kind topicKind) func(*command.Call) {
 	}
 }
 
-// write replies with the names of the topics that match pattern; a nil pattern matches all.
+// write replies with the names of the topics that match pattern and have subscribers; a nil pattern
+// matches all. If the reply would be longer than [command.MaxReply], it is an error instead.
 func (sp *space) write(w *resp.Writer, pattern []byte) {
 	var names [][]byte
 	size := 0

@@ -30,8 +30,8 @@ const (
 	// publishSteps is the maximum cost of matching patterns on an event loop, in comparisons of a
 	// character. So many take well below a millisecond.
 	publishSteps = 1 << 18
-	// maxHeld is the memory, in bytes, of the messages that are held until the end of a
-	// transaction. When held messages take as much, further ones are delivered at once.
+	// maxHeld is the maximum memory, in bytes, of the messages that a worker holds until the end of
+	// a transaction or script. When they take as much, further messages are delivered at once.
 	maxHeld = 16 << 20
 	// stepsPerWork is the number of comparisons that count as one unit of work.
 	stepsPerWork = 64
@@ -40,7 +40,8 @@ const (
 )
 
 // publish returns the Run function of PUBLISH or SPUBLISH, depending on kind. Inside a transaction
-// or script it holds the message until the end.
+// or script, the message is held until the end. A message that is slow to match or has many
+// receivers is delivered in the background.
 func publish(kind topicKind) func(*command.Call) {
 	return func(c *command.Call) {
 		m := message{kind: kind, channel: c.Args[1], body: c.Args[2]}
@@ -75,8 +76,7 @@ func (m *message) clone() message {
 	return message{m.kind, own[0], own[1]}
 }
 
-// publishBeside publishes m in the background, because matching patterns takes long or m has many
-// receivers.
+// publishBeside delivers m in the background and replies then.
 func publishBeside(c *command.Call, m message) {
 	h := hubOf(c)
 	c.Offload(func(_ env.Store, w *resp.Writer) {
@@ -86,8 +86,8 @@ func publishBeside(c *command.Call, m message) {
 	})
 }
 
-// receivers returns the number of subscribers of all matched topics. A client that several topics
-// match counts several times, as in Redis.
+// receivers returns the number of subscriptions to all matched topics. As in Redis, a client that
+// is subscribed to several of them counts several times.
 func (p *posting) receivers() (n int) {
 	for _, t := range p.matched {
 		n += t.count()
@@ -107,8 +107,8 @@ func (p *posting) hold(m *message) (receivers int) {
 	return receivers
 }
 
-// publishHeld is the AfterCommand hook: it delivers the held messages of a transaction or script
-// that has ended and has released its locks.
+// publishHeld is the AfterCommand hook: it delivers the messages that w has held during a
+// transaction or script, which has now ended and has released its locks.
 func (h *hub) publishHeld(w *command.Worker) {
 	p := h.slot.OfWorker(w).(*posting)
 	for i := range p.held {
@@ -119,8 +119,9 @@ func (h *hub) publishHeld(w *command.Worker) {
 	p.held, p.bytes = nil, 0
 }
 
-// match sets p.matched to the topics to which m goes. *steps is the number of comparisons that it
-// may make; match subtracts those that it makes, and returns false if they were too few.
+// match sets p.matched to the topics to which m goes. Only messages of PUBLISH go to patterns.
+// *steps is the number of comparisons that match may make; match subtracts those that it makes, and
+// returns false if they were too few.
 func (h *hub) match(p *posting, m *message, steps *int) bool {
 	p.matched = p.matched[:0]
 	if t := h.spaces[m.kind].get(m.channel); t != nil {
@@ -140,8 +141,9 @@ func (h *hub) match(p *posting, m *message, steps *int) bool {
 	return true
 }
 
-// post delivers m to the subscribers of the matched topics and returns their number. It wakes and
-// disconnects clients after the locks of the topics are released.
+// post delivers m to the subscribers of the matched topics. receivers is their number. After the
+// locks of the topics are released, post wakes the clients, and disconnects those whose output
+// buffer is too large.
 func (h *hub) post(p *posting, m *message) (receivers int) {
 	memory, host := 0, &h.server.Host
 	for _, t := range p.matched {
@@ -161,8 +163,8 @@ func (h *hub) post(p *posting, m *message) (receivers int) {
 	return receivers
 }
 
-// postTo posts m to the subscribers of t. The lock of t keeps the order of messages the same for
-// all of them. memory is the memory in bytes that the posted messages take.
+// postTo posts m to the subscribers of t. It holds the lock of t, so that all of them get messages
+// in the same order. memory is the memory in bytes that the posted messages take.
 func (h *hub) postTo(p *posting, t *topic, m *message) (receivers, memory int) {
 	t.mu.Lock()
 	for _, member := range t.members {

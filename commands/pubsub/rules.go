@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/command"
 )
 
-// fewTopics is the number of topics up to which the caller of rulesChanged itself searches for
+// fewTopics is the maximum number of topics that the caller of rulesChanged itself searches for
 // subscriptions that a user has lost.
 const fewTopics = 4 << 10
 
 // rulesChanged is the RulesChanged hook: it closes the clients of u that are subscribed to topics
-// which the new rules of u forbid. If there are many topics, another goroutine does so, because the
-// caller may be an event loop.
+// which the new rules of u forbid. before has the old rules. If there are many topics, another
+// goroutine does so, because the caller may be an event loop.
 func (h *hub) rulesChanged(u *acl.User, before *acl.Rules) {
 	if u.Rules().KeepsChannels(before) {
 		return
@@ -59,7 +59,8 @@ func closeIfForbidden(cl *command.Client, kind topicKind, name []byte) {
 	cl.Kill()
 }
 
-// mayListen reports whether a selector of r permits a subscription to the topic called name.
+// mayListen reports whether r permits a subscription to the topic called name. One selector of r
+// that permits it is enough.
 func mayListen(r *acl.Rules, kind topicKind, name []byte) bool {
 	return slices.ContainsFunc(r.Selectors(), func(s *acl.Selector) bool {
 		if kind == toPattern {
