@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Error replies. They have the texts of Redis, except for errors that Redis does not have.
+// These are error replies. They have the texts of Redis, except for errors that Redis does not have.
 const (
 	errPort          resp.Error = "ERR Invalid master port"
 	errHost          resp.Error = "ERR Invalid master host"
@@ -26,8 +26,9 @@ const (
 // maxHost is the maximum length of a host name in bytes, as in DNS (RFC 1035).
 const maxHost = 255
 
-// follow implements REPLICAOF and SLAVEOF. It leaves the request with the node and replies.
-// REPLICAOF NO ONE waits until the promotion is done, except in EXEC.
+// follow implements REPLICAOF and SLAVEOF. It passes the request to the node and replies before the
+// node has completed it. Only REPLICAOF NO ONE waits for the promotion, for up to leadTimeout,
+// unless it is in a transaction.
 func follow(c *command.Call) {
 	n := c.Server.Node()
 	role := n.Role()
@@ -53,8 +54,8 @@ func follow(c *command.Call) {
 const leadTimeout = 5 * time.Second
 
 // lead requests the promotion of the node, and parks the client until the node accepts writes or
-// leadTimeout has passed. A Redis accepts writes as soon as it replies. Where the client may not
-// wait, lead replies at once.
+// leadTimeout has passed: a Redis accepts writes as soon as it replies. In a transaction, and while
+// the server is stopping, lead replies at once.
 func lead(c *command.Call, n env.Node) {
 	if !c.MayWait() {
 		n.Promote(nil)
@@ -73,7 +74,7 @@ func lead(c *command.Call, n env.Node) {
 	})
 }
 
-// followHost implements REPLICAOF host port. role is the present role of the node.
+// followHost implements REPLICAOF host port. role is the present role of the node n.
 func followHost(c *command.Call, n env.Node, role *protocol.Role) {
 	if c.Client.Marks&command.MarkReplica != 0 {
 		c.Fail(errFollowReplica)
@@ -120,8 +121,8 @@ func isNoOne(c *command.Call) bool {
 	return arg.IsWord(c.Args[1], "NO") && arg.IsWord(c.Args[2], "ONE")
 }
 
-// isHost reports whether b may be a host name or an address. This is checked because the server
-// dials it, shows it in INFO and writes it to the configuration.
+// isHost reports whether b may be a host name or an address. The server dials such a host, shows it
+// in INFO and writes it to the configuration, so other text must be refused.
 func isHost(b []byte) bool {
 	if len(b) == 0 || len(b) > maxHost {
 		return false
@@ -154,7 +155,8 @@ func failingOver(n env.Node) bool {
 	return false
 }
 
-// failover implements FAILOVER. It leaves the request with the node and replies.
+// failover implements FAILOVER. It passes the request to the node and replies; the failover
+// continues in the background.
 func failover(c *command.Call) {
 	call, err := parseFailover(c.Args[1:])
 	if err != "" {
@@ -173,8 +175,8 @@ func failover(c *command.Call) {
 	c.OK()
 }
 
-// parseFailover parses the arguments of FAILOVER. ABORT must be the only argument. Each option
-// may occur once.
+// parseFailover parses the arguments of FAILOVER. ABORT must be the only argument. Each option may
+// occur once. err is "" on success.
 func parseFailover(words [][]byte) (call protocol.Failover, err resp.Error) {
 	if len(words) == 1 && arg.IsWord(words[0], "ABORT") {
 		return protocol.Failover{Abort: true}, ""
@@ -205,7 +207,8 @@ func parseFailover(words [][]byte) (call protocol.Failover, err resp.Error) {
 // that sums do not overflow.
 const maxTimeout = 100 * 366 * 24 * 3600 * 1000
 
-// failoverTimeout parses the TIMEOUT of FAILOVER, in milliseconds.
+// failoverTimeout parses the argument of TIMEOUT in FAILOVER, in milliseconds. The error is "" on
+// success.
 func failoverTimeout(b []byte) (time.Duration, resp.Error) {
 	switch n, ok := arg.Int(b); {
 	case !ok:
@@ -217,7 +220,8 @@ func failoverTimeout(b []byte) (time.Duration, resp.Error) {
 	}
 }
 
-// failoverTarget parses the TO option of FAILOVER, and returns the host and the port.
+// failoverTarget parses the arguments of TO in FAILOVER, and returns the host and the port. It does
+// not check the range of the port. The error is "" on success.
 func failoverTarget(host, at []byte) (string, string, resp.Error) {
 	n, ok := arg.Int(at)
 	switch {
@@ -229,7 +233,8 @@ func failoverTarget(host, at []byte) (string, string, resp.Error) {
 	return string(host), strconv.FormatInt(n, 10), ""
 }
 
-// role implements ROLE.
+// role implements ROLE. It replies with the role, as Redis does: for a replica the state of its
+// link, and for a primary the list of its replicas.
 func role(c *command.Call) {
 	r := c.Server.Node().Role()
 	if r.Replica {

@@ -2,7 +2,8 @@ package replication
 
 import "github.com/cellserver/cellserver/command"
 
-// Group returns the commands of replication and the figures about it.
+// Group returns the command group of REPLICAOF, FAILOVER, ROLE, WAIT, PSYNC and REPLCONF, with the
+// figures of replication.
 func Group() command.Group {
 	return command.Group{
 		Commands: command.With(command.FlagLocal, append(orders(), handshake()...)...),
@@ -10,7 +11,8 @@ func Group() command.Group {
 	}
 }
 
-// orders returns the commands for operators and clients.
+// orders returns the commands that operators and ordinary clients call: REPLICAOF, SLAVEOF,
+// FAILOVER, ROLE and WAIT.
 func orders() []*command.Command {
 	const admin = command.FlagAdmin | command.FlagNoScript | command.FlagStale | command.FlagFence | command.FlagAudit
 
@@ -44,7 +46,7 @@ func orders() []*command.Command {
 	})
 }
 
-// handshake returns the commands for replicas.
+// handshake returns the commands that replicas call: PSYNC, SYNC and REPLCONF.
 func handshake() []*command.Command {
 	const replica = command.FlagAdmin | command.FlagNoScript | command.FlagConnection | command.FlagFence
 	return command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{

@@ -19,7 +19,7 @@ const (
 )
 
 const (
-	maxReplID  = 64 // a replication ID has 40
+	maxReplID  = 64 // a replication ID has 40 characters
 	maxVersion = 32
 )
 
@@ -32,8 +32,8 @@ type said struct {
 	capa        protocol.Capa
 }
 
-// psync implements PSYNC: it replies and makes the client a replica. As in Redis, a client that
-// is a replica already gets no reply.
+// psync implements PSYNC: it replies, and has the node send the replication stream to the client.
+// As in Redis, a client that is a replica already gets no reply.
 func psync(c *command.Call) {
 	if c.Client.Marks&command.MarkReplica != 0 {
 		return
@@ -94,8 +94,8 @@ func answerInside(c *command.Call) {
 	}
 }
 
-// conf handles the first pair of words. silent says that REPLCONF gets no reply. err is "" if the
-// pair is valid.
+// conf handles the option and the value at the beginning of words. silent says that REPLCONF gets
+// no reply. err is "" if the pair is valid.
 func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 	name, value := words[0], words[1]
 	switch {
@@ -134,7 +134,6 @@ func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 	return false, ""
 }
 
-// saidBy returns what the client of c has sent by REPLCONF.
 func saidBy(c *command.Call) *said { return command.ClientState[said](c.Client, c.Cmd.Slot()) }
 
 // capa returns the capability that word, a value of REPLCONF capa, names, or 0 if it is unknown.
@@ -150,16 +149,15 @@ func capa(word []byte) protocol.Capa {
 	return 0
 }
 
-// dataSetCapa begins the value of REPLCONF capa that has the ID of the replica's data set, or a
-// question mark.
+// dataSetCapa is the prefix of the value of REPLCONF capa that has the ID of the replica's data
+// set, or "?" in place of the ID.
 const dataSetCapa = "data:"
 
 // dataSetDigits is the number of hexadecimal digits in the ID of a data set.
 const dataSetDigits = 40
 
-// dataSet returns the ID of the replica's data set if word, a value of REPLCONF capa, contains
-// it. The ID is "?" if the replica does not know it. If word does not contain a valid ID, the
-// second result is false.
+// dataSet returns the ID of the replica's data set if word, a value of REPLCONF capa, contains it.
+// The ID is "?" if the replica does not know it. is is false if word contains no valid ID.
 func dataSet(word []byte) (id string, is bool) {
 	if len(word) > len(dataSetCapa)+dataSetDigits {
 		return "", false
@@ -168,8 +166,8 @@ func dataSet(word []byte) (id string, is bool) {
 	return id, is && (id == "?" || len(id) == dataSetDigits && strings.Trim(id, "0123456789abcdef") == "")
 }
 
-// hear handles ACK offset [FACK offset]. Like Redis, it ignores clients that are not replicas,
-// and invalid offsets.
+// hear passes the acknowledgement in words, ACK offset [FACK offset], to the node. Like Redis, it
+// ignores clients that are not replicas, and invalid offsets.
 func hear(c *command.Call, words [][]byte) {
 	ack, ok := arg.Int(words[1])
 	if c.Client.Marks&command.MarkReplica == 0 || !ok || ack < 0 {

@@ -56,7 +56,8 @@ func wait(c *command.Call) {
 	c.W.Int(int64(acked))
 }
 
-// waitTimeout parses the timeout of WAIT, in milliseconds. 0 means no timeout.
+// waitTimeout parses the timeout of WAIT, in milliseconds. A result of 0 means no timeout. The
+// error is "" on success.
 func waitTimeout(b []byte) (time.Duration, resp.Error) {
 	switch n, ok := arg.Int(b); {
 	case !ok:
@@ -68,8 +69,8 @@ func waitTimeout(b []byte) (time.Duration, resp.Error) {
 	}
 }
 
-// waiting is a blocked WAIT. It is the peer that the node wakes. If the node woke the client's
-// own peer, the client's session would be fed, and would find its command still blocked.
+// waiting is a blocked WAIT. The node gets it as the peer to wake. If the node woke the client's
+// own peer, the client's session would run, and would find its command still blocked.
 type waiting struct {
 	transport.Peer
 	node     env.Node
@@ -81,8 +82,9 @@ type waiting struct {
 	due      atomic.Bool // look is about to run
 }
 
-// park blocks the client until replicas replicas have everything before position, or until the
-// timeout. A timeout of 0 never ends the wait.
+// park blocks the client until enough replicas have acknowledged everything before position, or
+// until the timeout. replicas is the number of replicas that are enough. A timeout of 0 means no
+// timeout.
 func park(c *command.Call, n env.Node, replicas int, position uint64, timeout time.Duration) {
 	w := &waiting{
 		Peer: c.Client.Peer, node: n, keeps: c.Server.Options.Persistence,
@@ -105,17 +107,17 @@ func (w *waiting) cancel() {
 	}
 }
 
-// Wake implements [transport.Peer]: it has look called. The caller may hold locks of the node, so
-// another goroutine calls look.
+// Wake implements [transport.Peer]: it starts look on another goroutine, because the caller may
+// hold locks of the node. It does nothing if the wait is over or look is about to run.
 func (w *waiting) Wake() {
 	if w.parked.State.Load() == command.WaitPending && !w.due.Swap(true) {
 		w.parked.Client.Server.Host.Work.Spawn(w.look)
 	}
 }
 
-// look asks the node, and replies if the wait is over. Before, it makes the log write everything
-// up to the position: a replica is only sent what was written, and while the client waits, no
-// other goroutine may write it.
+// look asks the node how many replicas have acknowledged, and replies if the wait is over. Before,
+// it makes the log write everything up to the position: replicas get only what was written, and
+// while the client waits, no other goroutine may write it.
 func (w *waiting) look() {
 	w.due.Store(false)
 	if w.keeps != nil {
