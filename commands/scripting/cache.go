@@ -12,10 +12,11 @@ import (
 const (
 	// maxEvalScripts is the maximum number of scripts in the cache that only EVAL has added. Redis
 	// 7.4 has the same bound, since a client may put arguments into the text of its script.
-	// maxScriptBytes bounds the memory of all scripts. Redis has no bound for scripts of SCRIPT LOAD.
-	// They are never evicted here either, since a client that has loaded a script may call it by its
-	// SHA-1 forever; but once they fill the cache, the next SCRIPT LOAD is refused.
 	maxEvalScripts = 500
+	// maxScriptBytes is the maximum memory of all cached scripts, in bytes. Redis has no bound for
+	// scripts of SCRIPT LOAD. Such scripts are never evicted here either, since a client that has
+	// loaded a script may call it by its SHA-1 forever. But once they fill the cache, the next
+	// SCRIPT LOAD is refused.
 	maxScriptBytes = 32 << 20
 	// scriptCost is the memory, in bytes, that the cache takes for a script, without the script
 	// itself.
@@ -51,8 +52,8 @@ type script struct {
 	sha scriptSHA
 	// keysOnly says that the script accesses no keys except its KEYS.
 	keysOnly bool
-	// result is the size of the script's latest result in bytes if that was large, and otherwise 0:
-	// see noteResult.
+	// result is the size in bytes of the script's latest result if that was at least leastResult,
+	// and otherwise 0.
 	result atomic.Int64
 
 	// The fields below belong to the cache. cost is the memory of the script in bytes.
@@ -76,7 +77,8 @@ type scriptCache struct {
 	evicted atomic.Int64 // the number of evicted scripts
 }
 
-// get returns the script with that SHA-1, or nil. It marks the script as used.
+// get returns the script with the SHA-1 sha, or nil if the cache does not have it. It marks the
+// script as used.
 func (sc *scriptCache) get(sha scriptSHA) *script {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -87,10 +89,11 @@ func (sc *scriptCache) get(sha scriptSHA) *script {
 	return s
 }
 
-// add adds s to the cache and returns it. If the cache has a script with the same SHA-1, since
-// another goroutine has added it meanwhile, add returns that one. loaded says that the script stays
-// until SCRIPT FLUSH. If there is no room for a loaded script, add returns an error. Any other
-// script is then returned without being kept, and the next EVAL compiles it again.
+// add adds s to the cache and returns it, and evicts other scripts if necessary. If the cache has a
+// script with the same SHA-1, add returns that script instead. loaded says that the script stays
+// until SCRIPT FLUSH. If there is no room for a loaded script, add returns an error. If there is no
+// room for a script of EVAL, add returns s without keeping it, and the next EVAL compiles the
+// script again.
 func (sc *scriptCache) add(s *script, loaded bool) (*script, resp.Error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -168,7 +171,8 @@ type scriptMemo struct {
 	at     uint64
 }
 
-// noteResult remembers n, the size of a result in bytes, if it is at least leastResult.
+// noteResult stores n, the size of a result in bytes, for the next call of the script. A size below
+// leastResult is stored as 0.
 func (s *script) noteResult(n int) {
 	if n < leastResult {
 		n = 0

@@ -74,7 +74,8 @@ func scriptContainer() *command.Command {
 	}
 }
 
-// countScriptKeys parses numkeys in args, the arguments of EVAL or a similar command.
+// countScriptKeys returns numkeys, the number of keys in args, the arguments of EVAL or a similar
+// command. The error is "" if numkeys is valid and so many arguments follow it.
 func countScriptKeys(args [][]byte) (int, resp.Error) {
 	if len(args) < 3 {
 		return 0, resp.ErrSyntax
@@ -91,7 +92,8 @@ func countScriptKeys(args [][]byte) (int, resp.Error) {
 	return int(n), ""
 }
 
-// eval is the Run function of EVAL and EVAL_RO.
+// eval is the Run function of EVAL and EVAL_RO. A long script that is not in the cache is compiled
+// on another goroutine, except in a transaction.
 func eval(c *command.Call) {
 	n, err := countScriptKeys(c.Args)
 	if err != "" {
@@ -113,7 +115,8 @@ func eval(c *command.Call) {
 	callScript(c, k, s, n)
 }
 
-// evalSHA is the Run function of EVALSHA and EVALSHA_RO.
+// evalSHA is the Run function of EVALSHA and EVALSHA_RO. It fails if the cache does not have the
+// script.
 func evalSHA(c *command.Call) {
 	sha, ok := parseSHA(c.Args[1])
 	if !ok {
@@ -134,9 +137,10 @@ func evalSHA(c *command.Call) {
 	callScript(c, k, s, n)
 }
 
-// callScript runs s with the first n arguments as keys. In an exclusive command and for a script of
-// bounded duration it runs s at once. All other scripts run on a coroutine, except in a transaction
-// that was not prepared for such a script, which gets an error.
+// callScript runs s with the first n arguments after numkeys as its keys. In an exclusive command,
+// and for a script of bounded duration, it runs s at once. All other scripts run on a coroutine,
+// but not in an ordinary transaction: there the call fails, because the script was added to the
+// cache after EXEC had looked for it.
 func callScript(c *command.Call, k *worker, s *script, n int) {
 	call := invocation{script: s, keys: c.Args[3 : 3+n], args: c.Args[3+n:], readonly: c.Cmd.Flags&command.FlagReadonly != 0}
 	if err := call.refused(c); err != "" {
@@ -156,8 +160,8 @@ func callScript(c *command.Call, k *worker, s *script, n int) {
 	}
 }
 
-// runBounded runs a script whose duration has a bound. If the script has to wait for memory,
-// runBounded parks the session, and the script runs later.
+// runBounded runs a script whose duration has a bound. If the script has to wait for memory, before
+// or during its run, runBounded parks the session, and the script runs later from its beginning.
 func (k *worker) runBounded(c *command.Call, call *invocation) {
 	if need := reserve(c, call); need > 0 {
 		runLater(c, call, need)
@@ -191,7 +195,9 @@ var scriptCoroutine = command.Coroutine{
 }
 
 // runOnCoroutine runs the call in k.call on a coroutine, with the world stopped. A script that ends
-// soon has ended when runOnCoroutine returns; otherwise the session is parked.
+// soon has ended when runOnCoroutine returns; otherwise the session is parked. If another goroutine
+// has stopped the world, runOnCoroutine returns without an effect, and the command runs again
+// later. If the script has to wait for memory, it runs later.
 func (k *worker) runOnCoroutine(c *command.Call) {
 	if !c.Server.Host.Exclusives.StopWorld(c) {
 		return
@@ -210,8 +216,9 @@ func (k *worker) runOnCoroutine(c *command.Call) {
 // Compiling a longer one would delay other clients: a kilobyte takes about 20 µs.
 const compileInline = 2 << 10
 
-// evalElsewhere compiles the script of EVAL, with n keys, on another goroutine while the session is
-// parked. Then it runs the script as an exclusive command, since the session is parked anyway.
+// evalElsewhere compiles the script of EVAL, which has n keys, on another goroutine while the
+// session is parked. Then it runs the script as an exclusive command, since the session is parked
+// anyway.
 func evalElsewhere(c *command.Call, n int) {
 	e, host, cmd, own := scriptsOf(c).engine, &c.Server.Host, c.Cmd, command.CloneArgs(c.Args)
 	x := host.Exclusives.ParkExclusive(c, nil)
@@ -247,7 +254,8 @@ func scriptLoad(c *command.Call) {
 	c.Offload(func(_ env.Store, w *resp.Writer) { load(w, source) })
 }
 
-// scriptKill is the Run function of SCRIPT KILL.
+// scriptKill is the Run function of SCRIPT KILL. It fails if no script is busy, or if the busy
+// script has written.
 func scriptKill(c *command.Call) {
 	if err := c.Server.Host.Exclusives.KillExclusive(c); err != "" {
 		c.Fail(err)

@@ -44,7 +44,7 @@ type host struct {
 	readonly bool
 	run      *lua.Run
 	wrote    bool // the script has called a command that writes
-	begun    bool // the script was allowed to call such a command, so it runs to its end even if the role of the server changes
+	begun    bool // the script was allowed to call a command that writes, so it runs to its end even if the role of the server changes
 	referred int  // the number of values that the script got as references
 	full     bool // memory was full when the script began, and the script has not declared that it needs none
 	spent    int  // the number of instructions that the script took, set at its end
@@ -55,7 +55,7 @@ type host struct {
 	acted   bool          // the script has called a command that does more than read
 }
 
-// worker is what the group keeps for a worker.
+// worker is what the group keeps for a [command.Worker].
 type worker struct {
 	engine *engine
 	host   host
@@ -73,7 +73,7 @@ type tidy struct {
 	running, again atomic.Bool
 }
 
-// scriptOf returns the cached script with that source, or nil.
+// scriptOf returns the cached script whose text is source, or nil if it is not cached.
 func (k *worker) scriptOf(source []byte) *script {
 	if len(source) > lua.MaxSource {
 		return nil
@@ -88,9 +88,10 @@ func shaOf(source []byte) (sha scriptSHA) {
 	return sha
 }
 
-// compile compiles source, of which it makes a copy, adds the script to the cache, and returns it.
-// If the cache has the script, compile only computes the SHA-1: many clients load all their scripts
-// each time they connect. loaded says that the script stays until SCRIPT FLUSH.
+// compile compiles a copy of source, adds the script to the cache, and returns it. If the cache has
+// the script, compile only computes the SHA-1, because many clients load all their scripts each
+// time they connect. loaded says that the script stays until SCRIPT FLUSH. The error is "" on
+// success.
 func (e *engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	if len(source) > lua.MaxSource {
 		return nil, errSourceLong
@@ -108,8 +109,8 @@ func (e *engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	return e.scripts.add(s, loaded)
 }
 
-// script returns the cached script with that SHA-1, or nil. The worker remembers the last one, so
-// that a pipeline with one script takes no lock.
+// script returns the cached script with the SHA-1 sha, or nil. The worker remembers the latest one,
+// so that a pipeline with one script takes no lock.
 func (k *worker) script(sha scriptSHA) *script {
 	m := &k.last
 	at := k.engine.scripts.flushed.Load()

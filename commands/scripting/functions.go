@@ -117,8 +117,8 @@ func functionFlush(c *command.Call) {
 	}
 }
 
-// functionBusy calls f, unless a script is busy: then it replies with a BUSY error. FUNCTION KILL
-// and FUNCTION STATS may run while a script is busy, but are about functions only.
+// functionBusy calls f, or replies with a BUSY error if a script is busy. FUNCTION KILL and
+// FUNCTION STATS may run while a script is busy, but they concern functions only.
 func functionBusy(c *command.Call, f func()) {
 	if c.Busy {
 		c.Fail(command.ErrBusy)
@@ -142,14 +142,15 @@ func functionStats(c *command.Call) {
 }
 
 const (
-	// dumpVersion is the version of Redis 7.2's format of dumps.
+	// dumpVersion is the version of the format of dumps of Redis 7.2.
 	dumpVersion = 11
 	// dumpFooter is the length, in bytes, of the end of a dump: its version and its checksum.
 	dumpFooter = 2 + 8
 )
 
-// dumpChecksum returns the CRC-64 of b as Redis computes it: with the polynomial below, in the form
-// of Go's package, an initial value of 0, and no final inversion.
+// dumpChecksum returns the CRC-64 of b as Redis computes it: with an initial value of 0 and without
+// a final inversion. The polynomial is that of Redis in the bit-reversed form that package crc64
+// takes.
 func dumpChecksum(b []byte) uint64 {
 	return ^crc64.Update(^uint64(0), crc64.MakeTable(0x95ac9329ac4bc9b5), b)
 }

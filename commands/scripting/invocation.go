@@ -14,7 +14,7 @@ type invocation struct {
 	memory     *budget.Grant // the memory for the result, nil if none was requested; ended by the function that runs the script
 }
 
-// end returns the requested memory that the result does not use.
+// end returns the part of the requested memory that the result does not use.
 func (call *invocation) end() {
 	call.memory.End()
 	call.memory = nil

@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/lua"
 )
 
-// limits returns the limits of each script: the defaults, and the heap bound of the server that
-// scripts share with the keys.
+// limits returns the limits of each script: the defaults, and functions for the heap bound of the
+// server, which scripts share with the keys.
 func (e *engine) limits() lua.Limits {
 	l := lua.DefaultLimits()
 	l.Room = e.server.Options.ScriptRoom
@@ -17,9 +17,9 @@ func (e *engine) limits() lua.Limits {
 	return l
 }
 
-// freeGarbage collects garbage in the background after a large script, if maxmemory bounds the
-// process, because keys may need the memory before the next script does. A call while the goroutine
-// runs has it run once more.
+// freeGarbage frees the garbage of a large script on another goroutine, because keys may need the
+// memory before the next script does. It does nothing if maxmemory does not bound the process. If
+// the goroutine already runs, it frees garbage once more.
 func (e *engine) freeGarbage() {
 	if e.server.Options.ScriptRoom == nil {
 		return

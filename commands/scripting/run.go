@@ -32,7 +32,7 @@ const (
 )
 
 // runScript runs the script of call at one instant. It locks the keys that the script can access,
-// and unlocks them at the end. In a transaction they are locked already.
+// and unlocks them at the end. In an exclusive command they are locked already.
 func (k *worker) runScript(c *command.Call, call *invocation) {
 	k.host.mayWait, c.Again = !c.Client.Exclusive, false
 	if c.Client.Exclusive {
@@ -187,8 +187,8 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	}
 	switch {
 	case h.full && cmd.NeedsMemory():
-		// If the script's first write ran, memory could stop it halfway. Redis refuses this
-		// command as well, whatever its keys are. Calls of existing limiters are allowed.
+		// Redis refuses this command as well, whatever its keys are. A command of a limiter is
+		// allowed here, because it needs memory only for a new key.
 		return cmd, resp.ErrOOM
 	}
 	if err := h.c.Server.Limits().Frame.Check(args); err != "" {
@@ -208,7 +208,7 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 }
 
 // forbidden returns the error if the user of the client may not call cmd with args; "" if the user
-// may. It records a refusal in ACL LOG.
+// may. It sets c.Cmd and c.Args, and records a refusal in ACL LOG.
 func (h *host) forbidden(cmd *command.Command, args [][]byte) resp.Error {
 	c := h.c
 	if c.Client.User.Load().Rules().Unrestricted {

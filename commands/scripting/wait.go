@@ -11,7 +11,7 @@ import (
 // memory before it begins, and waits if it is not granted at once.
 
 // Waits implements [lua.Waiter]. It reports whether the script, which lacks memory, is to run again
-// from its beginning, and sets Again of the worker if so.
+// from its beginning. It also sets Again of the worker to the result.
 func (h *host) Waits() bool {
 	c := h.c
 	c.Again = h.mayWait && !h.acted && (c.Exclusive == nil || c.Exclusive.Retries < maxRetries) && c.Server.Large.Size() > h.memory.Unused()
@@ -33,8 +33,8 @@ func reserve(c *command.Call, call *invocation) (need int64) {
 	return 0
 }
 
-// runLater parks the session until need bytes are granted for the script, and then runs it as an
-// exclusive command.
+// runLater parks the session until need bytes are granted for the script of call, and then runs the
+// script from its beginning as an exclusive command.
 func runLater(c *command.Call, call *invocation, need int64) {
 	own := command.CloneArgs(c.Args)
 	x := c.Server.Host.Exclusives.ParkExclusive(c, again(c.Cmd, own, call))
@@ -42,8 +42,8 @@ func runLater(c *command.Call, call *invocation, need int64) {
 	c.Server.Host.Exclusives.EnqueueWith(x, need)
 }
 
-// again returns a function that runs the script of call by cmd from its beginning. own has the
-// arguments of cmd, which must be copies.
+// again returns a function that runs cmd again, and so the script of call from its beginning. own
+// has copies of the arguments of cmd. The function checks the permissions again.
 func again(cmd *command.Command, own [][]byte, call *invocation) func(c *command.Call) {
 	later, n := *call, len(call.keys)
 	later.memory = nil
