@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// store is what the commands need of the store.
+// store is the part of the store that the commands of this group use.
 type store interface {
 	env.Store
 	env.Sets
@@ -121,9 +121,9 @@ func srem(c storeCall) {
 	elements.WroteElements(c.Call, err, func(w *resp.Writer) { w.Int(int64(removed)) })
 }
 
-// readSet calls f, which writes the reply, with the set at the first argument, or with an empty one
-// if the key does not exist. It counts the lookup. If the key has another type, it replies with an
-// error.
+// readSet calls f with the set at the first argument, or with an empty set if the key does not
+// exist; f writes the reply. readSet counts the lookup. If the key has another type, it replies
+// with an error.
 func readSet(c storeCall, f func(s *collection.Set)) {
 	found, err := c.Store.ReadSet(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
@@ -333,9 +333,9 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 	}
 }
 
-// writeSome writes reply.N different random members of s. It chooses each with the probability m/n,
-// where m is the number of members that are still needed, and n the number of those that were not
-// considered yet (selection sampling).
+// writeSome writes reply.N different random members of s, or stops when the reply gets too long. It
+// chooses each member with the probability m/n, where m is the number of members that are still
+// needed, and n the number of those that were not considered yet (selection sampling).
 func writeSome(reply *elements.WholeReply, s *collection.Set) {
 	left := s.Len()
 	for m := range s.All() {
