@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sortedCall is the reusable memory of a worker for the commands on sorted sets that applications
-// use to limit rates by a log of calls, so that these commands allocate nothing. It has the
+// sortedCall is the reusable memory of a worker for the commands on sorted sets by which
+// applications limit rates with a log of calls, so that these commands allocate nothing. It has the
 // arguments and results of a command, and the functions that the store calls, which are bound once.
 type sortedCall struct {
 	zadd   zaddCall
@@ -46,8 +46,9 @@ func readSortedSet(c storeCall, f func(z *collection.SortedSet)) {
 	}
 }
 
-// writeSortedSet calls f to change the sorted set at the first argument. If f or the change fails,
-// it returns false, and has replied with the error or moved the command to the background.
+// writeSortedSet calls f to change the sorted set at the first argument, and returns true on
+// success. On failure it returns false, and has replied with the error or moved the command to the
+// background.
 func writeSortedSet(c storeCall, f func(z *collection.SortedSet) error) bool {
 	mark := len(c.W.Buf)
 	err := c.Store.WriteSortedSet(c.Client.Selected(), c.Args[1], f)
@@ -67,16 +68,16 @@ func writeSortedSet(c storeCall, f func(z *collection.SortedSet) error) bool {
 
 const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
 
-// errNaNSum stands for errNaN in functions that the store calls.
+// errNaNSum is the error of functions that the store calls, for which the reply is errNaN.
 var errNaNSum = errors.New("sum of opposite infinities")
 
 func writeScoreReply(c storeCall, score float64) { c.W.Double(score) }
 
-// rangeBy says by what a range of elements is given: by ranks, scores or members.
+// rangeBy is the kind of a range of elements: a range of ranks, of scores or of members.
 type rangeBy uint8
 
 // sortedWindow has the ends of a range of elements: start and stop for ranks, low and high for
-// scores, and lowLex and highLex for members. Only those of one kind are used.
+// scores, and lowLex and highLex for members. Only the ends of one kind are used.
 type sortedWindow struct {
 	start, stop     int64
 	low, high       scoreBound

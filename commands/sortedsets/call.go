@@ -100,8 +100,8 @@ func (call *sortedCall) count(z *collection.SortedSet) {
 	}
 }
 
-// forbids reports whether an option prevents that a member gets the score. known says whether the
-// set has the member; old is its present score.
+// forbids reports whether an option of the call prevents that a member gets score. known says
+// whether the set has the member; if it has, old is its present score.
 func (call *zaddCall) forbids(old, score float64, known bool) bool {
 	if !known {
 		return call.xx
@@ -109,8 +109,8 @@ func (call *zaddCall) forbids(old, score float64, known bool) bool {
 	return call.nx || call.gt && score <= old || call.lt && score >= old
 }
 
-// fits returns [collection.ErrFull] if z would have more elements than it may. So a call adds all
-// of its members or none.
+// fits returns [collection.ErrFull] if the members of the call would make z larger than z.Max. So a
+// call adds all of its members or none.
 func (call *zaddCall) fits(z *collection.SortedSet) error {
 	if call.xx || len(call.pairs) == 2 || z.Max == 0 || z.Len()+len(call.pairs)/2 <= z.Max {
 		return nil
@@ -127,7 +127,7 @@ func (call *zaddCall) fits(z *collection.SortedSet) error {
 	return nil
 }
 
-// positiveZero returns score without the sign of -0, which small sorted sets of Redis drop, too.
+// positiveZero returns score, but 0 for -0. Small sorted sets of Redis drop the sign of -0, too.
 func positiveZero(score float64) float64 {
 	if score == 0 {
 		return 0

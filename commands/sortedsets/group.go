@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/commands/internal/blocking"
 )
 
-// store is what the commands need of the store. Those that wait for elements need most.
+// store is the part of the store that the commands of this group use. Only the commands that wait
+// for elements need all of it.
 type store = blocking.Store
 
 // storeCall is a call of a command of this group.

@@ -16,9 +16,9 @@ type scoreBound struct {
 	exclusive bool
 }
 
-// parseScoreBound parses b as a score or, for an exclusive bound, as "(" and a score. Redis is less
-// strict here than for the scores of ZADD: leading space is allowed, an empty text is 0, too large
-// a number is infinite, and a NUL ends the number.
+// parseScoreBound parses b as a score or, for an exclusive bound, as "(" and a score. As in Redis,
+// the text is parsed less strictly than a score of ZADD: leading space is allowed, an empty text is
+// 0, too large a number is infinite, and a NUL ends the number.
 func parseScoreBound(b []byte) (bound scoreBound, ok bool) {
 	if len(b) > 0 && b[0] == '(' {
 		bound.exclusive = true
@@ -56,8 +56,8 @@ type lexBound struct {
 	infinite  int // -1 if the end is before all members, 1 if it is after all members, and otherwise 0
 }
 
-// parseLexBound parses b as "-", as "+", or as a member after "[" or, for an exclusive bound, after
-// "(".
+// parseLexBound parses b as "-", as "+", as "[" and a member, or as "(" and a member, which is an
+// exclusive bound.
 func parseLexBound(b []byte) (bound lexBound, ok bool) {
 	if len(b) == 0 {
 		return bound, false
@@ -76,8 +76,8 @@ func parseLexBound(b []byte) (bound lexBound, ok bool) {
 	return bound, false
 }
 
-// compare returns a negative number if member is before b, a positive one if it is after b, and 0
-// if it is equal.
+// compare returns a negative number if member is before b, a positive number if it is after b, and
+// 0 if it equals b.member.
 func (b *lexBound) compare(member []byte) int {
 	if b.infinite != 0 {
 		return -b.infinite

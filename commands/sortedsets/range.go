@@ -89,8 +89,8 @@ const (
 	errNoLexBound   resp.Error = "ERR min or max not valid string range item"
 )
 
-// parse parses ends, the two ends of the range, and options. It reports errors in the order of
-// Redis; "" means success. It changes byFixed and downFixed, so it must be called once.
+// parse parses the two ends of the range, and options. It must be called once, because it changes
+// byFixed and downFixed. It reports errors in the order of Redis; the error is "" on success.
 func (r *rangeCall) parse(ends, options [][]byte) resp.Error {
 	r.count = -1
 	for len(options) > 0 {
@@ -155,9 +155,9 @@ func (w *sortedWindow) parse(by rangeBy, first, last []byte) resp.Error {
 	return ""
 }
 
-// ranks returns the ranks of the elements of z in the window; to is exclusive. If down is set, a
-// window of ranks counts from the end. Of a window of scores or members, only the first most
-// elements are returned, or the last ones if down is set.
+// ranks returns the ranks of the elements of z in the window; to is exclusive. If down is set, the
+// ends of a window of ranks count from the last element. A window of scores or members is cut to
+// its first most elements, or to its last ones if down is set.
 func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool, most int) (from, to int) {
 	switch by {
 	case byScore:
@@ -190,7 +190,7 @@ func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool, mos
 }
 
 // searchEnds returns the ranks of the elements of z for which entered is true and left is false; to
-// is exclusive. Only the first most of them are returned, or the last ones if down is set.
+// is exclusive. The range is cut to its first most elements, or to its last ones if down is set.
 func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func([]byte, float64) bool) (from, to int) {
 	if down {
 		to = z.Search(left)
@@ -200,8 +200,8 @@ func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func
 	return from, z.SearchIn(from, from+most, left)
 }
 
-// zrange is the Run function of ZRANGE and similar commands. call has what the command itself
-// determines.
+// zrange is the Run function of ZRANGE and similar commands. call has the part of the call that the
+// name of the command determines; the arguments give the rest.
 func zrange(c storeCall, call rangeCall) {
 	unparsed := call
 	if fault := call.parse(c.Args[2:4], c.Args[4:]); fault != "" {
@@ -245,8 +245,8 @@ func (r *rangeCall) reply(w *resp.Writer) RangeReply {
 	return RangeReply{Down: r.down, Scores: r.scores, Nested: r.scores && w.Proto == 3}
 }
 
-// most returns how many elements of the range have to be found for LIMIT, if the set has n
-// elements.
+// most returns how many elements of the range are needed to apply LIMIT. n is the number of
+// elements of the set.
 func (r *rangeCall) most(n int) int {
 	if r.count < 0 || r.offset < 0 || r.offset > int64(n) || r.count > int64(n) {
 		return n
@@ -273,11 +273,11 @@ func (r *rangeCall) limit(from, to int) (int, int) {
 	return from, from + int(count)
 }
 
-// RangeReply says how WriteElements writes elements: Down in descending order, and Scores with
-// their scores.
+// RangeReply is the form in which WriteElements writes elements: in descending order if Down is
+// set, and with their scores if Scores is set.
 type RangeReply struct {
 	Down, Scores bool
-	// Nested says that each member is written together with its score as an array.
+	// Nested says that each member and its score are written as an array. It requires Scores.
 	Nested bool
 }
 
