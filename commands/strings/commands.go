@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// store is what the commands need of the store.
+// store is the part of the store that the commands of this group use.
 type store interface {
 	env.Store
 	env.Strings
@@ -129,7 +129,8 @@ func useOfSet(args [][]byte) command.KeyUse {
 	return command.UsesSets
 }
 
-// set is the Run function of SET.
+// set is the Run function of SET. With GET it replies with the old value, and otherwise with OK, or
+// null if NX or XX prevented the change.
 func set(c storeCall) {
 	call, err := parseSet(c.Args[3:])
 	if err != "" {
@@ -158,7 +159,8 @@ func set(c storeCall) {
 	}
 }
 
-// swap sets the key to the value in the second argument, as o says, and replies with the old value.
+// swap sets the key to the value in the second argument with the options o, and replies with the
+// old value.
 func swap(c storeCall, o env.SetOptions) {
 	old, found, _, err := c.Store.SwapString(c.Text[:0], c.Client.Selected(), c.Args[1], c.Args[2], o)
 	c.ReplyString(old, found, err)
@@ -189,7 +191,8 @@ func getdel(c storeCall) {
 	c.ReplyString(c.Store.TakeString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
-// getex is the Run function of GETEX. It reports an invalid expiry only if the key has a string.
+// getex is the Run function of GETEX. It reports an expiry that is out of range only if the key has
+// a string.
 func getex(c storeCall) {
 	call, err := parseGetex(c.Args[2:])
 	if err != "" {
@@ -274,7 +277,7 @@ func mset(c storeCall, nx bool) {
 // a client can send.
 func longestString(c *command.Call) int { return c.Server.Limits().Frame.MaxBulk }
 
-// appendTo is the Run function of APPEND.
+// appendTo is the Run function of APPEND. It replies with the new length of the value in bytes.
 func appendTo(c storeCall) {
 	n, err := c.Store.ExtendString(c.Client.Selected(), c.Args[1], c.Args[2], longestString(c.Call))
 	c.ReplyCount(int64(n), err)
@@ -296,7 +299,7 @@ func getrange(c storeCall) {
 	c.ReplySpan(value, start, end)
 }
 
-// span returns the range of a value with that length from the byte at from to the byte at to,
+// span returns the range of a value of length bytes from the byte at from to the byte at to,
 // inclusive; end is exclusive. Negative positions count from the end. The range is cut to the
 // value, and is empty if the positions cross.
 func span(length int, from, to int64) (start, end int) {
@@ -361,13 +364,13 @@ func get(c storeCall) {
 	c.ReplyString(c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
-// askText is the Parse function of GET.
+// askText is the Parse function of GET. It is used if a Remote has the keys.
 func askText(c *command.Call) resp.Error {
 	c.NewAsk(decide.Admin, c.Args[1]).Admin = decide.AdminCall{Op: decide.Text}
 	return ""
 }
 
-// answerText is the Answer function of GET.
+// answerText is the Answer function of GET. It is used if a Remote has the keys.
 func answerText(c *command.Call, a *decide.Ask) {
 	c.NoteLookup(a.Result.Found)
 	if a.Result.Found {

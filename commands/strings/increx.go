@@ -82,7 +82,8 @@ func parseIncrex(args [][]byte) (call increxWords, err resp.Error) {
 	return call, ""
 }
 
-// askIncrex is the Parse function of INCREX.
+// askIncrex is the Parse function of INCREX. It sets the fields of a counter ask from the
+// arguments. The error is "" on success.
 func askIncrex(c *command.Call) resp.Error {
 	words, err := parseIncrex(c.Args[2:])
 	if err != "" {
@@ -110,8 +111,8 @@ func askIncrex(c *command.Call) resp.Error {
 	return err
 }
 
-// intsOf parses the numbers of a call that adds an integer, and sets them in call. The error is ""
-// on success.
+// intsOf parses the numbers of a call that adds an integer, and sets them in call. Without an
+// option, the increment is 1 and the bounds are those of int64. The error is "" on success.
 func intsOf(words *increxWords, call *counter.Call) resp.Error {
 	read := func(text []byte, absent int64, n *int64) bool {
 		if *n = absent; text == nil {
@@ -134,8 +135,8 @@ func intsOf(words *increxWords, call *counter.Call) resp.Error {
 	return ""
 }
 
-// floatsOf parses the numbers of a call that adds a floating-point number. The error is "" on
-// success.
+// floatsOf parses the numbers of a call that adds a floating-point number. A missing bound is the
+// largest or the smallest number. The error is "" on success.
 func floatsOf(words *increxWords) (*counter.Floats, resp.Error) {
 	f := &counter.Floats{}
 	read := func(text []byte, n **big.Float) (ok bool) {
@@ -165,7 +166,8 @@ func floatsOf(words *increxWords) (*counter.Floats, resp.Error) {
 	return f, ""
 }
 
-// answerIncrex is the Answer function of INCREX. It counts the call like that of a limiter.
+// answerIncrex is the Answer function of INCREX. It counts the call as a call of a limiter, and
+// replies with the number and with what was added to it.
 func answerIncrex(c *command.Call, a *decide.Ask) {
 	a.Decision = a.Counter.Decision(&a.Counted)
 	c.Server.Limited(c, a)

@@ -86,8 +86,8 @@ func (call *setCall) takeExpiry(args [][]byte) bool {
 }
 
 // futureInstant converts text, the number of an expiry option in unit, into an instant. The number
-// must be positive. If absolute is set, it counts from the Unix epoch and may be in the past. The
-// error is "" on success.
+// must be positive. If absolute is set, the number counts from the Unix epoch, and the instant may
+// be in the past. The error is "" on success.
 func futureInstant(c *command.Call, text []byte, unit time.Duration, absolute bool) (limit.Instant, resp.Error) {
 	n, ok := arg.Int(text)
 	if !ok {
