@@ -18,7 +18,7 @@ type invalidator struct {
 	prefixes prefixTree
 	memory   atomic.Int64 // bytes that the prefixes and their pending keys take
 
-	marks atomic.Uint64 // the latest mark that an observer has taken; see prefixGroup.mark
+	marks atomic.Uint64 // the latest mark that an observer has taken: see prefixGroup.mark
 
 	mu      sync.Mutex
 	running bool           // guarded by mu: a goroutine runs serve
@@ -45,18 +45,19 @@ func newInvalidator(s *command.Server, slot command.Slot) *invalidator {
 // size returns the memory, in bytes, that the invalidation table and the prefixes take.
 func (v *invalidator) size() int64 { return v.reads.memory.Load() + v.memory.Load() }
 
-// change is a change of one key. readers has the key and the clients that had read it. writer is the ID
-// of the client that changed the key; 0 if no client or more than one client changed it.
+// change is a change of one key. readers has the key and the clients that had read the key before.
+// writer is the ID of the client that changed the key; 0 if no client or more than one client
+// changed it.
 type change struct {
 	readers *readers
 	writer  int64
 }
 
-// observer gathers the changes of one store while it has shards locked, and sends them when they
-// are unlocked. The order of steps prevents stale values in the caches of clients: a read registers
-// the client before it looks at the key; a write takes the registrations while the key is locked;
-// and a message that is posted to a client while it runs a command is sent after the reply to that
-// command.
+// observer gathers the changes of one store while shards of the store are locked, and sends the
+// invalidations when they are unlocked. The order of steps prevents stale values in the caches of
+// clients. A read registers the client before it looks at the key. A write removes the
+// registrations while the key is locked. A message that is posted to a client while the client runs
+// a command is sent after the reply to that command.
 type observer struct {
 	invalidator *invalidator
 	worker      *command.Worker // nil for the observer of keys that expire without a command
@@ -64,6 +65,6 @@ type observer struct {
 	found       []change
 	at          map[string]int // the indices in found by key; nil while found is short
 	groups      []*prefixGroup
-	mark        uint64 // the mark for prefix groups until the next unlock; 0 if none is taken yet
+	mark        uint64 // the mark that prefix groups with new keys get until the next unlock; 0 if none is taken yet
 	flushed     bool
 }

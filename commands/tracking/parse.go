@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// trackingCall has the parsed arguments of CLIENT TRACKING. prefixes are those of the command; for
-// BCAST without PREFIX, checkCost adds the empty prefix.
+// trackingCall has the parsed arguments of CLIENT TRACKING. prefixes has only the prefixes of this
+// call; tracking.prefixes is not set. For BCAST without PREFIX, checkCost adds the empty prefix.
 type trackingCall struct {
 	tracking
 	on       bool
@@ -123,14 +123,14 @@ func (call *trackingCall) checkCost(old *tracking) resp.Error {
 	return ""
 }
 
-// comparedMost is the maximum number of prefixes that are compared pairwise. That finds the same
-// overlapping pair that Redis names in its error. With more prefixes the error may name another
-// pair.
+// comparedMost is the maximum number of prefixes that are compared pairwise. The pairwise
+// comparison finds the same overlapping pair that Redis names in its error. With more prefixes the
+// error may name another pair.
 const comparedMost = 256
 
-// overlap returns an error that names two overlapping prefixes, of which one begins with the other;
-// "" if there are none. It does not compare two prefixes that are both in old, which has the
-// present prefixes of the client.
+// overlap returns an error if one prefix begins with another one, and names the two in the error;
+// "" if none does. old has the present prefixes of the client, and prefixes those that it adds. Two
+// prefixes that are both in old are not compared.
 func overlap(prefixes, old []string) resp.Error {
 	if len(prefixes)+len(old) > comparedMost {
 		return overlapOfMany(prefixes, old)
@@ -150,8 +150,10 @@ func overlap(prefixes, old []string) resp.Error {
 	return ""
 }
 
-// overlapOfMany is overlap for many prefixes. It sorts them, so that a string that begins with a
-// prefix comes after it. Prefixes in old may overlap each other, because of the empty one.
+// overlapOfMany is overlap for many prefixes. It sorts them, so that a string follows its prefixes,
+// and compares neighbours. Prefixes in old may overlap each other, because CLIENT TRACKING ON BCAST
+// without PREFIX adds the empty prefix to them. An overlap with that empty prefix is only found if
+// no other prefix of old is between the two.
 func overlapOfMany(prefixes, old []string) resp.Error {
 	all := slices.Concat(prefixes, old)
 	slices.Sort(all)

@@ -14,15 +14,15 @@ type prefixTree struct {
 	root  prefixNode // guarded by mu
 }
 
-// prefixNode is a node of the tree. The labels on the path from the root to the node, joined, are
-// its prefix.
+// prefixNode is a node of the tree. Its prefix is the concatenation of the labels on the path from
+// the root to the node.
 type prefixNode struct {
 	label string
 	group *prefixGroup // nil if no client has this prefix
 	next  map[byte]*prefixNode
 }
 
-// prefixGroup has the clients with the same prefix, and the changed keys of which these clients
+// prefixGroup has the clients with the same prefix, and the changed keys about which these clients
 // have not been notified yet.
 type prefixGroup struct {
 	prefix string
@@ -32,7 +32,7 @@ type prefixGroup struct {
 	// pending has the changed keys, each with the ID of the client that changed it; 0 if several
 	// clients did, or none. Guarded by mu.
 	pending map[string]int64
-	mark    uint64 // guarded by mu: the mark of the observer that added the latest key
+	mark    uint64 // guarded by mu: the mark with which the latest key was added; see observer.mark
 
 	queued bool // guarded by invalidator.mu: the group is in invalidator.groups
 }
@@ -40,7 +40,7 @@ type prefixGroup struct {
 // pendingCost is the approximate memory, in bytes, of a pending key, without the bytes of the key.
 const pendingCost = 64
 
-// join adds the client with that ID to the group of prefix, and creates the group if necessary.
+// join adds the client with the ID id to the group of prefix, and creates the group if necessary.
 func (t *prefixTree) join(prefix string, id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,8 +54,8 @@ func (t *prefixTree) join(prefix string, id int64) {
 	n.group.mu.Unlock()
 }
 
-// leave removes the client with that ID from the group of prefix, and drops the group if it is
-// empty.
+// leave removes the client with the ID id from the group of prefix, and removes the group if it is
+// then empty.
 func (t *prefixTree) leave(prefix string, id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,9 +73,10 @@ func (t *prefixTree) leave(prefix string, id int64) {
 	}
 }
 
-// changed adds key, changed by the client writer, to the pending keys of each group whose prefix
-// key begins with. It appends these groups to dst, except those in which the latest key has the
-// same mark: they are in dst already. memory is the number of bytes that the new pending keys take.
+// changed adds key, which the client writer has changed, to the pending keys of every group whose
+// prefix is a prefix of key. It appends these groups to dst and returns the result, except for
+// groups whose mark is already mark: they are in dst. memory is the number of bytes that the new
+// pending keys take.
 func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark uint64) (noted []*prefixGroup, memory int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -99,9 +100,10 @@ func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark 
 	}
 }
 
-// note adds key, changed by the client writer, to the pending keys. fresh is true if the group's
-// latest key came with another mark. *name caches the key as a string; it is "" until the first
-// group needs it. memory is the number of bytes that the pending key takes.
+// note adds key, which the client writer has changed, to the pending keys, and sets the mark of the
+// group. If key is pending with another writer, its writer becomes 0. fresh is true if the group
+// had another mark. *name caches key as a string; it is "" until the first group needs it. memory
+// is the number of bytes that a new pending key takes; 0 if key was pending.
 func (g *prefixGroup) note(key []byte, name *string, writer int64, mark uint64) (fresh bool, memory int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,7 +124,8 @@ func (g *prefixGroup) note(key []byte, name *string, writer int64, mark uint64) 
 	return fresh, int64(len(key) + pendingCost)
 }
 
-// take removes the pending keys and returns them, with the IDs of the clients in the group.
+// take removes the pending keys from the group. It returns them, and the IDs of the clients in the
+// group.
 func (g *prefixGroup) take() (pending map[string]int64, members []int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -134,7 +137,8 @@ func (g *prefixGroup) take() (pending map[string]int64, members []int64) {
 	return pending, members
 }
 
-// open returns the node of prefix below n, and creates it if necessary.
+// open returns the node of prefix below n. If the node does not exist, open creates it, and splits
+// a node if necessary.
 func (n *prefixNode) open(prefix string) *prefixNode {
 	for prefix != "" {
 		child := n.next[prefix[0]]
@@ -178,8 +182,8 @@ func (n *prefixNode) find(prefix string) *prefixGroup {
 	return n.group
 }
 
-// drop removes the group of prefix below n, which must exist, and the nodes that only this group
-// needed.
+// drop removes the group of prefix below n, which must exist. It also removes or merges the nodes
+// that only this group needed.
 func (n *prefixNode) drop(prefix string) {
 	if prefix == "" {
 		n.group = nil

@@ -6,9 +6,10 @@ import (
 	"github.com/cellserver/cellserver/command"
 )
 
-// remembers reports whether the keys of the running command are to be registered for a client with
-// the tracking options t. The keys of a command that only reads are, even if a script calls the
-// command. The keys of the script itself are not.
+// remembers reports whether the client, which has the tracking options t, is registered for the
+// keys of the running command. Only read-only commands register the client, also if a script calls
+// them. A command that runs a script registers no keys of its own. With BCAST no command registers
+// the client. With OPTIN or OPTOUT it depends on the latest CLIENT CACHING.
 func remembers(c *command.Call, t *tracking) bool {
 	switch {
 	case c.Cmd.Flags&command.FlagReadonly == 0, c.Cmd.RunsScript(), t.broadcast:
@@ -21,9 +22,9 @@ func remembers(c *command.Call, t *tracking) bool {
 	return true
 }
 
-// endCaching ends the effect of CLIENT CACHING after cmd, the command that it applied to: that is
-// the next command which is not a subcommand of CLIENT, or a whole transaction. cmd is nil if the
-// command does not exist.
+// endCaching ends the effect of CLIENT CACHING after the command cmd, unless cmd is a subcommand of
+// CLIENT or the client's transaction has not ended. So CLIENT CACHING applies to the next other
+// command, or to a whole transaction. cmd is nil if the command does not exist.
 func (v *invalidator) endCaching(cl *command.Client, cmd *command.Command) {
 	if cl.Marks&command.MarkQueuing == 0 && !cl.Exclusive && (cmd == nil || cmd.Group != "connection" || cmd.Parent == nil) {
 		cl.Mark(command.MarkCaching, false)
@@ -36,9 +37,9 @@ func (v *invalidator) endCaching(cl *command.Client, cmd *command.Command) {
 const mostEvicted = 64
 
 // boundReads evicts entries to keep the table within tracking-table-max-keys after the running read
-// r has added to it, and returns the number of evicted entries. While memory is full it evicts two
-// entries for each new one, so that the table shrinks. Clients that had read an evicted key get an
-// invalidation.
+// r has added entries, and returns the number of evicted entries. While memory is full it evicts
+// two entries for each new one, so that the table shrinks. It sends an invalidation to the clients
+// that had read an evicted key.
 func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 	t, most := &v.reads, c.Server.Limits().TrackingKeys
 	twice, forced, spare := 2*uint64(r.fresh), uint64(0), r.number
@@ -51,7 +52,7 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 			if spare == 0 {
 				break
 			}
-			spare = 0 // no entries, or almost none, are left but those of this read
+			spare = 0 // almost all entries that are left belong to this read
 			continue
 		}
 		removed++
@@ -60,9 +61,10 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 	return removed
 }
 
-// readsElsewhere returns a function that registers the client for the keys of the running command
-// again, or nil if the command is no tracked read. A read on another goroutine has to call the
-// function right before and right after it looks at the keys; run explains why.
+// readsElsewhere is the ReadsElsewhere hook. It returns a function that registers the client again
+// for the keys of the running command, or nil if no tracked read runs. A command that reads on
+// another goroutine has to call the function right before and right after it looks at the keys; the
+// comment of run explains why.
 func (v *invalidator) readsElsewhere(c *command.Call) func() {
 	table, id, number := &v.reads, c.Client.ID, v.reading(c.Worker).number
 	if number == 0 || v.tracking(c.Client) == nil {
@@ -77,11 +79,12 @@ func (v *invalidator) readsElsewhere(c *command.Call) func() {
 	}
 }
 
-// run runs the command of c for a tracking client. It registers the client for the keys of a read
-// before the command looks at them, so that no change is missed. If a key changes between the
-// registration and the look, the registration is removed, and the invalidation is sent after the
-// reply. A client that ignores an invalidation of a value which it has not cached yet would then
-// keep the reply forever. So run registers the client again if any entry was removed meanwhile.
+// run is the Run hook: it runs the command of c, which a tracking client has called. Before a read
+// looks at its keys, run registers the client for them, so that no change is missed. If a key
+// changes between the registration and the look, the change removes the registration, and the
+// invalidation is sent after the reply. A client that ignores an invalidation of a value which it
+// has not cached yet would then keep the reply forever. So run registers the client again if any
+// entry was removed meanwhile.
 func (v *invalidator) run(c *command.Call) {
 	t, cmd := v.tracking(c.Client), c.Cmd
 	if t == nil || !remembers(c, t) {

@@ -3,7 +3,8 @@ package tracking
 import "slices"
 
 // readers is an entry that was removed from the table: a key and the clients that have read it. It
-// has the IDs of the clients, because a pointer would keep a disconnected client in memory.
+// has the IDs of the clients instead of pointers, because a pointer would keep a disconnected
+// client in memory.
 type readers struct {
 	key  string
 	ids  []int64  // sorted
@@ -12,10 +13,9 @@ type readers struct {
 	read uint64 // the number of the read that has registered the latest reader
 }
 
-// len returns the number of clients.
 func (r *readers) len() int { return len(r.ids) }
 
-// add adds the client with that ID and reports whether r did not have it.
+// add adds the client with the ID id, and reports whether the client was missing before.
 func (r *readers) add(id int64) bool {
 	i, is := slices.BinarySearch(r.ids, id)
 	if !is {
@@ -24,7 +24,7 @@ func (r *readers) add(id int64) bool {
 	return !is
 }
 
-// drop removes the client with that ID, if r has it.
+// drop removes the client with the ID id, if r has it.
 func (r *readers) drop(id int64) {
 	if i, is := slices.BinarySearch(r.ids, id); is {
 		r.ids = slices.Delete(r.ids, i, i+1)

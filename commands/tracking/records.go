@@ -55,8 +55,9 @@ func (v *vector) extend(size int) uint32 {
 	return uint32(v.n - 1)
 }
 
-// cut removes the last record. It keeps one empty page, so that adding and removing a key
-// repeatedly allocates nothing.
+// cut removes the last record. It frees a page when the last two pages are empty, so that adding
+// and removing a key repeatedly does not allocate a page each time. Without records it frees all
+// pages.
 func (v *vector) cut() {
 	v.n--
 	if v.n == 0 {
@@ -79,7 +80,8 @@ func (rs *records) at(p place) record {
 	return rs.vectors[p.vector].at(p.number, recordSizes[p.vector])
 }
 
-// nth returns the place of the record with the index i, from 0 to n-1, among all records.
+// nth returns the place of the record with the index i among all records. i must be from 0 to
+// rs.n-1.
 func (rs *records) nth(i int) place {
 	for v := range rs.vectors {
 		if i < rs.vectors[v].n {
@@ -91,7 +93,8 @@ func (rs *records) nth(i int) place {
 }
 
 // backward calls f for every record, from the last to the first. f may change or remove the record.
-// Because of the order, the record that moves to the place of a removed one was visited before.
+// If it removes the record, the one that moves to its place was visited before. A record that f
+// makes smaller may be visited again.
 func (rs *records) backward(f func(p place)) {
 	for number := len(rs.long) - 1; number >= 0; number-- {
 		f(place{uint32(len(recordSizes)), uint32(number)})
@@ -103,7 +106,8 @@ func (rs *records) backward(f func(p place)) {
 	}
 }
 
-// find returns the place of the record of key, whose hash is hash. is is false if there is none.
+// find returns the place of the record of key, whose hash is hash. is says whether there is such a
+// record.
 func (rs *records) find(hash uint64, key []byte) (p place, is bool) {
 	if p, is = rs.index[hash]; is && string(rs.at(p).key()) == string(key) {
 		return p, true
@@ -112,8 +116,8 @@ func (rs *records) find(hash uint64, key []byte) (p place, is bool) {
 	return p, is
 }
 
-// add adds a record for key, which must have none, with the reader id and the number of its read.
-// It returns the memory that the record takes in bytes.
+// add adds a record for key, which must have none. The record has the reader id, and the number
+// read of its read. cost is the memory of the record in bytes.
 func (rs *records) add(hash uint64, key []byte, id int64, read uint64) (cost int64) {
 	if rs.vectors == nil {
 		rs.vectors, rs.index = new([len(recordSizes)]vector), make(map[uint64]place)
@@ -133,10 +137,11 @@ func (rs *records) add(hash uint64, key []byte, id int64, read uint64) (cost int
 	return r.cost()
 }
 
-// join adds the reader id to the record at p, with the number of its read. fresh is false if the
-// record had this reader. When the number of readers reaches purgeAt, join removes the readers that
-// are not alive, and sets purgeAt to twice the number of the rest. items and cost are the changes
-// of the number of readers and of their memory in bytes. The record may move.
+// join adds the reader id to the record at p, and sets the record's number of the latest read to
+// read. fresh is false, and nothing changes, if the record has this reader. When the number of
+// readers reaches purgeAt, join removes the readers for which alive returns false, as purge does.
+// items and cost are the changes of the number of readers and of their memory in bytes. The record
+// may move.
 func (rs *records) join(p place, id int64, read uint64, alive func(id int64) bool) (fresh bool, items, cost int64) {
 	r := rs.at(p)
 	i, is := r.search(id)
@@ -163,9 +168,10 @@ func (rs *records) join(p place, id int64, read uint64, alive func(id int64) boo
 	return true, items, cost
 }
 
-// purge removes the readers for which keep returns false from the record at p. gone is their
-// number, saved the memory that they took in bytes, and empty says whether no reader is left; then
-// the record stays where it is, for the caller to remove it. Otherwise the record may move.
+// purge removes the readers for which keep returns false from the record at p, and sets purgeAt to
+// twice the number of the others, but at least to purgeFrom. gone is the number of removed readers,
+// and saved the memory in bytes that is freed. If no reader is left, empty is true and the record
+// stays at p, for the caller to remove. Otherwise the record may move.
 func (rs *records) purge(p place, keep func(id int64) bool) (gone, saved int64, empty bool) {
 	r := rs.at(p)
 	was, cost := r.clients(), r.cost()
@@ -198,7 +204,8 @@ func (rs *records) take(p place) *readers {
 	return taken
 }
 
-// extend adds an empty record of at least size bytes, and returns it with its place.
+// extend adds a record of at least size bytes, and returns it with its place. The caller has to set
+// its content.
 func (rs *records) extend(size int) (place, record) {
 	v := fit(size)
 	if int(v) == len(recordSizes) {
@@ -210,8 +217,8 @@ func (rs *records) extend(size int) (place, record) {
 	return p, rs.at(p)
 }
 
-// move copies the record at from to a new record of at least size bytes, removes the old one, and
-// returns the new place.
+// move copies the record at from to a new record of at least size bytes, removes the old record,
+// and returns the place at which the new record is then.
 func (rs *records) move(from place, size int) place {
 	to, r := rs.extend(size)
 	old := rs.at(from)
@@ -223,13 +230,14 @@ func (rs *records) move(from place, size int) place {
 	return to
 }
 
-// indexed reports whether the index has the place p for hash; if not, the record is in collided.
+// indexed reports whether index has the record at p, whose hash is hash. If not, collided has the
+// record.
 func (rs *records) indexed(hash uint64, p place) bool {
 	at, is := rs.index[hash]
 	return is && at == p
 }
 
-// point changes the place of r in the index from from to to.
+// point changes the place of r from from to to, in index or collided.
 func (rs *records) point(r record, from, to place) {
 	if hash := r.hash(); rs.indexed(hash, from) {
 		rs.index[hash] = to
@@ -238,8 +246,9 @@ func (rs *records) point(r record, from, to place) {
 	}
 }
 
-// cut removes the record at p, which the index no longer refers to. The last record of the same
-// size moves to p. cut returns the place that this last record had.
+// cut removes the record at p, to which index and collided no longer refer. The last record of the
+// same vector, or of long, moves to p. cut returns the former place of that record; p if the
+// removed record was the last.
 func (rs *records) cut(p place) (moved place) {
 	if int(p.vector) == len(recordSizes) {
 		last := place{p.vector, uint32(len(rs.long) - 1)}
@@ -302,8 +311,8 @@ func (r record) id(i int) int64 {
 	return int64(binary.LittleEndian.Uint64(r[r.keyEnd()+idSize*i:]))
 }
 
-// search returns the index of id among the IDs of the record, and whether it is there. If it is
-// not, at is the index at which to insert it.
+// search returns in is whether the record has id, and in at the index of id among the IDs, or the
+// index at which id has to be inserted.
 func (r record) search(id int64) (at int, is bool) {
 	n := r.clients()
 	at = sort.Search(n, func(i int) bool { return r.id(i) >= id })

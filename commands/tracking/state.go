@@ -16,9 +16,9 @@ type workerTracking struct {
 	reading  reading
 }
 
-// trackingState is what the group keeps for a client.
+// trackingState is the state of CLIENT TRACKING of one client.
 type trackingState struct {
-	tracks atomic.Pointer[tracking] // nil if the client does not track keys; set by the feeding goroutine only, except when the client disconnects
+	tracks atomic.Pointer[tracking] // nil if the client does not track keys; set by the goroutine that runs the client's commands, or that closes the client
 	// newsUpTo is the value of invalidator.issued that invalidator.told has to reach before the
 	// client may run its next commands; 0 if the client does not wait.
 	newsUpTo     uint64
@@ -40,8 +40,9 @@ func (v *invalidator) tracking(cl *command.Client) *tracking {
 	return nil
 }
 
-// start begins tracking for cl with the options t, or replaces its options by t. With BCAST, it
-// adds prefixes to the client's present prefixes. t must not be changed afterwards.
+// start begins tracking for cl with the options t, or replaces the present options of cl by t. With
+// BCAST, it adds prefixes to the client's present prefixes. It calls StartObserving of st, so that
+// all stores report their changes. The caller must not change t afterwards.
 func (v *invalidator) start(cl *command.Client, st env.Observable, t *tracking, prefixes []string) {
 	own := command.ClientState[trackingState](owner(cl), v.slot)
 	v.clients.Add(1)
@@ -64,7 +65,7 @@ func (v *invalidator) start(cl *command.Client, st env.Observable, t *tracking, 
 		to.Invalidated.Store(true)
 	}
 	// The replaced options are no longer counted. old is nil, too, if the client of a proxy has
-	// disconnected meanwhile: closed has then already counted that.
+	// disconnected meanwhile: closed has then already subtracted its options.
 	if old := own.tracks.Swap(t); old != nil {
 		v.clients.Add(-1)
 		v.memory.Add(-int64(old.cost()))
@@ -87,7 +88,8 @@ func owner(cl *command.Client) *command.Client {
 	return cl
 }
 
-// end ends the tracking of cl and of its proxy, if there is one.
+// end ends the tracking of cl. If cl is a proxy, end also ends the tracking of the client for which
+// cl acts.
 func (v *invalidator) end(cl *command.Client) {
 	cl.Mark(command.MarkCaching|command.MarkTracking, false)
 	own := v.of(owner(cl))
@@ -127,9 +129,9 @@ func (v *invalidator) closed(cl *command.Client) {
 	}
 }
 
-// leave removes the client id, which has tracked keys with the options t, from the counts and from
-// the groups of its prefixes. Its entries in the read table stay until the keys change, or until no
-// client tracks keys any more.
+// leave subtracts the client id, which has tracked keys with the options t, from the counts, and
+// removes the client from the groups of its prefixes. Its entries in the read table may stay until
+// the keys change. When no client tracks keys any more, another goroutine removes them.
 func (v *invalidator) leave(id int64, t *tracking) {
 	last := v.clients.Add(-1) == 0
 	v.memory.Add(-int64(t.cost()))

@@ -7,18 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// readTable is the invalidation table: for each key that tracking clients have read since it last
-// changed, it has the IDs of these clients. All databases share it, as in Redis. It is divided into
-// stripes with a lock each, which is held for the work on one key. The table has no pointer for
-// each key, so that a full table costs the garbage collector little. Any goroutine may use it.
+// readTable is the invalidation table: for each key that tracking clients have read since the key
+// last changed, it has the IDs of these clients. All databases share the table, as in Redis. It is
+// divided into stripes with a lock each. Only records of more than maxRecord bytes have a pointer
+// of their own, so a full table costs the garbage collector little. Any goroutine may use the
+// table.
 type readTable struct {
 	stripes [tableStripes]tableStripe
 	hash    func(key []byte) uint64
 	alive   func(id int64) bool
 
 	keys, items, memory atomic.Int64
-	// removed counts the removed entries. If it is the same before and after a read, the client
-	// that was registered before the read is still registered.
+	// removed increases when entries are removed. If it is the same before and after a read, the
+	// client that was registered before the read is still registered.
 	removed atomic.Uint64
 	victim  atomic.Uint32 // the stripe at which the latest eviction began
 	read    atomic.Uint64 // the number of the latest read
@@ -35,8 +36,8 @@ type tableStripe struct {
 	items, cost int64
 }
 
-// purgeFrom is the minimum number of readers of a key at which disconnected readers are removed
-// from its record.
+// purgeFrom is the minimum of purgeAt, the number of readers of a key at which disconnected readers
+// are removed from the record of the key.
 const purgeFrom = 64
 
 func (t *readTable) init(alive func(id int64) bool) {
@@ -47,7 +48,8 @@ func (t *readTable) init(alive func(id int64) bool) {
 func (t *readTable) stripe(hash uint64) *tableStripe { return &t.stripes[hash%tableStripes] }
 
 // add registers the client id as a reader of key, for the read with the number read. fresh is true
-// if the client was not registered before.
+// if the client was not registered before. If key has many readers, add may remove disconnected
+// ones.
 func (t *readTable) add(key []byte, id int64, read uint64) (fresh bool) {
 	hash := t.hash(key)
 	s := t.stripe(hash)
@@ -76,8 +78,8 @@ func (t *readTable) grow(s *tableStripe, items, cost int64) {
 	t.memory.Add(cost)
 }
 
-// take removes the entry of key and returns it; nil if there is none. The caller has to call forget
-// when it has sent the invalidations.
+// take removes the entry of key and returns it; nil if there is none. When the caller has sent the
+// invalidations, it has to call forget.
 func (t *readTable) take(key []byte) *readers {
 	hash := t.hash(key)
 	s := t.stripe(hash)
@@ -89,12 +91,14 @@ func (t *readTable) take(key []byte) *readers {
 	return nil
 }
 
-// beyond reports whether the table has more than most keys. 0 means that there is no maximum.
+// beyond reports whether the table has more than most keys. A most of 0 means that there is no
+// maximum.
 func (t *readTable) beyond(most int64) bool { return most > 0 && t.keys.Load() > most }
 
-// draw removes an arbitrary entry and returns it. It skips entries in which the read with the
-// number spare has registered the latest reader; 0 skips none. It returns nil if it finds no other
-// entry. The caller has to call forget.
+// draw removes a random entry and returns it. It skips entries in which the read with the number
+// spare has registered the latest reader; a spare of 0 skips none. draw returns nil if it finds no
+// other entry; it tries only a few entries of each stripe. When the caller has sent the
+// invalidations, it has to call forget.
 func (t *readTable) draw(spare uint64) *readers {
 	from := t.victim.Add(1)
 	for i := range uint32(tableStripes) {
@@ -118,7 +122,7 @@ func (t *readTable) drawFrom(s *tableStripe, spare uint64) *readers {
 	return nil
 }
 
-// remove removes the entry at a place of s, which is locked, and returns it. The memory of the
+// remove removes the entry at the place at of s, which is locked, and returns it. The memory of the
 // entry counts as used until forget is called.
 func (t *readTable) remove(s *tableStripe, at place) *readers {
 	r := s.records.take(at)
@@ -130,7 +134,7 @@ func (t *readTable) remove(s *tableStripe, at place) *readers {
 	return r
 }
 
-// forget subtracts the memory of r, an entry that take or draw has returned.
+// forget subtracts the memory of r, an entry that was removed from the table.
 func (t *readTable) forget(r *readers) { t.memory.Add(-r.cost) }
 
 // clear removes all entries. It does not visit each entry, because all shards of the store may be

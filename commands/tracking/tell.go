@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// tellInline is the maximum number of clients that an event loop notifies itself, at one
-	// unlock. If there are more, the goroutine that runs serve notifies the rest.
+	// tellInline is the maximum number of clients that the goroutine which unlocks shards notifies
+	// itself, at one unlock. If there are more, the goroutine that runs serve notifies the rest.
 	tellInline = 256
 	// tellWork is the work of notifying one client, in the units of command.Worker.Work: a lock, a
 	// copy and a wake.
@@ -61,8 +61,8 @@ func (o *observer) Changed(key []byte, expired bool) {
 	o.note(change{r, writer})
 }
 
-// note adds c to the recorded changes. A script may read and change a key repeatedly, so after 64
-// changes note merges further changes of the same key into one.
+// note adds c to the recorded changes. Once 64 changes are recorded, note merges changes of the
+// same key into one, because a script may read and change a key repeatedly.
 func (o *observer) note(c change) {
 	const few = 64
 	if len(o.found) >= few {
@@ -95,8 +95,8 @@ func (o *observer) Flushed() {
 	}
 }
 
-// Unlocked implements [env.Observer]. It sends invalidations of the recorded changes to the
-// clients, or has serve send them.
+// Unlocked implements [env.Observer]. It sends the invalidations for the recorded changes, or has
+// serve send them.
 func (o *observer) Unlocked() {
 	v := o.invalidator
 	if o.flushed || len(o.groups) > 0 {
@@ -121,9 +121,9 @@ func (o *observer) Unlocked() {
 	}
 }
 
-// notify sends invalidations to the readers of the changed keys. When they become more than
-// tellInline, it leaves the rest of changes to serve. It returns the number of clients that it has
-// notified itself.
+// notify sends invalidations to the readers of the changed keys. Before the number of notified
+// clients would exceed tellInline, it leaves the remaining changes to serve. told is the number of
+// clients that it has notified itself.
 func (v *invalidator) notify(changes []change) (told int) {
 	for i, c := range changes {
 		n := c.readers.len()
@@ -165,8 +165,9 @@ func (v *invalidator) wake() {
 	}
 }
 
-// serve sends all pending invalidations, and returns when there are none. Keys with the same prefix
-// that change meanwhile are gathered, each key once.
+// serve sends all pending invalidations and evicts the entries that are to be evicted. It returns
+// when nothing is left to do. Keys with the same prefix that change meanwhile are gathered, each
+// key once.
 func (v *invalidator) serve() {
 	for {
 		v.mu.Lock()
@@ -212,11 +213,11 @@ func (v *invalidator) delivered(upTo uint64) {
 	}
 }
 
-// awaitsNews is the Awaits hook. It reports whether cl has to wait before it runs its new commands:
-// until all invalidations that were pending when it was first called have been sent. delivered then
-// wakes the client. So a client that sends a command after another client got the reply to a write
-// gets the invalidation before the reply to its command. Redis has the same order, because it sends
-// all invalidations before any reply.
+// awaitsNews is the Awaits hook. It reports whether cl has to wait before it runs its next
+// commands. The first call for these commands notes how many requests to serve were issued; cl
+// waits until serve has completed as many, and then delivered wakes cl. So a client that sends a
+// command after another client got the reply to a write gets the invalidation before the reply to
+// its command. Redis has the same order, because it sends all invalidations before any reply.
 func (v *invalidator) awaitsNews(cl *command.Client) bool {
 	state := command.ClientState[trackingState](cl, v.slot)
 	if state.newsUpTo == 0 {
@@ -312,7 +313,7 @@ func (v *invalidator) tellGroup(g *prefixGroup) {
 	v.memory.Add(-int64(cost))
 }
 
-// parts returns an iterator over parts of keys that each fit into one message.
+// parts returns an iterator over consecutive parts of keys, each of which fits into one message.
 func parts(keys []string) func(yield func([]string) bool) {
 	return func(yield func([]string) bool) {
 		for len(keys) > 0 {
@@ -342,9 +343,9 @@ type notice struct {
 // clients redirect to it.
 const invalidateChannel = "__redis__:invalidate"
 
-// send posts n to the tracking client cl with the options t, or to the client that it redirects to.
-// As in Redis, a RESP2 client gets nothing, unless messages are redirected to it and it has a
-// subscription.
+// send posts n to the tracking client cl with the options t, or to the client to which cl redirects
+// its messages. If that client has disconnected, send notifies cl instead. As in Redis, a RESP2
+// client gets no message of its own tracking, and a redirected one only if it has a subscription.
 func (v *invalidator) send(n *notice, cl *command.Client, t *tracking) {
 	to, host := cl, v.server.Host
 	if t.redirect != 0 {
@@ -393,7 +394,8 @@ func (n *notice) encode(i int) {
 	}
 }
 
-// finish adds the memory of n to the statistics, after n was sent to all its receivers.
+// finish must be called after n was sent to all its receivers. It releases the references of n to
+// the shared frames, and adds the memory of the posted messages to the statistics.
 func (v *invalidator) finish(n *notice) {
 	for _, f := range n.shared {
 		if f != nil && f.Refs.Add(-1) == 0 {
@@ -405,8 +407,8 @@ func (v *invalidator) finish(n *notice) {
 	}
 }
 
-// redirectBroken records that the client id, to which cl redirects, has disconnected, and notifies
-// cl if it uses RESP3.
+// redirectBroken records that the client id, to which cl redirects its messages, has disconnected.
+// If cl uses RESP3, it also sends cl a message about that.
 func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 	v.of(cl).lostRedirect.Store(true)
 	if cl.Protocol.Load() != 3 {
@@ -420,7 +422,8 @@ func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 }
 
 // shrinkSlice is the number of entries that serve evicts at a time after tracking-table-max-keys
-// was lowered. A tracking client waits for one such slice at most.
+// was lowered. It is small, because clients that wait for serve wait for such an eviction, too: see
+// awaitsNews.
 const shrinkSlice = 1 << 10
 
 // leaveToShrink has serve evict entries if the table has more than tracking-table-max-keys.

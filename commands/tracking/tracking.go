@@ -2,8 +2,8 @@ package tracking
 
 import "github.com/cellserver/cellserver/command"
 
-// tracking has the options of CLIENT TRACKING ON for one client. It is not changed when other
-// goroutines may read it: new options replace it.
+// tracking has the options of CLIENT TRACKING ON for one client. It does not change once other
+// goroutines may read it: the client gets a new tracking for new options.
 type tracking struct {
 	optIn, optOut, noLoop bool
 	// broadcast is BCAST: the client is notified of changes of all keys with one of its prefixes,
@@ -29,6 +29,6 @@ type reading struct {
 	fresh  int    // the number of keys for which the client was not registered before
 }
 
-// justRead reports whether the running read has registered the latest reader in who. It is false if
+// justRead reports whether the running read has registered the latest reader in of. It is false if
 // no read runs.
 func (r *reading) justRead(of *readers) bool { return r.number != 0 && of.read == r.number }
