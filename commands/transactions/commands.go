@@ -10,8 +10,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// store is what EXEC needs of a store with keys. The store of --store has none: then EXEC locks and
-// checks nothing, and the Remote decides the asks of the queue together.
+// store is the part of the store that EXEC uses if the keys are in this process. With --store, a
+// Remote has the keys: then EXEC locks and checks nothing, and the Remote decides the asks of the
+// queue together.
 type store interface {
 	env.Store
 	env.Watcher
@@ -89,14 +90,16 @@ const (
 )
 
 const (
-	// maxQueued is the maximum number of commands in the queue of a transaction. Their memory and
-	// that of watched keys is bounded by command.MaxQueuedBytes. Redis has no such bounds; without
-	// them a client could fill the memory with commands that never run.
+	// maxQueued is the maximum number of commands in the queue of a transaction.
+	// command.MaxQueuedBytes bounds the memory of the queue, and also that of the watched keys of a
+	// client. Redis has no such bounds; without them a client could fill the memory with commands
+	// that never run.
 	maxQueued = 1 << 16
 )
 
-// enqueue is the Intercept hook: it queues the command of c for EXEC, or refuses it. It returns
-// false if the command has to run at once. size is the length of the command in bytes.
+// enqueue is the Intercept hook: it queues the command of c for EXEC and replies with QUEUED, or
+// refuses the command. It returns false if the command has to run at once. size is the length of
+// the command in bytes.
 func (m *transactions) enqueue(c *command.Call, size int) bool {
 	if c.Cmd.Flags&command.FlagImmediate != 0 {
 		return false
@@ -130,20 +133,22 @@ func multi(c *command.Call) {
 	c.OK()
 }
 
-// rejected is the Rejected hook: after a command that could not be queued, the next EXEC aborts.
+// rejected is the Rejected hook: it makes the next EXEC abort, because a command of the transaction
+// was refused.
 func (m *transactions) rejected(c *command.Call) {
 	if c.Client.Marks&command.MarkQueuing != 0 {
 		m.of(c.Client).tx.failed = true
 	}
 }
 
-// rejectExec is the Rejected function of EXEC: it ends the transaction and returns the error.
+// rejectExec is the Rejected function of EXEC: it ends the transaction and returns the reply for e,
+// the error with which EXEC was refused.
 func rejectExec(c *command.Call, e resp.Error) resp.Error {
 	transactionsOf(c).discard(c.Client, c.Store)
 	return resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))
 }
 
-// discard ends the transaction of cl, if there is one, and its watches of keys.
+// discard ends the transaction of cl, if there is one, and all its watches of keys.
 func (m *transactions) discard(cl *command.Client, st env.Store) {
 	m.unwatch(cl, st)
 	if k := m.of(cl); k != nil && k.tx != nil {
@@ -162,7 +167,8 @@ func discard(c *command.Call) {
 	c.OK()
 }
 
-// reset is the Reset hook: it discards the transaction.
+// reset is the Reset hook: it discards the transaction of the client of c, and ends its watches of
+// keys.
 func (m *transactions) reset(c *command.Call) (more bool) {
 	m.discard(c.Client, c.Store)
 	return false
@@ -208,7 +214,7 @@ func (m *transactions) unwatch(cl *command.Client, st env.Store) {
 	st.(env.Watcher).Unwatch(watched) // WATCH has made the token by a store of the same type
 }
 
-// forget ends the watches of the token watched on another goroutine.
+// forget has another goroutine end the watches of the token watched.
 func (m *transactions) forget(watched any) {
 	host := &m.server.Host
 	host.Work.Spawn(func() { host.Work.WithStore(0, func(st env.Store) { st.(env.Watcher).Unwatch(watched) }) })
@@ -222,8 +228,8 @@ func (m *transactions) closed(cl *command.Client) {
 }
 
 // needsStore is the NeedsStore hook: it reports whether cmd, which may run while a script is busy,
-// would wait for locks of the script. That is the case for WATCH, and for a command that ends
-// watches if there are any.
+// would wait for locks of the script. That is so for WATCH, and for a command that ends watches if
+// cl watches keys.
 func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool {
 	switch {
 	case cmd.Flags&command.FlagAllowBusy != 0 && !cmd.Keys.None(): // WATCH
@@ -236,7 +242,7 @@ func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool
 }
 
 // kept is the Kept hook: it returns the memory, in bytes, of the transaction and the watched keys
-// of cl, and the number of queued commands, -1 outside of a transaction.
+// of cl, and the number of queued commands; -1 outside of a transaction.
 func (m *transactions) kept(cl *command.Client) (bytes, queued int) {
 	k := m.of(cl)
 	if k == nil {
@@ -412,7 +418,8 @@ func runQueue(c *command.Call, st store, t *transaction) {
 	c.Cmd, c.Args, c.Failed = cmd, args, false
 }
 
-// prefetchQueue has the store prefetch the first keys of the commands in queue, if it has keys.
+// prefetchQueue has st prefetch the first keys of the commands in queue. It does nothing if st is
+// nil.
 func prefetchQueue(c *command.Call, st store, queue []queued) {
 	if st == nil {
 		return

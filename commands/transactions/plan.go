@@ -12,9 +12,9 @@ import (
 // that they read do not count as work.
 const fewReads = 128
 
-// transactionWork returns the work, in units, of the transaction in k: that of the arguments of its
-// commands, of the collections that they read completely, of the bytes of many values, of
-// subscriptions, and of the watched keys. If the result exceeds command.MaxLoopWork, it is not
+// transactionWork returns the work, in units, of the transaction in k. It is the sum of the work of
+// the arguments of its commands, of the collections that they read completely, of the bytes of many
+// values, of subscriptions, and of the watched keys. A result above command.MaxLoopWork is not
 // exact.
 func transactionWork(c *command.Call, k *clientTransaction) int {
 	t, st := k.tx, storeOf(c)
@@ -45,9 +45,9 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 	return n
 }
 
-// halted returns the error if the role of the server forbids a command of t, so that the whole
-// transaction is refused; "" if not. The server may have become a replica since the commands were
-// queued.
+// halted returns the error if the server, because of its role, may not run a command of t; "" if it
+// may run all. The whole transaction is then refused. The server may have become a replica since
+// the commands were queued.
 func halted(c *command.Call, t *transaction) resp.Error {
 	if c.Server.Halts.Load()&command.HaltReplication == 0 {
 		return ""
@@ -60,11 +60,11 @@ func halted(c *command.Call, t *transaction) resp.Error {
 	return ""
 }
 
-// lacksJournal reports whether the journal cannot accept effects now and t would have some. Then,
-// as in Redis, the whole transaction is refused, including its messages. The keys of t are locked.
-// A transaction is not refused if the only commands in it that may change something are limiters,
-// or a single script. Each of these is checked when it runs, so that calls which only read are
-// answered and the others have no effect.
+// lacksJournal reports whether the transaction is refused because the journal cannot accept effects
+// now. As in Redis, the whole transaction is then refused, including its messages. The keys of t
+// are locked. A transaction is not refused if all of its commands that may change something publish
+// messages, or all are limiters, or the only one is a script. A limiter or script is checked when
+// it runs, so that calls which only read are answered and the others have no effect.
 func lacksJournal(c *command.Call, t *transaction) bool {
 	if !c.Journal.Refuses() {
 		return false
@@ -76,7 +76,7 @@ func lacksJournal(c *command.Call, t *transaction) bool {
 		case q.cmd.Plan != nil:
 			scripts++
 		case q.cmd.Flags&command.FlagWrite == 0:
-			others++ // PUBLISH
+			others++ // PUBLISH or SPUBLISH
 		case q.cmd.Categories&command.CatRateLimit == 0 && q.cmd.Flags&command.FlagModule == 0:
 			return true
 		default:

@@ -16,8 +16,8 @@ type transaction struct {
 	work   int          // the work of the queued arguments, in units: see transactionWork
 	refs   []env.KeyRef // reusable memory for EXEC
 
-	// text and words have the memory for the arguments of the latest commands. Those of earlier
-	// commands may be in slices that text and words had before.
+	// text and words have the memory for the arguments of the latest commands. The arguments of
+	// earlier commands may be in slices that text and words had before.
 	text  []byte
 	words [][]byte
 }
@@ -25,7 +25,7 @@ type transaction struct {
 // keptTransaction is the maximum capacity of each slice of a transaction that is reused.
 const keptTransaction = 4 << 10
 
-// transactions is what the group keeps for the server.
+// transactions has the state of this group for a server: a pool of transactions for reuse.
 type transactions struct {
 	server *command.Server
 	slot   command.Slot
@@ -46,7 +46,7 @@ type clientTransaction struct {
 // of returns what the group keeps for cl, or nil if there is nothing.
 func (m *transactions) of(cl *command.Client) *clientTransaction { return keptOf(m.slot, cl) }
 
-// keptOf returns what the group with that slot keeps for cl, or nil if there is nothing.
+// keptOf returns what the group of slot keeps for cl, or nil if there is nothing.
 func keptOf(slot command.Slot, cl *command.Client) *clientTransaction {
 	k, _ := slot.OfClient(cl).(*clientTransaction)
 	return k
@@ -58,7 +58,7 @@ func (m *transactions) make(cl *command.Client) *clientTransaction {
 	return command.ClientState[clientTransaction](cl, m.slot)
 }
 
-// begin returns an empty transaction, a reused one if possible.
+// begin returns an empty transaction. It reuses one from the pool if possible.
 func (m *transactions) begin() *transaction {
 	if t, ok := m.free.Get().(*transaction); ok {
 		return t
@@ -78,7 +78,7 @@ func (m *transactions) recycle(t *transaction) {
 	m.free.Put(t)
 }
 
-// own returns copies of args in memory of the transaction.
+// own returns copies of args, in memory that the transaction owns.
 func (t *transaction) own(args [][]byte) [][]byte {
 	size := 0
 	for _, a := range args {
@@ -99,14 +99,14 @@ func (t *transaction) own(args [][]byte) [][]byte {
 	return t.words[from:len(t.words):len(t.words)]
 }
 
-// queued is a command that waits for EXEC. args are copies.
+// queued is a command that waits for EXEC. args are copies of its arguments.
 type queued struct {
 	cmd  *command.Command
 	args [][]byte
 }
 
-// selects returns the database that is selected after the queued SELECT q, given db, the one before
-// it. A SELECT that will fail does not change the database.
+// selects returns the database that is selected after q, a queued SELECT. db is the database before
+// q. A SELECT that will fail does not change the database.
 func selects(e *command.Server, q *queued, db int) int {
 	n, ok := arg.Int(q.args[1])
 	if !ok || n < 0 || n >= int64(e.Limits().Databases) {
