@@ -26,7 +26,7 @@ func setuser(c *command.Call) {
 	c.OK()
 }
 
-// oneLine returns the text of err as one line of limited length. Control characters are replaced by
+// oneLine returns the text of err as one line of limited length. It replaces control characters by
 // spaces, because the text may quote input of the client.
 func oneLine(err error) string {
 	return strings.Map(func(r rune) rune {
@@ -52,7 +52,8 @@ func deluser(c *command.Call) {
 	c.W.Int(int64(len(gone)))
 }
 
-// closeClients closes all clients of users. The client of c is closed after its reply.
+// closeClients closes all clients of users. If the client of c is among them, it is closed after
+// its reply.
 func closeClients(c *command.Call, users []*acl.User) {
 	if len(users) == 0 {
 		return
@@ -75,7 +76,7 @@ func closeClients(c *command.Call, users []*acl.User) {
 const errNoFile resp.Error = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
 
 // load is the Run function of ACL LOAD. It also closes the clients of users that were deleted or
-// have other permissions.
+// whose permissions have changed.
 func load(c *command.Call) {
 	file := c.Server.Options.UserFile
 	if file == nil {
@@ -94,7 +95,8 @@ func load(c *command.Call) {
 	c.OK()
 }
 
-// save is the Run function of ACL SAVE.
+// save is the Run function of ACL SAVE. It writes the ACL file in the background. A failure is
+// logged.
 func save(c *command.Call) {
 	file := c.Server.Options.UserFile
 	if file == nil {

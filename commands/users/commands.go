@@ -91,8 +91,8 @@ func container() *command.Command {
 	}
 }
 
-// sizeOfAll is the ReplySize function of commands that show all users. It returns an upper bound:
-// the text of a password hash has twice as many bytes as the hash in memory.
+// sizeOfAll is the ReplySize function of commands that show all users. It returns an upper bound in
+// bytes: the text of a password hash is twice as long as the hash in memory.
 func sizeOfAll(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	return int(2 * cl.Server.Users.Memory())
 }
@@ -107,7 +107,8 @@ func writeWords(w *resp.Writer, words []string) {
 	}
 }
 
-// cat is the Run function of ACL CAT.
+// cat is the Run function of ACL CAT. It replies with the categories or, with an argument, with the
+// commands of that category.
 func cat(c *command.Call) {
 	if len(c.Args) > 3 {
 		c.Fail(command.SubcommandSyntax(c))
@@ -132,13 +133,11 @@ func cat(c *command.Call) {
 	writeWords(c.W, names)
 }
 
-// list is the Run function of ACL LIST.
 func list(c *command.Call) {
 	n, lines := c.Server.Users.Lines()
 	writeAll(c, n, lines)
 }
 
-// names is the Run function of ACL USERS.
 func names(c *command.Call) {
 	all := c.Server.Users.Names()
 	writeAll(c, len(all), slices.Values(all))
@@ -146,8 +145,7 @@ func names(c *command.Call) {
 
 const errTooManyUsers resp.Error = "ERR the reply is too long, use ACL GETUSER for one user"
 
-// writeAll replies with an array of n lines, or with an error if that is too long. The lines may
-// take megabytes, so finished parts are accounted as a large reply.
+// writeAll replies with an array of n lines, or with an error if that reply is too long.
 func writeAll(c *command.Call, n int, lines iter.Seq[string]) {
 	reply := elements.WholeOf(c.W, n)
 	c.W.Array(n)
@@ -165,7 +163,8 @@ func writeAll(c *command.Call, n int, lines iter.Seq[string]) {
 // GENPASS creates.
 const defaultBits, maxBits = 256, 4096
 
-// genpass is the Run function of ACL GENPASS.
+// genpass is the Run function of ACL GENPASS. It replies with random bits as hexadecimal digits. A
+// number of bits that is no multiple of 4 is rounded up.
 func genpass(c *command.Call) {
 	if len(c.Args) > 3 {
 		c.Fail(command.SubcommandSyntax(c))
@@ -189,7 +188,6 @@ func genpass(c *command.Call) {
 	c.W.BulkString(hex.EncodeToString(random)[:digits])
 }
 
-// getuser is the Run function of ACL GETUSER.
 func getuser(c *command.Call) {
 	u := c.Server.Users.Find(string(c.Args[2]))
 	if u == nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// dryrun is the Run function of ACL DRYRUN.
+// dryrun is the Run function of ACL DRYRUN. It replies with OK if the user may run the command, and
+// otherwise with what the user may not do.
 func dryrun(c *command.Call) {
 	name, args := string(c.Args[2]), c.Args[3:]
 	u := c.Server.Users.Find(name)
@@ -49,7 +50,8 @@ func dryrun(c *command.Call) {
 // defaultEntries is the number of entries that ACL LOG lists by default.
 const defaultEntries = 10
 
-// aclLog is the Run function of ACL LOG.
+// aclLog is the Run function of ACL LOG. It replies with the newest entries, or removes all entries
+// for RESET.
 func aclLog(c *command.Call) {
 	n := int64(defaultEntries)
 	switch {
