@@ -53,7 +53,7 @@ func NewRenamedTable(pairs [][2]string) (*command.Table, error) {
 	return command.NewRenamedTable(Groups(), pairs)
 }
 
-// NewStoreTable is NewRenamedTable for a server whose keys a remote store has; see
+// NewStoreTable is NewRenamedTable for a server whose keys are in a remote store; see
 // [command.NewStoreTable].
 func NewStoreTable(pairs [][2]string) (*command.Table, error) {
 	return command.NewStoreTable(Groups(), pairs)
