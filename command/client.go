@@ -229,7 +229,7 @@ func (s *Client) Reset(now limit.Instant) {
 
 // Registry has all clients.
 type Registry interface {
-	// CountClients returns the number of clients, and how many of them are blocked.
+	// CountClients returns the number of clients except replicas, and how many of them are blocked.
 	CountClients() (all, blocked int64)
 	// Client returns the client with that ID, or nil. Clients returns all clients in the order of
 	// their arrival.

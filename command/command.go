@@ -103,7 +103,8 @@ func (c *Command) SpansKeyspace() bool {
 	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Derived != nil || c.Flags&FlagAllShards != 0
 }
 
-// HasLongKey reports whether a key of a call with args, including a derived key, exceeds [MaxKey].
+// HasLongKey reports whether a key of a call with args is longer than [MaxKey]. For a derived key it
+// reports whether the arguments are so long that the key may be longer than MaxKey.
 func (c *Command) HasLongKey(args [][]byte) bool {
 	for i, end, step := c.Keys.Range(args); i < end; i += step {
 		if len(args[i]) > MaxKey {

@@ -166,7 +166,7 @@ const ErrNotKept resp.Error = "MISCONF"
 const errManyEffects resp.Error = "ERR the transaction changes too much to be kept as one record"
 
 // Misconf returns the error for an effect that cannot be persisted because of fault, the journal's
-// description of its error. fault is "" if the error was over before the reply is written.
+// description of its error. fault is "" if the error was over before the reply was written.
 func Misconf(fault string) resp.Error {
 	if fault == "" {
 		fault = "what was written last is lost"

@@ -11,7 +11,7 @@ import (
 // with its own worker, which continues on another goroutine if the call takes long.
 type Coroutine struct {
 	// Do runs the call. c belongs to the coroutine's worker and has copies of the arguments. arg is
-	// the argument of [Exclusives], and is valid until c yields.
+	// the argument of [Exclusives].RunOnCoroutine, and is valid until c yields.
 	Do func(c *Call, arg any)
 	// Script returns the script that runs on w, the coroutine's worker, and whether the script has
 	// written. It is called after the call has yielded.
@@ -43,7 +43,7 @@ type Exclusive struct {
 	script  Killable // guarded by mu: the script that is running, nil between scripts
 	wrote   bool     // guarded by mu: the running script has written
 	begun   bool     // guarded by mu: a script has begun
-	killed  bool     // guarded by mu: SCRIPT KILL ended the script
+	killed  bool     // guarded by mu: SCRIPT KILL has ended the running script, or has to end the first one
 	aborted bool     // guarded by mu: the command was ended because the server stops
 }
 
@@ -164,9 +164,9 @@ type Exclusives interface {
 	// false if another goroutine has stopped the world. The command then must return without
 	// effects: it runs again when the world is started.
 	StopWorld(c *Call) bool
-	// RunOnCoroutine runs a call of unknown duration with the world stopped. how describes the
-	// call, and arg is passed to how.Do. If the call takes long, the client is parked and the call
-	// continues on another goroutine. again is true if the call has ended without effects and has
-	// to run again from its beginning.
+	// RunOnCoroutine runs a call of unknown duration, after the caller has stopped the world by
+	// StopWorld. how describes the call, and arg is passed to how.Do. If the call takes long, the
+	// client is parked and the call continues on another goroutine. again is true if the call has
+	// ended without effects and has to run again from its beginning.
 	RunOnCoroutine(c *Call, how *Coroutine, arg any) (again bool)
 }

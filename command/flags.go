@@ -25,17 +25,19 @@ const (
 )
 
 // FlagLinear marks commands that may iterate over all elements of a collection that they name. For
-// a transaction with such a command, the size of the collection counts as work. Commands that
-// remove elements from an end, usually a few, do not have the flag. COMMAND does not show the flag.
+// a transaction with such a command, the size of the collection counts as work. LPOP, ZPOPMIN and
+// similar commands do not have the flag, because they usually remove only a few elements. COMMAND
+// does not show the flag.
 const FlagLinear Flag = 1 << 30
 
-// FlagFence marks commands that may wait, that change the state of the client, or that read state
-// which is not in keys and which earlier commands have changed. With a Remote, such a command runs
-// only after all earlier commands are finished. COMMAND does not show the flag.
+// FlagFence marks commands that may wait, that change the state of the client, or that read state,
+// other than that of their keys, which earlier commands of the client may change. With a Remote, such
+// a command runs only after all earlier commands of the client are finished. COMMAND does not show
+// the flag.
 const FlagFence Flag = 1 << 29
 
-// FlagLocal marks commands that access no key, so that a server whose keys a Remote has also serves
-// them. COMMAND does not show the flag.
+// FlagLocal marks commands that access no key. A server with a Remote serves them, too, although no
+// key is in its process. COMMAND does not show the flag.
 const FlagLocal Flag = 1 << 28
 
 // FlagEveryKey marks commands that show or delete keys which are not among their arguments. COMMAND
@@ -50,9 +52,8 @@ const FlagDecides Flag = 1 << 26
 // subscriptions, its queued commands or watched keys. COMMAND does not show the flag.
 const FlagConnection Flag = 1 << 25
 
-// FlagSyncing marks commands that also run while the server is loading, like those with
-// FlagLoading, but only if it is loading because a replica copies the state of its primary. COMMAND
-// does not show the flag.
+// FlagSyncing marks commands that run while the server is loading, but only if it is a replica:
+// dispatch does not refuse them, and their handlers check the role. COMMAND does not show the flag.
 const FlagSyncing Flag = 1 << 24
 
 // FlagImmediate marks commands that run at once inside MULTI instead of being queued for EXEC. COMMAND

@@ -67,7 +67,8 @@ func (c *Call) HaltedScript(writes, stale bool) resp.Error {
 	return ""
 }
 
-// HaltedInScript is Halted for a call of cmd with args by a script.
+// HaltedInScript is Halted for a call of cmd with args by a script. As in Redis, the script gets
+// another error than a client if the link to the primary is down.
 func (c *Call) HaltedInScript(cmd *Command, args [][]byte) resp.Error {
 	if c.Server.Halts.Load()&HaltMasterDown != 0 && c.Client.Marks&MarkPrimary == 0 && cmd.Flags&FlagStale == 0 {
 		return errStaleScript
@@ -100,7 +101,7 @@ func (c *Call) alters(cmd *Command, args [][]byte) bool {
 	return err != "" || !c.ask.OnlyLooks()
 }
 
-// Pauses is CLIENT PAUSE.
+// Pauses implements CLIENT PAUSE and CLIENT UNPAUSE.
 type Pauses interface {
 	// Pause delays the commands that halt selects, which is HaltChanges or HaltAll, for d; it
 	// extends a pause but never shortens it. Unpause ends the pause.

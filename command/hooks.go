@@ -41,9 +41,9 @@ type Hooks struct {
 	AfterCommand func(w *Worker)
 
 	// Serve gives elements under the locked keys to the clients that wait for them. Unlocked is
-	// called for workers that have set Serves, after everything was unlocked. It answers those
-	// clients, or disconnects them if the effects of the command were abandoned. At most one group
-	// may have these two hooks.
+	// called for workers that have set Serves, after everything was unlocked. It sends the replies
+	// of those clients, or discards the replies if the effects of the command were abandoned,
+	// because then the connections are being closed. At most one group may have these two hooks.
 	Serve    func(c *Call)
 	Unlocked func(c *Call, abandoned bool)
 
@@ -222,7 +222,8 @@ func (s *Server) AfterCommand(w *Worker) {
 }
 
 // ReadsElsewhere returns a function to be called right before and right after the running command
-// reads keys on another goroutine; nil if there is nothing to call.
+// reads keys on another goroutine: the first that a ReadsElsewhere hook returns. It returns nil if
+// there is nothing to call.
 func (s *Server) ReadsElsewhere(c *Call) func() {
 	for _, h := range s.hooks.all {
 		if f := h.ReadsElsewhere; f != nil {

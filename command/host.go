@@ -22,8 +22,8 @@ type Calls interface {
 	// replies with the error e to a command that may not run.
 	Run(c *Call)
 	Reject(c *Call, e resp.Error)
-	// CountRejected counts a call of cmd that the command of c, which runs other commands, was
-	// refused.
+	// CountRejected counts a refused call of cmd. The caller of cmd was the command of c, such as
+	// EVAL. cmd is nil if no such command exists.
 	CountRejected(c *Call, cmd *Command)
 	// Recovered counts a panic and logs its stack. It does not log reason, the panic's value,
 	// because that may contain a key.
@@ -31,7 +31,7 @@ type Calls interface {
 	// CountError counts the error reply e in the statistics of errors. from says where the error
 	// comes from.
 	CountError(e resp.Error, from resp.Origin)
-	// NoteCommand records that cl runs cmd, for refusals and log entries that are written before the
-	// command ends, when it is recorded anyway.
+	// NoteCommand records cmd as the last command of cl. It is for log entries that show the client
+	// and are written before cmd ends. At the end of its batch a command is recorded in any case.
 	NoteCommand(cl *Client, cmd *Command)
 }

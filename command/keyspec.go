@@ -68,7 +68,8 @@ func (k KeySpec) Uses(u KeyUse) KeySpec {
 }
 
 // Range returns the indices of the keys in args, the arguments of a call: from first to end
-// (exclusive) in steps of step. It does not include a derived key. A malformed call has no keys.
+// (exclusive) in steps of step. It does not include a derived key. If the argument with the number
+// of keys is not an integer from 1 to the number of arguments that follow, there are no keys.
 func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 	switch {
 	case k.Count > 0:
@@ -102,7 +103,7 @@ func (k *KeySpec) Name(args [][]byte, i int) []byte {
 	return args[i]
 }
 
-// Positions returns the indices of the keys in args; none for a malformed call.
+// Positions returns the indices of the keys in args: those of [KeySpec.Range].
 func (k *KeySpec) Positions(args [][]byte) (at []int) {
 	k.Each(args, func(i int) { at = append(at, i) })
 	return at

@@ -5,10 +5,10 @@ import "github.com/cellserver/cellserver/env"
 // On a server with --store, the functions of this file lock nothing, because no key is in this
 // process. The Remote decides the asks of a transaction together.
 
-// Lock locks the shards of three groups of keys for the running command: refs; the keys to which
-// clients that wait for elements of refs would move these elements; and the keys that the token
-// watched watches, unless it is nil. From then on the store records which keys change, for
-// ServeLocked.
+// Lock locks the shards of three groups of keys for the running command: refs; the other keys that
+// are needed to serve the clients that wait for elements of refs, such as the destinations of
+// BLMOVE; and the keys that the token watched watches, unless it is nil. From then on the store
+// records which keys change, for ServeLocked.
 func (c *Call) Lock(refs []env.KeyRef, watched any) {
 	if c.local == nil {
 		return
@@ -56,9 +56,9 @@ func (c *Call) Begin() {
 }
 
 // Unlock releases all locks and answers the clients that have been served. If the command was
-// aborted because the server stops, Unlock discards the effects of the command, and disconnects its
-// client and the clients that it has served. It calls the AfterCommand hooks, except for an
-// exclusive command, which must be answered before.
+// aborted because the server stops, Unlock discards the effects of the command and the replies of
+// the clients that it has served; the connections of all clients are then being closed. Unlock calls
+// the AfterCommand hooks, except for an exclusive command, which must be answered before.
 func (c *Call) Unlock() {
 	x := c.Worker.Exclusive
 	abandoned := x != nil && x.Aborted()

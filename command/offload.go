@@ -111,8 +111,8 @@ type Work interface {
 	// Spawn runs f on a goroutine that the shutdown of the server waits for.
 	Spawn(f func())
 	// SpawnCall runs f on a goroutine that the shutdown of the server waits for, with its own
-	// worker, which has entered the store. If much is set, for long work, f waits until fewer than
-	// the maximum number of slow commands run.
+	// worker, which has entered the store. If much is set, for long work, f waits for its turn like
+	// a command that [Work].Background runs.
 	SpawnCall(much bool, f func(c *Call))
 	// WithStore runs f with another handle of the store, on behalf of the client with that ID, at a
 	// fresh instant. It may block, so event loops must not call it.

@@ -32,12 +32,13 @@ type Handler interface {
 	need() any
 	// of returns a pointer to st as that type; nil if st lacks some of its methods.
 	of(st env.Store) any
-	// runOf returns the Run function, for workers whose stores[at] is the result of of.
+	// runOf returns the Run function, for workers whose stores[at] is the result of the method of.
 	runOf(at int) func(c *Call)
 }
 
 // On returns the Handler that runs the calls of a command by run. The type S of the store follows
-// from run, and must be an interface. With --store, the command is not in the table.
+// from run, and must be an interface. The handler is not used on a server with --store: the command
+// is not in its table, or is run by [Command].Parse and Answer.
 func On[S any](run func(c CallOn[S])) Handler { return handler[S](run) }
 
 type handler[S any] func(c CallOn[S])
@@ -68,8 +69,8 @@ func (t *Table) storeOf(h Handler) int {
 	return len(t.handlers) - 1
 }
 
-// bind sets the stores of the worker w from its store. It panics if that lacks what a command of the
-// table needs: a server without keys has a table of [NewStoreTable].
+// bind sets w.local and w.stores from the store of the worker w. It panics if the store lacks what a
+// command of the table needs: a server without keys has a table of [NewStoreTable].
 func (t *Table) bind(w *Worker) {
 	w.local, _ = w.Store.(env.Local)
 	w.stores = make([]any, len(t.handlers))

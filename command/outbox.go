@@ -10,8 +10,8 @@ import (
 // A shorter message is copied for each receiver.
 const SharedFrom = 4 << 10
 
-// SharedFrame is a long message that is queued for several clients. Refs counts the clients whose
-// queues refer to it.
+// SharedFrame is a long message that is queued for several clients. Refs counts the queues that refer
+// to it, and the sender until it has posted the message to all of them.
 type SharedFrame struct {
 	Bytes []byte
 	Refs  atomic.Int32
@@ -27,12 +27,13 @@ const (
 	PostedTooMuch               // the client's output buffer is over its limit: disconnect it
 )
 
-// Messages sends clients what is no reply to their commands.
+// Messages sends messages to clients, such as those of PUBLISH, that are not replies to commands.
 type Messages interface {
-	// Post queues a message for cl, which is b, or the bytes of f if f is not nil. It returns the
-	// step that has to follow, and the memory in bytes that the message takes. Follow does that
-	// step: it wakes or disconnects cl. Posted adds the memory to the statistics. Follow and Posted
-	// must be called without locks. Push does all three for the message frame.
+	// Post queues the message b for cl. If f is not nil, its bytes must be equal to b, and the queue
+	// refers to f instead of copying b. Post returns the step that has to follow, and the change of
+	// the queue's memory in bytes. Follow does that step: it wakes or disconnects cl. Posted adds
+	// the memory to the statistics. Follow and Posted must be called without locks. Push does all
+	// three for the message frame.
 	Post(cl *Client, b []byte, f *SharedFrame) (next Posted, memory int)
 	Follow(cl *Client, next Posted)
 	Posted(memory int)

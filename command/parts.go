@@ -14,7 +14,8 @@ import (
 // replaced, never modified, so any goroutine may read it.
 type Identity struct{ Name, LibName, LibVer string }
 
-// Mark is a set of rare states of a client. Commands test for all of them with one comparison.
+// Mark is a set of rare states of a client. It is a bit set, so that one comparison tests for several
+// states.
 type Mark uint8
 
 const (
@@ -29,8 +30,8 @@ const (
 	// MarkCaching says that groups are notified of refused commands of the client: see
 	// [Hooks].Rejected.
 	MarkCaching
-	// MarkMonitoring says that the client receives all commands of other clients (MONITOR). It may
-	// not use keys.
+	// MarkMonitoring says that the client receives the commands of all clients (MONITOR), except
+	// administrative ones. It may not use keys.
 	MarkMonitoring
 	// MarkReplica says that the client receives the replication stream. It may not use keys.
 	MarkReplica
@@ -133,5 +134,5 @@ type vocabulary struct {
 type clientParts struct {
 	Replica atomic.Bool                   // the client receives the replication stream: see Messages.Pump
 	Primary bool                          // this server has opened the connection, to follow a primary; never changes
-	states  atomic.Pointer[[]clientState] // of the groups: see Slot
+	states  atomic.Pointer[[]clientState] // the states of the groups: see Slot
 }

@@ -39,7 +39,7 @@ const (
 // LargeRoom returns how many bytes all large replies together may take. With a bound on Go's heap
 // it is two thirds of the part that is not for keys; the rest is for scripts, for the end of each
 // reply, and for garbage. Otherwise it is half of maxmemory-clients or, without that bound, a
-// constant.
+// constant. It is never less than leastLarge.
 func (s *Server) LargeRoom() int64 {
 	if s.Options.ScriptRoom != nil {
 		if bound, kept := s.Options.ScriptRoom(); bound != math.MaxInt64 {

@@ -23,7 +23,7 @@ type Server struct {
 	Users        *acl.Users
 	Refusals     acl.Log // ACL LOG
 	Changes      stats.Changes
-	Figures      *figure.Registry // of the server and all its parts
+	Figures      *figure.Registry // the metrics of the server and all its parts
 	Seen         Seen             // nil without limiters
 	// Logins limits guesses of passwords; nil if the table has no commands that log in.
 	Logins Logins
@@ -32,23 +32,23 @@ type Server struct {
 	ClientLine func(cl *Client, now limit.Instant) []byte
 	Draining   atomic.Bool   // set when the server begins to stop: no command may begin to wait
 	Halts      atomic.Uint32 // the bits that keep commands from running: see HaltLoading
-	// Slow records calls that took long (SLOWLOG), and Events other events that took long
-	// (LATENCY).
+	// Slow records calls that took long (SLOWLOG). Events records events that took long, including
+	// calls (LATENCY).
 	Slow   stats.SlowLog
 	Events stats.Events
 	Ended  atomic.Bool   // set when the server is closed: slow commands may give up
 	Large  budget.Budget // the memory that large replies may take together: see LargeRoom
 	hooks  hooks
-	states [maxGroups]any // of the groups: see Slot
+	states [maxGroups]any // the states of the groups: see Slot
 }
 
 // The bits of Server.Halts. Most of them keep commands from running.
 const (
-	HaltLoading    uint32 = 1 << iota // commands without FlagLoading are refused: the server loads its state
+	HaltLoading    uint32 = 1 << iota // commands without FlagLoading or FlagSyncing are refused: the server loads its state
 	HaltChanges                       // commands that may change something are delayed
 	HaltAll                           // all commands are delayed
 	HaltServing                       // no command is stopped: clients wait for elements, and commands have to serve them
-	HaltMonitor                       // no command is stopped: MONITOR clients receive all commands
+	HaltMonitor                       // no command is stopped: commands have to be recorded for MONITOR clients
 	HaltReadOnly                      // commands that change something are refused: this server is a replica
 	HaltNoReplicas                    // commands that change something are refused while too few replicas would receive the change
 	HaltMasterDown                    // commands without FlagStale are refused: the replica has lost the link to its primary
@@ -94,8 +94,7 @@ func WriteModules(w *resp.Writer) {
 func (s *Server) Table() *Table { return s.Commands }
 
 // SetLoading sets or clears HaltLoading. While the server loads its state, it runs only commands
-// with FlagLoading and, if the state comes from a primary, those with FlagSyncing. Any goroutine
-// may call it.
+// with FlagLoading or FlagSyncing. Any goroutine may call it.
 func (s *Server) SetLoading(loading bool) {
 	if loading {
 		s.Halts.Or(HaltLoading)

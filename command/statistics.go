@@ -55,8 +55,8 @@ type Description struct {
 	Memory                               int64 // bytes that the client's subscriptions take
 }
 
-// Counted returns the reader of a metric without labels. The reader passes the state of type T that
-// a group keeps for the server to read, and emits the result. If no group keeps such a state, the
+// Counted returns the reader of a metric without labels. The reader calls read with the state of type
+// T that a group keeps for the server, and emits the result. If no group keeps such a state, the
 // reader emits nothing.
 func Counted[T any](read func(state *T) int64) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {

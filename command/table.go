@@ -14,8 +14,8 @@ type Table struct {
 	groups  []Group
 	Entries []*Command  // containers, commands and subcommands; the index is Command.ID
 	Sorted  []*Command  // without subcommands, sorted by name
-	names   []tableName // the commands of Sorted with the names in use, which may be renamed ones
-	Slots   []nameSlot  // open addressing over endsHash; the length is a power of two
+	names   []tableName // each command of Sorted with its name in use, which may differ from Command.Name
+	Slots   []nameSlot  // a hash table with open addressing, by endsHash; the length is a power of two
 	// Remote says that a Remote decides the asks of commands: see [NewStoreTable]. unserved has the
 	// commands that cannot be served then: the key is the name in use, and the value the original
 	// name.
@@ -24,7 +24,7 @@ type Table struct {
 	handlers []Handler // one for each type of store that commands need; the index is that of Worker.stores
 	vocabulary
 
-	Info, Docs madeOnce // the replies about Sorted
+	Info, Docs madeOnce // the cached replies of COMMAND and COMMAND DOCS about Sorted
 }
 
 // tableName is a command and the name that is in use for it.
@@ -136,10 +136,10 @@ func NewRenamedTable(groups []Group, pairs [][2]string) (*Table, error) {
 	return renamed(NewTable(groups), pairs)
 }
 
-// NewStoreTable is NewRenamedTable for a server whose keys a Remote has. The table has the commands
-// that ask the Remote ([Command].Parse) and those that access no key ([FlagLocal]), whose handlers
-// need no more than an [env.Store]. Every other command is refused with an error that names it. A group that is left without commands is left out
-// together with its hooks.
+// NewStoreTable is NewRenamedTable for a server with a Remote, which has all keys. The table has
+// the commands that ask the Remote ([Command].Parse) and those that access no key ([FlagLocal]).
+// Their handlers need no more than an [env.Store]. A call of any other command is refused with an
+// error that names the command. A group without such commands is left out, together with its hooks.
 func NewStoreTable(groups []Group, pairs [][2]string) (*Table, error) {
 	unserved := make(map[string]string)
 	served := make([]Group, 0, len(groups))

@@ -43,7 +43,7 @@ type Command struct {
 	RunOn Handler
 	// Parse and Answer are the two halves of a command that asks the store one question: see
 	// ask.go. Between them the store or a Remote decides the ask. The table makes Run of them,
-	// unless the entry has its own Run.
+	// unless the entry has Run or RunOn.
 	Parse  func(*Call) resp.Error
 	Answer func(*Call, *decide.Ask)
 	Sub    []*Command
@@ -57,7 +57,7 @@ type Command struct {
 	// something only in some calls. nil means that FlagWrite says so for all calls.
 	Writes func(c *Call, cmd *Command, args [][]byte) bool
 	// Rejected is called when a call is refused with the error e before it runs, and returns the
-	// error to reply with. nil means e itself.
+	// error to reply with. If Rejected is nil, the reply is e.
 	Rejected func(c *Call, e resp.Error) resp.Error
 	// Plan returns what a call of cmd with args may do, for commands that run other commands; nil
 	// for all others.
@@ -73,7 +73,7 @@ type Command struct {
 	// that other slow calls do not delay them.
 	Urgent bool
 	// Serves says that the command may add elements to a key for which clients wait. The table also
-	// sets it for commands that write elements of lists and sorted sets and may need memory.
+	// sets it for the commands of lists and sorted sets that have FlagDenyOOM but not FlagBlocking.
 	Serves bool
 	// RunsBusy reports whether a call with args may run while a script is busy, for commands with
 	// FlagAllowBusy of which only some calls may run then; nil for all others.
@@ -154,9 +154,9 @@ type Worker struct {
 	scratch
 	lookups
 	stats.Lines
-	states [maxGroups]any // of the groups: see Slot
-	// local is Store if that has the keys, and otherwise nil. stores has pointers to Store as each
-	// of the types that commands need: see Handler.
+	states [maxGroups]any // the states of the groups: see Slot
+	// local is Store if the keys are in this process, and otherwise nil. stores has, for each type
+	// of store that commands need, a pointer to Store as that type: see Handler.
 	local  env.Local
 	stores []any
 }

@@ -12,9 +12,9 @@ import (
 // room under a limit. Its session is not fed until the wait is over, so later commands of the
 // client wait, too.
 //
-// To reply, a goroutine first claims the wait with [Wait.Claim]; only one can. Any goroutine may do
-// that. The fields other than State and Gone are set before the command is parked, or by the
-// goroutine that has claimed the wait, unless their comments say otherwise.
+// To reply, a goroutine first claims the wait with [Wait.Claim]. Any goroutine may claim it, but only
+// one at a time has the claim. The fields other than State and Gone are set before the command is
+// parked, or by the goroutine that has claimed the wait, unless their comments say otherwise.
 type Wait struct {
 	Client *Client
 	Cmd    *Command
@@ -66,13 +66,15 @@ type Wait struct {
 	// do.
 	Resume func(w *resp.Writer)
 	// Render runs in place of Resume if the output consists of the replies of several commands. It
-	// applies CLIENT REPLY to each of them itself.
+	// applies CLIENT REPLY itself.
 	Render func(c *Call)
 	// Cancel ends what the command waits for, without a reply, after the client has disconnected.
 	// It must not block. It is nil if there is nothing to end.
 	Cancel func()
-	// OnTimeout writes the reply of a wait that is ended early by CLIENT UNBLOCK or by the stop of
-	// the server. It is nil for a wait that cannot be ended early, because it ends soon by itself.
+	// OnTimeout writes the reply of a wait that is ended early, such as by CLIENT UNBLOCK or by the
+	// stop of the server, and cleans up. If the wait ends with an error or without a reply,
+	// OnTimeout is called, too, and what it has written is discarded. OnTimeout is nil for a wait
+	// that cannot be ended early, because it ends soon by itself.
 	OnTimeout func(st env.Store, w *resp.Writer)
 	// Unanswered says that a server that stops closes the connection instead of replying with
 	// OnTimeout. Such a reply would wrongly say that the time is over or that there were no
@@ -103,8 +105,8 @@ func (c *Call) NewWait(kept int) *Wait {
 
 // Reserve charges the memory of the wait, including its Args, to the total of all clients. It
 // returns false, and charges nothing, if that would exceed maxmemory-clients. Call it before a
-// command waits for an event that may never come and keeps memory meanwhile. If the command does
-// not park after all, call Release.
+// command begins a wait that keeps memory and may never end. If the command does not park after
+// all, call Release.
 func (p *Wait) Reserve() bool {
 	cost := int64(p.cost())
 	if !p.Client.Server.Host.Waits.Keep(cost) {
@@ -344,7 +346,7 @@ func (c *Call) StopKeepsFromWaiting() bool {
 	return !c.Client.Exclusive && !c.Client.Background && c.Server.Draining.Load()
 }
 
-// ResumeOrDrop returns a function for [Pauses]. The function calls begin if proceed is
+// ResumeOrDrop returns a function for [Pauses].AfterPause. The function calls begin if proceed is
 // true. Otherwise it answers the wait by closing the client.
 func (p *Wait) ResumeOrDrop(begin func()) func(proceed bool) {
 	return func(proceed bool) {
@@ -356,9 +358,9 @@ func (p *Wait) ResumeOrDrop(begin func()) func(proceed bool) {
 	}
 }
 
-// ReadsBeside reports whether the command runs on another goroutine until its end. Keys that it has
-// read may change meanwhile. The client has to receive the invalidations of these keys after the
-// reply, so none are sent before the reply.
+// ReadsBeside reports whether the command runs on another goroutine until its end, or waits for the
+// decision of a Remote. Keys that it has read may change meanwhile. The client has to receive the
+// invalidations of these keys after the reply, so none are sent before the reply.
 func (p *Wait) ReadsBeside() bool { return p.OnTimeout == nil && !p.RunAgain && p.Slice == nil }
 
 // Waits parks clients whose commands wait.

@@ -37,8 +37,8 @@ func Outside(st Backing, server *command.Server, f func(st registry.Store)) {
 
 // Left returns st as a store of the registry that enters st for each access. The caller has left
 // st. A write waits for the end of a pause of changes. It is refused if the server may not change
-// anything, as a replica. The store checks that after it has entered st, because the server may
-// have become a replica meanwhile.
+// anything, for example because it is a replica. The store checks the role after it has entered st,
+// because the server may have become a replica meanwhile.
 func Left(st Backing, server *command.Server) registry.Store {
 	return store{Backing: st, server: server}
 }
