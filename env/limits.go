@@ -27,9 +27,11 @@ type Limits struct {
 	// EveryKey says that a command which shows or deletes keys that are not among its arguments,
 	// such as KEYS and FLUSHALL, needs a user with permission to read and write every key.
 	EveryKey bool
-	// Idle is the time after which a client that has sent nothing is closed; 0 means never.
+	// Idle is the time after which a client that has sent nothing is closed; 0 means never. It does
+	// not apply to blocked clients, subscribers and replicas.
 	Idle time.Duration
-	// ReplicaTimeout is the same for a replica (repl-timeout).
+	// ReplicaTimeout is the time after which a replica that has sent nothing is closed
+	// (repl-timeout); 0 means never.
 	ReplicaTimeout time.Duration
 	// Partial is the maximum age of an unfinished command: a client that does not complete it in
 	// time is closed.
@@ -47,7 +49,7 @@ type Limits struct {
 	// enforces it; the texts of errors show this value.
 	MaxElements int64
 	// Busy is the time for which a script may block the store before other clients get a BUSY
-	// error; 0 means without end.
+	// error; 0 means that they never get one.
 	Busy time.Duration
 	// NearLimit is a percentage: an allowed call counts as near its limit if more than that part of
 	// the limit is in use after it.
@@ -57,7 +59,7 @@ type Limits struct {
 	// TrackingKeys is the maximum number of keys in the invalidation table of client-side caching;
 	// 0 means no maximum.
 	TrackingKeys int64
-	// Output bounds the messages that are queued for one subscriber.
+	// Output bounds the messages that are queued for one client.
 	Output OutputLimit
 	// Observing says what is recorded about calls: durations, slow calls, latency.
 	Observing stats.Observing
@@ -87,15 +89,15 @@ func DefaultLimits() Limits {
 }
 
 // OutputLimit bounds the messages that other clients write to a client, in bytes. The client is
-// disconnected if its queued messages exceed Hard, or if they exceed Soft for longer than For. A
-// bound of 0 means none.
+// disconnected if the size of its queued messages reaches Hard, or is at least Soft for longer than
+// For. A bound of 0 means none.
 type OutputLimit struct {
 	Hard, Soft int
 	For        time.Duration
 }
 
-// MayBeOver reports whether size, in bytes, has reached Hard or Soft. Whether Soft was exceeded for
-// too long is not checked.
+// MayBeOver reports whether size, in bytes, has reached Hard or Soft. It does not check for how long
+// Soft has been reached.
 func (l *OutputLimit) MayBeOver(size int) bool {
 	return l.Soft > 0 && size >= l.Soft || l.Hard > 0 && size >= l.Hard
 }

@@ -48,8 +48,9 @@ type Options struct {
 	Node Node
 	// UserFile is the file of ACL LOAD and ACL SAVE; nil if there is no such file.
 	UserFile UserFile
-	// Report returns the JSON of a report, restricted to what the user u may see. An error says
-	// what is wrong with the request. Report is nil if there are no reports.
+	// Report returns the JSON of the report with that name, restricted to what the user u may see.
+	// given has the parameters of the report, and from is the caller's address. An error says what
+	// is wrong with the request. Report is nil if there are no reports.
 	Report func(u *acl.User, from, report string, given map[string][]string) ([]byte, error)
 	// Stop stops the server. SHUTDOWN calls it.
 	Stop func(StopMode)
@@ -81,11 +82,12 @@ type Options struct {
 type StopMode uint8
 
 const (
-	// StopAsConfigured writes a snapshot if there are save points and no AOF.
+	// StopAsConfigured writes a snapshot if there are save points and no AOF, or if the AOF refuses
+	// changes.
 	StopAsConfigured StopMode = iota
 	// StopSaving writes a snapshot.
 	StopSaving
-	// StopWithoutSaving writes no snapshot.
+	// StopWithoutSaving writes no snapshot, unless the AOF refuses changes.
 	StopWithoutSaving
 )
 
@@ -149,41 +151,41 @@ type Process interface {
 // tests.
 type NoProcess struct{}
 
-// Version implements Process.
+// Version implements [Process] and returns "dev".
 func (NoProcess) Version() string { return "dev" }
 
-// Revision implements Process.
+// Revision implements [Process] and returns zeros and false.
 func (NoProcess) Revision() (commit string, modified bool) { return "00000000", false }
 
-// Uptime implements Process.
+// Uptime implements [Process] and returns 0.
 func (NoProcess) Uptime() time.Duration { return 0 }
 
-// RunID implements Process.
+// RunID implements [Process] and returns "".
 func (NoProcess) RunID() string { return "" }
 
-// PID implements Process.
+// PID implements [Process] and returns 0.
 func (NoProcess) PID() int { return 0 }
 
-// Transport implements Process.
+// Transport implements [Process] and returns "".
 func (NoProcess) Transport() string { return "" }
 
-// ConfigFile implements Process.
+// ConfigFile implements [Process] and returns "".
 func (NoProcess) ConfigFile() string { return "" }
 
-// Executable implements Process.
+// Executable implements [Process] and returns "".
 func (NoProcess) Executable() string { return "" }
 
-// TCPPort implements Process.
+// TCPPort implements [Process] and returns 0.
 func (NoProcess) TCPPort() int { return 0 }
 
-// Memory implements Process.
+// Memory implements [Process] and returns zeros.
 func (NoProcess) Memory() (rss, heap int64) { return 0, 0 }
 
-// CPU implements Process.
+// CPU implements [Process] and returns zeros.
 func (NoProcess) CPU() (sys, user time.Duration) { return 0, 0 }
 
-// Network implements Process.
+// Network implements [Process] and returns zeros.
 func (NoProcess) Network() stats.Traffic { return stats.Traffic{} }
 
-// ClockStep implements Process.
+// ClockStep implements [Process] and returns 0.
 func (NoProcess) ClockStep() time.Duration { return 0 }

@@ -13,13 +13,13 @@ type Persistence interface {
 	Position() uint64
 	// Fault returns the reason why effects cannot be persisted now; "" if they can.
 	Fault() string
-	// Awaited reports whether effects for which Await returned Lost are nevertheless persisted on
-	// this server: too few replicas have acknowledged them in time, so they are lost only for the
-	// caller.
+	// Awaited reports whether replies to changes wait for acknowledgements of replicas. If it is
+	// true, Fault is "" and Await has returned Lost, too few replicas have acknowledged the effects
+	// in time, but the effects stand on this server.
 	Awaited() bool
 
 	// Save writes a snapshot and returns when it is complete. Start begins to write a snapshot in
-	// the background. It returns false if one is already being written.
+	// the background. Start returns false if a snapshot is already being written.
 	Save() error
 	Start() bool
 	// LastSave returns when the last snapshot was completed, in Unix seconds of the civil clock.
@@ -36,7 +36,7 @@ type InfoField struct{ Name, Value string }
 type Recording interface {
 	// TakePosition returns the journal's position after the effects of this store since the last
 	// call of TakePosition; 0 if there were none. Effects returns the number of records of effects
-	// that this store has passed to the journal since the start.
+	// that this store has passed to the journal since the store was created.
 	TakePosition() uint64
 	Effects() uint64
 	// Unsettled returns the size, in bytes, of the effects since the last call of TakePosition.

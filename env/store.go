@@ -12,8 +12,8 @@ import (
 // room, and the figures. Only one goroutine at a time may use it. The store has its own clock, so no
 // method has a parameter for the present instant.
 //
-// A store with the keys in this process is a [Local]. A command that needs one of its interfaces
-// declares that (see command.On), so it is not in the table of a server with --store.
+// A store with the keys in this process is a [Local]. A handler that needs one of its interfaces
+// declares that: see command.On. A server with --store does not use such handlers.
 type Store interface {
 	Clock
 	Decider
@@ -44,7 +44,8 @@ type Local interface {
 // Clock is the clock of a store.
 type Clock interface {
 	// Refresh reads the clock and returns its instant. All calls until the next Refresh happen at
-	// that instant. While keys are locked, Refresh only returns the instant of the lock.
+	// that instant, unless the shard that they access is at a later one. While keys are locked,
+	// Refresh only returns the instant of the lock.
 	Refresh() limit.Instant
 	// Now returns the instant of the last Refresh.
 	Now() limit.Instant
@@ -77,8 +78,8 @@ type Queues interface {
 
 // Figures has the figures of the store.
 type Figures interface {
-	// Stats returns the figures of INFO. The caller must have locked nothing or all shards. Without
-	// keys in this process there are no databases.
+	// Stats returns the figures of INFO. The caller must have locked nothing or all shards. If no
+	// key is in this process, the result has no databases.
 	Stats() StoreStats
 }
 
@@ -99,8 +100,8 @@ type Remote interface {
 }
 
 // World is the set of goroutines that are inside a store. One goroutine can stop the world, to keep
-// all others out of the store. A store without keys is not a World, because no command on it has to
-// be alone.
+// all others out of the store. A store without keys is not a World, because no command has to keep
+// other goroutines out of it.
 type World interface {
 	// Enter and Leave bracket a batch. Enter returns false if another goroutine has stopped the
 	// world. Then nothing may run: the session has to be parked, and NotifyStart wakes it.

@@ -18,6 +18,7 @@ type Keys interface {
 	// Expire sets the expiry of key to at if cond permits it, and reports whether it did. If at is
 	// in the past, the key is deleted.
 	Expire(db int, key []byte, at limit.Instant, cond decide.ExpireCondition) bool
+	// Persist removes the expiry of key, and reports whether the key had one.
 	Persist(db int, key []byte) bool
 	// Rename moves the value at from to the key to. If nx is set and the key to exists, nothing
 	// changes and renamed is false. found says whether from exists.
@@ -29,10 +30,13 @@ type Keys interface {
 
 // Databases has the methods for all keys of a database, and of all databases.
 type Databases interface {
+	// RandomKey appends a random key of the database to dst and returns the extended buffer. The
+	// result of type bool is false if the database is empty.
 	RandomKey(dst []byte, db int) ([]byte, bool)
-	// Scan calls f for the keys of one step of an iteration, about count of them, and returns the
-	// cursor of the next step, 0 at the end. Every key that exists during the whole iteration is
-	// passed to f at least once. f must not use the store, and key is valid only during the call.
+	// Scan calls f for the keys of one step of an iteration, and returns the cursor of the next
+	// step, 0 at the end. A step examines about count entries. The iteration begins at the cursor
+	// 0. Every key that exists during the whole iteration is passed to f at least once. f must not
+	// use the store, and key is valid only during the call.
 	Scan(db int, cursor uint64, count int, f func(key []byte, typeName string)) (next uint64)
 	Len(db int) int
 	Flush(db int)
@@ -45,8 +49,9 @@ type Inspector interface {
 	// Encoding returns the reply of OBJECT ENCODING.
 	Encoding(db int, key []byte) (string, bool)
 	// Weigh returns the number of elements of the collection at key, and the number of bytes that a
-	// reply with all of them copies. For a string, elements is 0. Both are 0 for a small
-	// collection, in which elements are found quickly, and for everything else.
+	// reply with all of them copies. For a string, elements is 0, and copied is the number of bytes
+	// that a reply with the string copies. Both are 0 for a small collection, in which elements are
+	// found quickly, for any other type, and for a missing key.
 	Weigh(db int, key []byte) (elements, copied int)
 	// MemoryUsage returns the memory of key in bytes.
 	MemoryUsage(db int, key []byte) (int64, bool)

@@ -104,8 +104,9 @@ type BlockedPops interface {
 	// caller has no locks.
 	EnqueuePop(db int, keys [][]byte, w PopWait) (ticket any)
 	DequeuePop(ticket any)
-	// AppendMoves appends to refs the keys to which the clients that wait for elements of refs
-	// would move elements, and returns the result.
+	// AppendMoves appends to refs the other keys that may be needed to serve the clients that wait
+	// for elements of refs, such as the destinations of BLMOVE, and returns the result. The caller
+	// has no locks.
 	AppendMoves(refs []KeyRef) []KeyRef
 	// Serving says that the caller will call Serve before Unlock, so that other goroutines do not
 	// take the elements that waiting clients get. Serve calls f for the waiters of each key that
