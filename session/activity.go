@@ -44,8 +44,8 @@ func (e *Engine) Activity(cl *command.Client) command.Activity {
 	return a
 }
 
-// NoteCommand implements [command.Calls]: it records cmd as the last command of cl, before cmd
-// ends and is recorded anyway.
+// NoteCommand implements [command.Calls]: it records cmd as the last command of cl now, instead of
+// at the end of the batch.
 func (e *Engine) NoteCommand(cl *command.Client, cmd *command.Command) {
 	sessionOf(cl).noteCommand(cmd)
 }

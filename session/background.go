@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/env"
 )
 
-// Spawn runs f on a new goroutine, and [Engine.Close] waits for it. After Close, Spawn does
-// nothing, because no client is left.
+// Spawn runs f on a new goroutine, and [Engine.Close] waits for it. Once Close has begun, Spawn
+// does nothing, because no client is left.
 func (e *background) Spawn(f func()) {
 	e.slowMu.Lock()
 	defer e.slowMu.Unlock()
@@ -19,8 +19,8 @@ func (e *background) Spawn(f func()) {
 }
 
 // SpawnCall implements [command.Work]: it runs f on a goroutine with its own worker, which has
-// entered the store. If much is true, for long work, f waits until fewer than maxBackground
-// commands run in the background.
+// entered the store. If much is true, for long work, f waits for its turn together with the
+// ordinary commands of [Engine.Background].
 func (e *Engine) SpawnCall(much bool, f func(c *command.Call)) {
 	e.Spawn(func() {
 		if much {
@@ -31,22 +31,24 @@ func (e *Engine) SpawnCall(much bool, f func(c *command.Call)) {
 	})
 }
 
-// maxSlow is the maximum number of slow commands (KEYS, FLUSHALL, a long SCAN) that run at once.
+// maxSlow is the maximum number of commands of [Engine.Offload], such as KEYS, FLUSHALL, SAVE or a
+// long SCAN, that run at once.
 const maxSlow = 2
 
 // maxFiles is the maximum number of commands that run at once and read or write the files of
 // options. These commands wait for a disk and need little processor time.
 const maxFiles = 4
 
-// maxBackground returns the maximum number of commands that run in the background at once: half
-// the number of processors, and at least 1. The event loops need the other half. Commands that
-// lock many keys wait for each other anyway, so more of them would not help.
+// maxBackground returns the maximum number of ordinary commands that [Engine.Background] runs at
+// once: half the number of processors, and at least 1. The event loops need the other half.
+// Commands that lock many keys wait for each other anyway, so more of them would not help.
 func maxBackground() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// takeTurn waits for one of slots, and for the memory of the reply to p. The function size
-// returns the number of bytes that the reply needs. If size is nil or returns 0, takeTurn waits
-// for a slot only, and memory is nil. If p is refused before its turn, ok is false and takeTurn
-// has taken nothing. If ok is true, the caller must call endTurn.
+// takeTurn waits for one of slots and, for a long reply, until the memory of the reply to p is
+// granted. The function size returns the number of bytes that the reply needs; a reply of more than
+// [command.InlineReply] bytes is long. If size is nil or returns 0, memory is nil. If p is refused
+// before its turn, ok is false and takeTurn has taken nothing. If ok is true, the caller must call
+// endTurn.
 func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st env.Store) int) (memory *budget.Grant, ok bool) {
 	take := func() bool {
 		select {

@@ -97,7 +97,8 @@ func (s *Session) refuseWaiting(held *command.ClientMemory) bool {
 }
 
 // LargestBuffers returns the number of bytes in the largest input buffer and in the largest
-// output buffer of all clients at the moment. The two may belong to different clients.
+// output buffer of all clients at the moment. Queued messages count as output. The two buffers may
+// belong to different clients.
 func (e *Engine) LargestBuffers() (input, output int64) {
 	e.clients.mu.Lock()
 	defer e.clients.mu.Unlock()
@@ -109,15 +110,15 @@ func (e *Engine) LargestBuffers() (input, output int64) {
 }
 
 // ClientMemory returns the number of bytes that all sessions together take for subscriptions,
-// queued messages, transactions and watched keys, long replies, and the table of keys that
-// clients have read. The buffers of connections are not included.
+// queued messages, transactions, watched keys, parked commands, long replies, and the table of keys
+// that clients have read. The buffers of connections are not included.
 func (e *Engine) ClientMemory() int64 {
 	return e.outbound.Load() + e.kept.Load() + e.Memory() + e.Large.Size()
 }
 
-// HoldLongInput begins (hold) or ends a mode in which sessions with more than largeInput bytes of
-// input wait. The connections of waiting sessions are not read. The end of the mode wakes these
-// sessions.
+// HoldLongInput begins a mode if hold is true, and ends it otherwise. In this mode, sessions with
+// more than largeInput bytes of input wait, and their connections are not read. The end of the mode
+// wakes these sessions.
 func (e *Engine) HoldLongInput(hold bool) {
 	if e.holding.Swap(hold) && !hold {
 		e.wakeHeldBack()

@@ -9,7 +9,8 @@ import (
 )
 
 // count records one call of cmd. Equal commands in a row are collected and added to the counters
-// at once, so that a pipeline of one command costs one atomic addition.
+// at once, so that a pipeline of one command costs one atomic addition. At the beginning of a row,
+// count also sets w.pace to the pace of cmd.
 func (w *Worker) count(cmd *command.Command) {
 	if cmd != w.runCmd {
 		w.flushRun()
@@ -20,8 +21,8 @@ func (w *Worker) count(cmd *command.Command) {
 	w.runLen++
 }
 
-// flushRun adds the collected calls of w.runCmd to the counters. It is called at the end of a
-// batch and when another command begins.
+// flushRun adds the collected calls and denials of w.runCmd to the counters of the command, and the
+// calls to w.called. It is called at the end of a batch and when another command begins.
 func (w *Worker) flushRun() {
 	if w.runCmd == nil {
 		return
@@ -35,8 +36,9 @@ func (w *Worker) flushRun() {
 	w.runCmd, w.runLen, w.Denied = nil, 0, 0
 }
 
-// endBatch ends a batch that the worker has run for one client: it adds the collected calls to
-// the counters of the commands, and all calls of the batch to the counter of the client's user.
+// endBatch ends a batch that the worker has run for one client: it adds the collected calls to the
+// counters of the commands, adds all calls of the batch to the counter of the client's user, and
+// calls the BatchEnd hooks.
 func (w *Worker) endBatch() {
 	w.flushRun()
 	if w.called > 0 && w.ctx.Client != nil {

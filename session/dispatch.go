@@ -117,10 +117,11 @@ func runServing(c *command.Call) {
 	c.RunLocked(func() { workerOf(c.Worker).run(c) })
 }
 
-// run calls the handler of the command, counts the call and, if it is due, measures its time. A
-// command whose effect could not be persisted is refused instead. A panic in a handler is
-// answered with an error, counted, and closes this client. The state stays consistent, because
-// stores change it only after everything is decided.
+// run calls the handler of the command, counts the call and, if it is due, measures its time. Some
+// commands are refused instead if their effect could not be persisted: see refused. A panic of the
+// handler leaves the state consistent, because stores change it only after everything is decided.
+// batch, and the functions that run commands on other goroutines, recover from the panic, reply
+// with an error, and close the client.
 func (w *Worker) run(c *command.Call) {
 	cmd := c.Cmd
 	if w.Journal != nil && w.refused(c) {

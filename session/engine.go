@@ -18,8 +18,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// totals counts clients and events since the start or the last reset of the statistics, and has
-// the state of limits on the memory of clients.
+// totals counts clients and events, and has the state of the limits on the memory of clients.
+// [Engine.ResetStatistics] sets rate, slowReaders, evicted, received, refused and errors to zero.
 type totals struct {
 	rate        stats.Rate
 	outbound    atomic.Int64 // bytes in outboxes
@@ -51,10 +51,10 @@ type background struct {
 	slowMu    sync.Mutex
 	slow      sync.WaitGroup // goroutines of Spawn
 	closed    bool           // guarded by slowMu
-	slowSlots chan struct{}
-	slots     chan struct{} // for ordinary commands of Background
-	fileSlots chan struct{} // for commands of Background that read or write files of options
-	urgent    chan struct{} // for urgent commands of Background, which do not wait for slots
+	slowSlots chan struct{}  // for commands of Offload
+	slots     chan struct{}  // for ordinary commands of Background
+	fileSlots chan struct{}  // for commands of Background that read or write files of options
+	urgent    chan struct{}  // for urgent commands of Background, which do not wait for slots
 }
 
 // executions has the commands that [Engine.Execute] is running.
@@ -68,7 +68,7 @@ type executions struct {
 
 // exclusiveQueue has the exclusive commands, which run one after another.
 type exclusiveQueue struct {
-	busy atomic.Bool // the current command has been running for long
+	busy atomic.Bool // the current command has been running for longer than the limit Busy
 
 	mu      sync.Mutex
 	idle    *sync.Cond           // on mu: signals that current has become nil
@@ -213,8 +213,8 @@ func isLocal(a net.Addr) bool {
 }
 
 // Close stops the engine: it makes slow commands that still run give up, aborts a running
-// exclusive command, ends a pause, and waits for all goroutines of [Engine.Spawn]. The transports
-// must have been shut down.
+// exclusive command, ends a pause, waits for all goroutines of [Engine.Spawn], and ends the
+// coroutines. The transports must have been shut down.
 func (e *Engine) Close() {
 	e.Ended.Store(true)
 	e.Large.End()

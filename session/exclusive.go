@@ -168,7 +168,8 @@ func (w *Worker) runExclusive(x *command.Exclusive) {
 }
 
 // startBusy starts or restarts the timer after which x counts as busy, if x is the current
-// exclusive command. There is no timer if the limit Busy is 0.
+// exclusive command. Until then x does not count as busy. If the limit Busy is 0, startBusy does
+// nothing.
 func (e *Engine) startBusy(x *command.Exclusive, w *Worker) {
 	d := e.Limits().Busy
 	if d == 0 {
@@ -248,10 +249,10 @@ func (e *Engine) abortExclusive() bool {
 	return true
 }
 
-// EndScripts aborts the running exclusive command and waits for its end. All clients must have
-// been disconnected. torn says that an exclusive command was aborted, now or before. The keys in
-// memory then contain partial effects, which must not be saved. None of these effects has been
-// logged.
+// EndScripts aborts the running exclusive command, prevents others from beginning, and waits for
+// the end of the command. All clients must have been disconnected. torn says that an exclusive
+// command was aborted, now or before. The keys in memory then contain partial effects, which must
+// not be saved. None of these effects has been logged.
 func (e *Engine) EndScripts() (torn bool) {
 	e.abortExclusive()
 	q := &e.exclusive

@@ -31,9 +31,9 @@ const clientName = "admin-port"
 // Execute runs one command, args, as the user u in the database db, on a session without a
 // socket. It returns the reply in RESP3. from is the caller's address, for the log and ACL LOG. A
 // command that may wait for other clients is refused with [ErrWaits], a command about its
-// connection with [ErrNeedsConnection]. If ctx ends before the reply, Execute returns the cause,
-// and the command may still run. After [Engine.EndExecutions] it runs nothing and returns
-// [ErrStopping].
+// connection with [ErrNeedsConnection]. After [ErrNoReply] and [ErrReplyTooLong] the command may
+// have had effects. If ctx ends before the reply, Execute returns the cause, and the command may
+// still run. After [Engine.EndExecutions] it runs nothing and returns [ErrStopping].
 func (e *Engine) Execute(ctx context.Context, u *acl.User, from net.Addr, db int, args [][]byte) ([]byte, error) {
 	if err := e.unfit(args); err != nil {
 		return nil, err

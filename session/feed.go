@@ -213,8 +213,8 @@ func (s *Session) runOne(w *Worker, a *request, ran int) transport.Next {
 }
 
 // runInFlight does what runOne does, for a server with a Remote: the command may add asks to the
-// flight of the batch. A command that has to wait for the commands before it is not run if the
-// flight has asks. It is postponed, and runInFlight returns Park.
+// flight of the batch. If the flight has asks, a command that needs all earlier commands to be
+// finished does not run: it is postponed, and runInFlight returns Park.
 func (s *Session) runInFlight(w *Worker, a *request, ran int) transport.Next {
 	f, fence := w.flight, w.fences(a)
 	switch {

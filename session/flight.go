@@ -17,8 +17,8 @@ const (
 	keptAsks  = 2 * maxSlots
 )
 
-// flights is a pool of flights. A worker always has a flight. A session has one only while it
-// waits for decisions.
+// flights is a pool of flights. On a server with a Remote each worker always has a flight. A session
+// has one only while it waits for decisions.
 var flights = sync.Pool{New: func() any {
 	f := new(flight)
 	f.done = f.landed

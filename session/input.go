@@ -13,8 +13,9 @@ const (
 )
 
 // split splits complete commands off in and puts them in w.requests. It stops at an incomplete
-// command, at a protocol error, and when the worker's room is used up. swallowed is the number of
-// bytes of in that the guard has read. err is the protocol error, "" if there is none.
+// command, at a protocol error, after the maximum number of commands, and when the worker's room
+// is used up. swallowed is the number of bytes of in that the guard has read. err is the protocol
+// error, "" if there is none.
 func (s *Session) split(w *Worker, in []byte) (swallowed int, err resp.Error) {
 	limits, most := s.frameLimits()
 	if cap(w.room) > command.KeptRequestWords {
@@ -83,9 +84,9 @@ func (w *Worker) prefetch(db int) {
 	}
 }
 
-// takeArgs returns arguments that last, for a command that leaves the event loop with args, as
-// [command.CloneArgs] does. If the command has outgrown the worker's room, the result is the room
-// itself, and the worker gets a new one.
+// takeArgs returns args with copied bytes, for a command that leaves the event loop: neither the
+// worker nor the next input overwrites the result. The result is a new slice or, if the command
+// has outgrown the worker's room, the room itself; then the worker gets a new room.
 func (w *Worker) takeArgs(args [][]byte) [][]byte {
 	if cap(w.room) <= command.KeptRequestWords || len(args) == 0 || &w.room[:1][0] != &args[0] {
 		return command.CloneArgs(args)

@@ -57,8 +57,9 @@ func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([
 	return out, refs
 }
 
-// replacePending replaces every reply in out whose effect is lost by the error e, and returns the
-// new output. It may reuse refs. Positions of the remaining refs are adjusted.
+// replacePending replaces every reply in out whose effect is lost by the error e, counts these
+// errors, and returns the new output. It modifies refs: it releases the values of the replaced
+// replies, and adjusts the positions of the others.
 func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([]byte, []shared.Ref) {
 	w := resp.Writer{Proto: s.Proto} // its OnError is nil: the errors are counted below, even if the client has turned off replies
 	from := 0
@@ -108,8 +109,9 @@ const errTooFew resp.Error = "NOREPLICAS Not enough replicas have acknowledged t
 // effect. An error without this text means that the command has changed nothing.
 const outcomeUnknown resp.Error = "; the outcome of this command is unknown"
 
-// Durable implements [transport.Handler]: it returns whether everything up to position
-// in the journal is persisted. While the result is Pending, p is woken when it may have changed.
+// Durable implements [transport.Handler]: it returns whether everything up to position in the
+// journal is persisted; Kept if nothing is persisted at all. While the result is Pending, p is
+// woken when it may have changed.
 func (e *Engine) Durable(position uint64, p transport.Peer) transport.Outcome {
 	if e.Options.Persistence == nil {
 		return transport.Kept

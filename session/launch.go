@@ -9,9 +9,9 @@ import (
 )
 
 // launch submits the asks of the batch to the Remote, and parks the session until all asks are
-// decided. next is how the transport would continue without asks. launch returns how it
-// continues. If all asks are decided at once, launch writes the replies itself, and the session
-// is not parked.
+// decided. next is how the transport would continue without asks. The result is how the transport
+// has to continue. If all asks are decided at once, launch writes the replies itself, and the
+// session is not parked.
 func (s *Session) launch(w *Worker, next transport.Next) transport.Next {
 	f := w.flight
 	f.drop()
@@ -67,7 +67,8 @@ func (w *Worker) settle(in *Session) {
 }
 
 // render writes the replies of the flight f, whose asks are decided, to the output for s, and
-// recycles f. A panic closes only the client of s.
+// recycles f. It closes the client of s if a handler panics, or if the replies are longer than
+// [command.MaxReply] in total.
 func (w *Worker) render(s *Session, f *flight) {
 	out, c := &w.out, &w.ctx
 	mark, current := len(out.Buf), len(out.Buf)

@@ -6,10 +6,11 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Post implements [command.Messages]: it queues b, or the shared message f if f is not nil, for the
-// client cl. next says what the caller has to do with [Engine.Follow]: wake the client,
-// disconnect it because it exceeds its output buffer limit, or nothing. memory is the change of
-// the queue's memory in bytes, for [Engine.Posted]. It may be negative.
+// Post implements [command.Messages]: it queues the message b for the client cl. If f is not nil, its
+// bytes are equal to b, and the queue refers to f instead of copying b. next says what the caller
+// has to do with [Engine.Follow]: wake the client, disconnect it because it exceeds its output
+// buffer limit, or nothing. memory is the change of the queue's memory in bytes, for
+// [Engine.Posted]. It may be negative.
 func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (next command.Posted, memory int) {
 	s := sessionOf(cl)
 	s.outboxMu.Lock()

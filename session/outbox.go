@@ -23,7 +23,7 @@ const (
 
 // mailbox has the messages that other goroutines have queued for a client.
 type mailbox struct {
-	partialMessage bool // the last message that was sent is incomplete
+	partialMessage bool // not all messages were sent, so the last one that was sent may be incomplete
 	outboxMu       sync.Mutex
 	outbox         *outbox // guarded by outboxMu: messages that are sent between replies; nil before the first message
 	hasMessages    atomic.Bool
@@ -35,7 +35,7 @@ type mailbox struct {
 type outbox struct {
 	parts []part
 	size  int           // bytes to be sent, including those of shared messages
-	since limit.Instant // the instant at which size exceeded the soft limit, 0 if it does not exceed it
+	since limit.Instant // the instant at which size was found to have reached the soft limit, 0 if it is below
 }
 
 // part is a piece of an outbox. It has either bytes of its own or a shared message.
@@ -129,9 +129,9 @@ func (o *outbox) close() (memory int) {
 	return memory
 }
 
-// over reports whether the outbox exceeds the limit l at the instant now: it is over the hard
-// limit, or has been over the soft limit for longer than l.For. over also records since when the
-// soft limit has been exceeded. A limit of 0 is no limit.
+// over reports whether the outbox exceeds the limit l at the instant now: its size has reached
+// l.Hard, or has been at least l.Soft for longer than l.For. over also updates o.since. A limit of
+// 0 is no limit.
 func (o *outbox) over(l *env.OutputLimit, now limit.Instant) bool {
 	if l.Soft <= 0 || o.size < l.Soft {
 		o.since = 0

@@ -35,9 +35,9 @@ func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 func (e *Engine) Unpause() { e.endPause(0) }
 
 // endPause ends the pause and resumes all commands, unless the pause was extended beyond until or
-// has ended already. An until of 0 ends any pause. A handover continues to delay changes. Another
-// goroutine wakes the sessions, since that takes a while if there are many, and the caller may be
-// an event loop. Any goroutine may call endPause.
+// has ended already. An until of 0 ends any pause. During a handover the commands stay delayed
+// until [Engine.EndHandover]. Another goroutine wakes the sessions, since that takes a while if
+// there are many, and the caller may be an event loop. Any goroutine may call endPause.
 func (e *Engine) endPause(until limit.Instant) {
 	p := &e.pause
 	p.mu.Lock()
@@ -117,9 +117,9 @@ func (e *Engine) release() {
 
 // AfterPause implements [command.Pauses]: during a pause it keeps f until the end of the pause and
 // returns true. Without a pause it returns false and drops f. It is for a change on behalf of a
-// command that began before the pause. The caller is in the store, so no pause begins during the
-// call. f is called with true at the end of the pause, or with false if the server stops before
-// that.
+// command that began before the pause. The caller has entered the store. f is called with true at
+// the end of the pause, or with false if the server stops before that. If the server is stopping
+// already, AfterPause itself calls f.
 func (e *Engine) AfterPause(f func(proceed bool)) bool {
 	if e.Halts.Load()&command.HaltPaused == 0 {
 		return false

@@ -24,8 +24,7 @@ func (r *registry) add(s *Session, l *env.Limits) bool {
 	return true
 }
 
-// enter registers s and sets its id. The caller has locked r, and does not want s to count for
-// its address.
+// enter registers s and sets its id. It does not change r.byHost. The caller has locked r.
 func (r *registry) enter(s *Session) {
 	r.last++
 	s.ID = r.last

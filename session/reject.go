@@ -20,8 +20,8 @@ func (w *Worker) reject(c *command.Call, e resp.Error) {
 // and counts it as rejected.
 func (e *Engine) Reject(c *command.Call, err resp.Error) { workerOf(c.Worker).reject(c, err) }
 
-// rejectUnknown reports to the groups of commands that a command which does not exist was
-// rejected. CLIENT LIST keeps showing the command before it.
+// rejectUnknown calls the Rejected hooks for a command that does not exist, with a nil c.Cmd. Then it
+// restores c.Cmd, so that CLIENT LIST keeps showing the command before.
 func (w *Worker) rejectUnknown(c *command.Call) {
 	last := c.Cmd
 	c.Cmd = nil

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Session is the state of one connection. Fields without a note belong to the goroutine that
-// feeds the session. The notes of the other fields say which goroutines may use them.
+// Session is the state of one connection. A field belongs to the goroutine that feeds the session,
+// unless its comment or its type says that other goroutines may use it.
 type Session struct {
 	command.Client
 	mailbox
@@ -33,8 +33,8 @@ type activity struct {
 	lastCmd  atomic.Int32 // id of the last command, -1 before the first
 	overfull atomic.Bool  // the incomplete command is to be refused: see refuseOverfull
 	lookedAt atomic.Int64 // the number of the last call of EvictClients that found the client's memory to be mostly replies
-	leaving  atomic.Int64 // the number of the first of these consecutive calls
-	heldBack atomic.Bool  // the input waits for memory: see HoldLongInput
+	leaving  atomic.Int64 // the number of the first of the consecutive calls up to lookedAt that found this
+	heldBack atomic.Bool  // the session waits because of its long input: see HoldLongInput
 	queued   atomic.Int32 // the number of queued commands plus one, 0 outside of MULTI
 	kept     atomic.Int64 // published bytes of the queued commands, the watched keys and the parked command
 }
@@ -43,8 +43,8 @@ type activity struct {
 // persisted.
 type pendingReplies struct{ list []durableReply }
 
-// Engine is everything above the sockets: it opens sessions and runs their commands. It
-// implements [transport.Handler] and the parts of [command.Host].
+// Engine opens the sessions of connections and runs their commands. It implements
+// [transport.Handler] and the parts of [command.Host].
 type Engine struct {
 	command.Server
 	totals

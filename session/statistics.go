@@ -8,8 +8,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Statistics returns the current figures of the server. Any
-// goroutine may call it.
+// Statistics returns the current figures of the server. Any goroutine may call it.
 func (e *Engine) Statistics() command.Statistics {
 	s := command.Statistics{
 		Subscribers: e.clients.subscribers(), ClientMemory: e.ClientMemory(), Received: e.received.Load(), Refused: e.refused.Load(),
@@ -75,8 +74,9 @@ func (e *Engine) Resets() (n int64, now bool) {
 	return n / 2, n%2 == 1
 }
 
-// ResetStatistics implements [command.Measures]: it sets the statistics to zero. A command that runs
-// meanwhile may be counted before or after the reset.
+// ResetStatistics implements [command.Measures]: it sets the statistics to zero, except for the
+// number of panics and the calls by user. A command that runs meanwhile may be counted before or
+// after the reset.
 func (e *Engine) ResetStatistics() {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()

@@ -31,8 +31,8 @@ func (w *Worker) startWorld() {
 	}
 }
 
-// stop stops the world, and returns false if another goroutine has stopped it. No goroutine can
-// change a store without keys, so there is nothing to stop there.
+// stop stops the world, and returns false if another goroutine has stopped it. On a store without
+// keys there is no world to stop, and stop returns true.
 func (w *Worker) stop() bool { return w.world == nil || w.world.StopWorld() }
 
 // start starts the world that stop has stopped.
@@ -72,9 +72,9 @@ func (e *Engine) isAborted() bool {
 	return e.exclusive.aborted
 }
 
-// whileStopped returns how a session continues whose worker could not enter the store. Usually
-// the session is parked until the world starts. While a script is busy, proceed is true: the
-// session is fed, so that it can reply with BUSY errors, or kill the script.
+// whileStopped returns how the session continues after its worker could not enter the store.
+// Usually the session is parked until the world starts. While a script is busy, proceed is true:
+// the session is fed, so that it can reply with BUSY errors, or kill the script.
 func (s *Session) whileStopped(w *Worker) (next transport.Next, proceed bool) {
 	if s.engine.exclusive.busy.Load() {
 		return transport.Read, true

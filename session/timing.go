@@ -283,8 +283,8 @@ func (e *Engine) Durations(id int) (d stats.Distribution, calls int64) {
 	return d, calls
 }
 
-// ClassDurations returns the distribution of the durations of timed
-// calls of all commands of a class.
+// ClassDurations returns the distribution of the durations of timed calls of all commands of a
+// class.
 func (e *Engine) ClassDurations(class stats.Class) (d stats.Distribution) {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()

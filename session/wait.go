@@ -148,8 +148,10 @@ func (e *Engine) UnblockAll() {
 	}
 }
 
-// Drain ends every wait, so that a server that stops leaves each client with a reply or a closed
-// connection. After Drain no command waits for an event.
+// Drain ends every wait that can be ended early, so that a server that stops leaves each client
+// with a reply or a closed connection. It also ends commands that wait on other goroutines for the
+// end of a pause, without a reply, and wakes sessions whose input was held back. From then on no
+// command begins to wait for an event.
 func (e *Engine) Drain() {
 	e.Draining.Store(true)
 	e.dropPaused()

@@ -48,7 +48,7 @@ type request struct {
 	// refused is the error if the command was discarded while it arrived, "" otherwise. A
 	// discarded command has no arguments.
 	refused resp.Error
-	end     int // bytes of the input that are consumed after the command has run
+	end     int // the number of bytes from the beginning of the input that was split to the end of the command
 	// derivedKey is the value for command.Call.DerivedKey. It points into the worker's
 	// derivedKeys.
 	derivedKey []byte
@@ -139,7 +139,7 @@ type flight struct {
 	local []byte // the replies between the slots, set at the end of the batch
 
 	from     int               // the offset at which the replies begin in the writer of the batch
-	together bool              // all asks come from one EXEC
+	together bool              // all asks come from one EXEC: an argument of [env.Remote].Submit
 	silent   bool              // CLIENT REPLY suppresses the replies
 	reply    command.ReplyMode // the reply mode before the last command
 	postpone bool              // the command that was about to run is not part of the batch

@@ -104,7 +104,8 @@ func (w *Worker) leave() {
 	}
 }
 
-// opening returns a channel that receives when the world is started.
+// opening returns a channel that receives when the world is started, or at once if the world is not
+// stopped.
 func opening(world env.World) <-chan struct{} {
 	open := make(chan struct{}, 1)
 	world.NotifyStart(func() { open <- struct{}{} })
