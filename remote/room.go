@@ -7,7 +7,7 @@ import (
 )
 
 // room is a Remote that wakes waiting clients of this server when a call of this server makes
-// room. The clients find the room that calls of other servers make by polling.
+// room. The first client of each queue also polls, because calls of other servers do not wake it.
 type room struct {
 	env.Remote
 	waiting *queues
@@ -46,7 +46,7 @@ func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
 	})
 }
 
-// appendFreed appends the keys under which the ask a may make room to keys.
+// appendFreed appends to keys the keys under which the ask a may make room, and returns the result.
 func appendFreed(keys []string, a *decide.Ask) []string {
 	switch a.Family {
 	case decide.Window:

@@ -50,9 +50,9 @@ func (s *store) Decide(a *decide.Ask) {
 	<-decided
 }
 
-// Refresh implements [env.Store]: it returns the present instant of the deciding clock. The
-// instant is earlier than the previous one if the deciding clock was found to be behind this
-// machine's clock: EXPIRE and related commands have to use the deciding clock.
+// Refresh implements [env.Store]: it reads the deciding clock and returns its present instant. If
+// that clock was found to be behind this machine's clock, the instant is earlier than the previous
+// one. EXPIRE and related commands must use the deciding clock.
 func (s *store) Refresh() limit.Instant {
 	s.now = s.shared.decider.Now()
 	return s.now
