@@ -23,7 +23,7 @@ const keptClauses = 64
 // calls.
 var wide sync.Pool // of *Memory
 
-// Grow sets the lengths to n. The elements may have values of an earlier call.
+// Grow sets the lengths of the three slices to n. The elements may have values of an earlier call.
 func (m *Memory) Grow(n int) {
 	if n > cap(m.Clauses) {
 		*m = newMemory(n)
@@ -57,5 +57,5 @@ func (m *Memory) Trim() {
 	*m = Memory{}
 }
 
-// Forget drops the references of the clauses to keys.
+// Forget clears the clauses, so that they refer to no keys.
 func (m *Memory) Forget() { clear(m.Clauses[:cap(m.Clauses)]) }

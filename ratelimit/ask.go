@@ -38,7 +38,7 @@ const (
 	candidate
 )
 
-// ask is Ask for limits, with the memory of m.
+// ask is Ask for limits, with the memory of m. h says how the ask differs from that of Ask.
 func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	a.DB, a.Err, a.Foreign = l.DB, nil, 0
 	if err := l.check(limits); err != nil {
@@ -134,8 +134,8 @@ var (
 )
 
 // setBucket applies the options of the call to the token bucket b. parked says that the client is
-// parked while tokens are reserved for it. Another call in the mode Block is treated like one with a
-// maximum wait of 0.
+// parked while tokens are reserved for it; if it is false, a call in the mode Block does not wait. The
+// error is [ErrDebt].
 func (l *Lookup) setBucket(b *tokenbucket.Call, parked bool) error {
 	b.Quantity, b.Charge = l.Quantity, bucketCharges[l.Mode]
 	switch l.Mode {

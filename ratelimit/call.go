@@ -1,9 +1,10 @@
 // Package ratelimit decides the calls of clients under policies, for every protocol that the server
 // speaks.
 //
-// A front reads a [Call] from its client. [Decider.Find] looks up what applies to the key of the
-// call. [Decider.Decide] then has a store decide it, counts the decision, and returns an [Answer],
-// which the front encodes. A front whose client waits for room takes the steps of Decide itself.
+// A front, the implementation of one protocol, reads a [Call] from its client. [Decider.Find] looks
+// up what applies to the key of the call. [Decider.Decide] then has a store decide the call, counts
+// the decision, and returns an [Answer], which the front encodes. A front whose client waits for
+// room takes the steps of Decide itself.
 package ratelimit
 
 import (
@@ -21,7 +22,7 @@ type Mode uint8
 const (
 	Whole   Mode = iota // takes the whole quantity, or is denied
 	Peek                // charges nothing
-	Partial             // takes what is available
+	Partial             // takes as much of the quantity as is available
 	Force               // takes the quantity, even beyond the limit
 	Wait                // reserves the quantity; the answer says how long to wait
 	Block               // waits until there is room

@@ -61,8 +61,8 @@ func (s *Service) Policy(name []byte) *policy.Policy {
 type Answer struct {
 	// Decision is the decision on the call as a whole: of several clauses that of the binding one.
 	Decision *limit.Decision
-	// Details has the decision on each clause if there are several. It is nil if Decision is the
-	// decision on the only clause.
+	// Details has the decision on each clause. If there is only one clause, it may be nil, and then
+	// Decision is the decision on that clause.
 	Details []limit.Decision
 }
 
@@ -134,7 +134,7 @@ func (d *Decider) limitOf(l *Lookup, i int) int64 {
 }
 
 // Answer returns the answer to the call after its ask a was decided without an error, and counts it.
-// An exemption or a shadow policy turns a denial into a pass, also in a.
+// An exemption or a shadow policy turns a denial into a pass. Answer changes the decisions in a, too.
 func (d *Decider) Answer(l *Lookup, a *decide.Ask) Answer {
 	answer := d.answer(a)
 	if l.lenient() {
@@ -161,7 +161,8 @@ func (d *Decider) answer(a *decide.Ask) Answer {
 func pass(d *limit.Decision) { d.Refused, d.RetryAfter = 0, limit.NoRetry }
 
 // countLenient counts the call if an exemption lets it pass, or if a shadow policy turns a denial
-// into a pass. denied says whether the limits deny the call.
+// into a pass. A call that charges and returns nothing is not counted. denied says whether the limits
+// deny the call.
 func (l *Lookup) countLenient(denied bool) {
 	counts := l.Rules.Counts
 	switch {

@@ -4,8 +4,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// seenGroups has what one recorder has recorded about groups of keys since the latest take. It
-// includes only the calls that are sampled for the tables.
+// seenGroups has what one recorder has recorded about groups of keys since the latest take. Apart from
+// the calls that lacked memory, it includes only the calls that are sampled for the tables.
 type seenGroups struct {
 	byName map[string]*seenGroup // at most maxSeenGroups
 	// last is the group of the keys that begin with prefix. It is a cache, because most calls are
@@ -15,7 +15,8 @@ type seenGroups struct {
 	prefix     []byte
 }
 
-// seenGroup has the statistics of one group. kinds are its most frequent kinds of calls, found by
+// seenGroup has the statistics of one group. denied estimates the number of keys with denied calls, and
+// refused counts the calls that lacked memory. kinds are its most frequent kinds of calls, found by
 // the algorithm of Misra and Gries. If all calls have the same weight, the four counters keep each
 // kind that makes up more than a fifth of the calls.
 type seenGroup struct {

@@ -9,16 +9,16 @@ import (
 )
 
 // mixed counts calls that find the state of another limit under their key, such as a window with
-// another mode or a token bucket with another rate. If this happens to a key once, the limit of the
-// key was changed. If it happens repeatedly, two limits share the key and count each other's calls.
-// A single call does not tell which is the case, so no call is refused. Any goroutine may use a
-// mixed.
+// another mode or a token bucket with another rate. If this happens to a key only once, the limit of
+// the key was changed. If it happens repeatedly, two limits share the key and count each other's
+// calls. A single call does not show which is the case, so no call is refused. Any goroutine may use
+// a mixed.
 type mixed struct {
 	calls atomic.Int64
 
 	mu     sync.Mutex
 	keys   map[topName]*mixedKey // guarded by mu: at most maxMixed
-	warned limit.Instant         // guarded by mu: when the latest warning was logged
+	warned limit.Instant         // guarded by mu: the instant of the latest warning, 0 before the first
 	told   int64                 // guarded by mu: the value of calls at the latest warning
 }
 

@@ -57,9 +57,10 @@ const (
 // callsRate is the rate of callsSample in the form that stats.Sampler takes.
 var callsRate = stats.OneIn(callsSample)
 
-// Note counts d, the decision on a under key, in the group of key. It also samples key for the
-// tables: a part of the denials, and about one call in callsSample. key must stay valid until
-// [Recorder.EndBatch], unless from is volatile.
+// Note counts d, the decision on a under key, in the group of key. In a long batch it counts only a
+// sample of the calls, each with the weight of the calls that it represents. Note also samples key
+// for the tables: a part of the denials, and about one call in callsSample. key must stay valid
+// until [Recorder.EndBatch], unless from is volatile.
 func (r *Recorder) Note(from Caller, a *decide.Ask, key []byte, d *limit.Decision) {
 	if r.counts.Due() {
 		r.counts.Add(key, outcome(d))
@@ -262,7 +263,8 @@ func noted(from Caller, db int, key []byte, weight int64) notedKey {
 	return notedKey{key: key, db: db, is: -1, weight: weight}
 }
 
-// Flush moves the samples of the batch into the tables. now is the instant at which they count.
+// Flush moves the samples of the batch into the tables and the statistics of groups. now is the
+// instant at which they count.
 func (r *Recorder) Flush(now limit.Instant) {
 	if len(r.noted) == 0 && len(r.called) == 0 {
 		return
