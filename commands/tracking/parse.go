@@ -151,9 +151,8 @@ func overlap(prefixes, old []string) resp.Error {
 }
 
 // overlapOfMany is overlap for many prefixes. It sorts them, so that a string follows its prefixes,
-// and compares neighbours. Prefixes in old may overlap each other, because CLIENT TRACKING ON BCAST
-// without PREFIX adds the empty prefix to them. An overlap with that empty prefix is only found if
-// no other prefix of old is between the two.
+// and compares neighbours. Two prefixes in old overlap only if one of them is empty, since CLIENT
+// TRACKING ON BCAST without PREFIX adds the empty prefix. Each new prefix overlaps that one.
 func overlapOfMany(prefixes, old []string) resp.Error {
 	all := slices.Concat(prefixes, old)
 	slices.Sort(all)
@@ -169,6 +168,9 @@ func overlapOfMany(prefixes, old []string) resp.Error {
 		default:
 			return overlapError(p, "another provided prefix", other)
 		}
+	}
+	if len(prefixes) > 0 && had[""] {
+		return overlapError(prefixes[0], "an existing prefix", "")
 	}
 	return ""
 }

@@ -218,6 +218,7 @@ func TestParseTracking(t *testing.T) {
 	had = []string{"", "x", "y"}
 	require.Empty(t, overlapOfMany(nil, had))
 	require.Contains(t, overlapOfMany([]string{"xa"}, had), "'xa' overlaps with an existing prefix 'x'")
+	require.Contains(t, overlapOfMany([]string{"z"}, had), "'z' overlaps with an existing prefix ''", "neighbours do not overlap")
 }
 
 // TestReadTableSweepLeavesWhoStays: sweep removes only the clients that are not kept and the keys
