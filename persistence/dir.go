@@ -317,8 +317,8 @@ func (in *increment) seal(fsys FS) error {
 	return nil
 }
 
-// warnOfState logs the files with state that clean is about to remove. A crash during the recovery
-// of the log leaves such files, and so does an operator who replaces the newest manifest by an
+// warnOfState logs the files that clean is about to remove and that have more than a header. A crash
+// during a rewrite leaves such files, and so does an operator that replaces the newest manifest by an
 // older one.
 func (d *Dir) warnOfState() {
 	for _, n := range d.unnamed() {

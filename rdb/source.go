@@ -27,8 +27,8 @@ type source struct {
 // offset returns the number of bytes that have been read.
 func (s *source) offset() int64 { return s.before + int64(s.at) }
 
-// settle consumes the bytes of window that have been read, and adds them to the checksum and to
-// before.
+// settle consumes the bytes of window that have been read. It adds them to the checksum, and their
+// number to before.
 func (s *source) settle() {
 	s.sum = addSum(s.sum, s.window[:s.at])
 	s.before += int64(s.at)

@@ -216,8 +216,8 @@ func (d *jsonDecoder) number() {
 	}
 }
 
-// plainNumber reports whether text is a number that JSON allows. It returns false for 0x1, 01, inf
-// and nan.
+// plainNumber reports whether text, which value.Parse has accepted, is a number without the forms that
+// strict decoding refuses: 0x1, 01, inf and nan.
 func plainNumber(text string) bool {
 	text = strings.TrimPrefix(text, "-")
 	if strings.ContainsAny(text, "xXiInN") {

@@ -18,7 +18,7 @@ const (
 	whyUnlimited = "a policy has a limit: this one is 4294967295 a second, which no client reaches"
 )
 
-// bounds are the server's defaults.
+// bounds are the default bounds of the server: a zero field stands for the default of its family.
 var bounds = policy.Bounds{}
 
 // clauseFault returns the text of the error of clause, or "" if the clause is valid.

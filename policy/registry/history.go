@@ -154,7 +154,8 @@ func (h *history) unreadable() (n int, why error) {
 // changeRecord is the form of a change in its record.
 type changeRecord struct {
 	Change
-	// PatternBytes is the pattern if it is not UTF-8, which a JSON string cannot contain.
+	// PatternBytes is the pattern if it is not valid UTF-8, since a JSON string contains only UTF-8. Then
+	// Pattern is "".
 	PatternBytes []byte `json:"pattern_base64,omitempty"`
 }
 

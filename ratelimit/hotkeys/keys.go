@@ -153,8 +153,8 @@ type Key struct {
 	Count int64
 	// PerSecond is the number of calls per second over the last ten seconds.
 	PerSecond float64
-	// Share is the fraction of all counted calls, on the keys of all databases, that are on this
-	// key: from 0 to 1.
+	// Share is the fraction of all counted calls of the kind, on the keys of all databases, that are on
+	// this key: from 0 to 1.
 	Share float64
 }
 

@@ -42,7 +42,8 @@ type commands struct {
 	args [][]byte
 }
 
-// maxRound is the maximum number of bytes of the stream in a round.
+// maxRound is the maximum number of bytes that are read from the stream between two calls of round: see
+// rounds.
 const maxRound = 64 << 10
 
 // rounds is a reader that calls round before each read that may block, and after at most

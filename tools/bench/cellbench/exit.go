@@ -7,7 +7,7 @@ const (
 	exitFailed = 1
 	// exitUsage: the command line is invalid.
 	exitUsage = 2
-	// exitViolated: a limiter granted more or less than its limit allows.
+	// exitViolated: a limiter granted more than its limit allows, or refused calls that it allows.
 	exitViolated = 3
 )
 

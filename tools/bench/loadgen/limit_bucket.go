@@ -16,7 +16,8 @@ type bucketCall struct {
 	period, warmup int64
 	wait           float64
 	unit           time.Duration
-	// special tells that an option changes which calls are refused, so that no spell is known.
+	// special tells that an option changes which calls are refused. Then the check cannot tell how many
+	// grants explain a refusal, and the field spell of Limit is 0.
 	special bool
 }
 
