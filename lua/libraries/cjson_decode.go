@@ -217,10 +217,10 @@ func (d *jsonDecoder) number() {
 }
 
 // plainNumber reports whether text, which value.Parse has accepted, is a number without the forms that
-// strict decoding refuses: 0x1, 01, inf and nan.
+// strict decoding refuses: +1, 0x1, 01, inf and nan.
 func plainNumber(text string) bool {
 	text = strings.TrimPrefix(text, "-")
-	if strings.ContainsAny(text, "xXiInN") {
+	if text[0] == '+' || strings.ContainsAny(text, "xXiInN") {
 		return false
 	}
 	return len(text) < 2 || text[0] != '0' || !value.IsDigit(text[1])
