@@ -9,8 +9,9 @@ import (
 
 // A handler in the field Run of an entry can use [env.Store], which every server has. A handler that
 // needs more says so in its type: it has a parameter of type CallOn, and its entry has RunOn in
-// place of Run. The store of a server with --store has none of the methods for keys, so a command
-// that runs there cannot call one: the handler would not compile.
+// place of Run. The store of a server with --store has none of the methods for keys, so a handler that
+// runs there cannot call one: it would not compile. Some commands run in both ways, such as EXEC and
+// those that wait for room. They ask for the local store where they know that there is one.
 
 // CallOn is a call whose store is an S, an interface that has some of the interfaces of package env
 // about keys. A group declares the interface that it needs once, with a name for its calls:
@@ -18,7 +19,7 @@ import (
 //	type call = command.CallOn[env.Strings]
 //
 // Store hides the field of [Worker] with this name. A function that continues the command on another
-// worker gets a CallOn of that worker: see [CallOn.InSlices] and [CallOn.Offload].
+// worker gets the store of that worker: see [CallOn.InSlices] and [CallOn.Offload].
 type CallOn[S any] struct {
 	*Call
 	Store S
@@ -70,9 +71,12 @@ func (t *Table) storeOf(h Handler) int {
 }
 
 // bind sets w.local and w.stores from the store of the worker w. It panics if the store lacks what a
-// command of the table needs: a server without keys has a table of [NewStoreTable].
+// command of the table needs, or a method of [env.Local]: a server without keys has a table of
+// [NewStoreTable].
 func (t *Table) bind(w *Worker) {
-	w.local, _ = w.Store.(env.Local)
+	if w.local, _ = w.Store.(env.Local); w.local == nil && !t.Remote {
+		panic(fmt.Sprintf("command: %T is no store with keys", w.Store)) // its locks would lock nothing
+	}
 	w.stores = make([]any, len(t.handlers))
 	for i, h := range t.handlers {
 		if w.stores[i] = h.of(w.Store); w.stores[i] == nil {

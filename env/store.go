@@ -100,8 +100,8 @@ type Remote interface {
 }
 
 // World is the set of goroutines that are inside a store. One goroutine can stop the world, to keep
-// all others out of the store. A store without keys is not a World, because no command has to keep
-// other goroutines out of it.
+// all others out of the store. A store without keys is not a World: it has nothing that a command could
+// keep other goroutines out of.
 type World interface {
 	// Enter and Leave bracket a batch. Enter returns false if another goroutine has stopped the
 	// world. Then nothing may run: the session has to be parked, and NotifyStart wakes it.

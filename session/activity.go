@@ -60,13 +60,14 @@ func (e *Engine) CloseOverdue(now limit.Instant) {
 		if s.Primary {
 			continue // the replication link detects a silent primary itself
 		}
+		postponed := s.postponed() // before Locked is read: see restartLogin
 		locked, partial := limit.Instant(s.Locked.Load()), limit.Instant(s.partial.Load())
 		idle, most := now.Sub(max(s.Created, s.lastActive())), l.Idle
 		if s.Replica.Load() {
 			most = l.ReplicaTimeout
 		}
 		switch {
-		case e.Users.NeedsLogin() && locked != 0 && now.Sub(locked) >= l.PreAuth && !s.postponed(),
+		case e.Users.NeedsLogin() && locked != 0 && now.Sub(locked) >= l.PreAuth && !postponed,
 			partial != 0 && now.Sub(partial) >= l.Partial,
 			most > 0 && idle >= most && s.wait.Load() == nil && !s.Subscribed():
 			s.Peer.Abort()

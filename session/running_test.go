@@ -40,18 +40,18 @@ func TestRunningIsTheScriptThatKeepsOthersWaiting(t *testing.T) {
 	require.False(t, is)
 }
 
-// TestAScriptThatKeepsEverybodyWaitingIsLogged: the log has one line about a busy script, with its
+// TestAScriptThatBlocksAllOtherCallsIsLogged: the log has one line about a busy script, with its
 // digest and client.
-func TestAScriptThatKeepsEverybodyWaitingIsLogged(t *testing.T) {
+func TestAScriptThatBlocksAllOtherCallsIsLogged(t *testing.T) {
 	s := inproc.Step(t, "--busy-reply-threshold", "1")
 	c, other := s.Dial(), s.Dial()
 	id := c.ID()
 	c.Command("EVAL", "while true do end", "0")
 	s.Clock.AwaitTimers(1)
 	s.Clock.Advance(time.Second) // after the threshold
-	s.Log.Await("a script keeps everybody waiting")
-	require.Regexp(t, `level=WARN msg="a script keeps everybody waiting.* script=694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7 id=`+id+` runs_for=`, s.Log.String())
+	s.Log.Await("a script blocks all other calls")
+	require.Regexp(t, `level=WARN msg="a script blocks all other calls.* script=694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7 id=`+id+` runs_for=`, s.Log.String())
 	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
 	require.Contains(t, c.Reply(), "-ERR")
-	require.Equal(t, 1, strings.Count(s.Log.String(), "keeps everybody waiting"))
+	require.Equal(t, 1, strings.Count(s.Log.String(), "blocks all other calls"))
 }

@@ -114,7 +114,7 @@ const errStops resp.Error = "ERR the server stops"
 
 // set sets the keys in pairs, which has keys and values alternately. If memory is full and need is
 // not Spare, set locks all the keys, so that the store permits more memory than maxmemory: see
-// [env.Store].Begin. With very many keys that blocks all other commands meanwhile.
+// [env.Locker].Begin. With very many keys that blocks all other commands meanwhile.
 func (s store) set(pairs [][]byte, need registry.Need) error {
 	_, err := s.Backing.SetStrings(registry.Database, pairs, false)
 	if need == registry.Spare || !errors.Is(err, limit.ErrFull) {

@@ -111,7 +111,7 @@ func writeTwoLimits(c *command.Call, two int) {
 }
 
 // parseInfo parses args, the limit that a caller of RL.INFO may give in the form of a clause of
-// RL.MULTI. by is the argument for [env.Store].Describe; nil if args is empty. err is "" on
+// RL.MULTI. by is the argument for [env.Inspector].Describe; nil if args is empty. err is "" on
 // success.
 func parseInfo(args [][]byte) (by any, err resp.Error) {
 	if len(args) == 0 {

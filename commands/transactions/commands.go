@@ -11,7 +11,7 @@ import (
 )
 
 // store is the part of the store that EXEC uses if the keys are in this process. With --store, a
-// Remote has the keys: then EXEC locks and checks nothing, and the Remote decides the asks of the
+// Remote has the keys: then EXEC locks no keys and checks no watched ones, and the Remote decides the asks of the
 // queue together.
 type store interface {
 	env.Store
