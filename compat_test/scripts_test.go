@@ -1,6 +1,7 @@
 package compat_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,15 +41,26 @@ func loadScripts(tb testing.TB, kind string) []*script.Script {
 // real TestScriptsOverSockets and TestScriptsAgainstAddress play all of them elsewhere.
 func TestScripts(t *testing.T) { inproc.PlayScripts(t, "scripts") }
 
-// TestScriptsOfGroupsArePlayed: a group that has scripts has the test that plays them.
+// TestScriptsOfGroupsArePlayed: a package below commands that has scripts has the test that plays them,
+// and the tests here find them.
 func TestScriptsOfGroupsArePlayed(t *testing.T) {
-	places, err := filepath.Glob("../commands/*/testdata/scripts")
-	require.NoError(t, err)
+	var places []string
+	require.NoError(t, filepath.WalkDir("../commands", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.HasSuffix(filepath.ToSlash(path), "/testdata/scripts") {
+			places = append(places, path)
+		}
+		return err
+	}))
 	require.NotEmpty(t, places)
+	files, err := script.Files("..", script.Folders...)
+	require.NoError(t, err)
 	for _, place := range places {
 		text, err := os.ReadFile(filepath.Join(place, "../../scripts_test.go"))
 		require.NoError(t, err)
 		require.Contains(t, string(text), `inproc.PlayScripts(t, "testdata/scripts")`, place)
+		require.True(t, slices.ContainsFunc(files, func(file string) bool {
+			return strings.HasPrefix(file, place+string(filepath.Separator))
+		}), "%s is in none of the places of package script", place)
 	}
 }
 

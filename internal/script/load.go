@@ -15,7 +15,7 @@ var Folders = []string{"redis", "redis-cell", "cellserver"}
 
 // places are patterns for the directories that have the folders, below the root of the repository.
 // A script about one group of commands is in the directory of that group.
-var places = []string{"commands/*/testdata/scripts", "compat_test/scripts"}
+var places = []string{"commands/*/testdata/scripts", "commands/internal/*/testdata/scripts", "compat_test/scripts"}
 
 // Files returns the paths of the scripts in the given folders of the repository at root. They are
 // in the order of folders, and in each folder sorted by name, whichever directory they are in. It
