@@ -6,6 +6,7 @@ import (
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -15,7 +16,7 @@ import (
 // not wait. The ask is about a single family if there is only one clause and the family supports the
 // mode, and otherwise a [decide.Several]. It refers to memory of d until the next call.
 //
-// The errors are [ErrNoMember], [ErrForce], [ErrPartial], [ErrDebt], [slidingwindow.ErrLogTooLong] and
+// The errors are [ErrNoMember], [ErrForce], [ErrPartial], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and
 // [concurrency.ErrMemberTooLong].
 func (d *Decider) Ask(l *Lookup, a *decide.Ask) error {
 	return d.ask(l, l.Limits, 0, &d.main, a)
@@ -135,7 +136,7 @@ var (
 
 // setBucket applies the options of the call to the token bucket b. parked says that the client is
 // parked while tokens are reserved for it; if it is false, a call in the mode Block does not wait. The
-// error is [ErrDebt].
+// error is [limit.ErrOverflow].
 func (l *Lookup) setBucket(b *tokenbucket.Call, parked bool) error {
 	b.Quantity, b.Charge = l.Quantity, bucketCharges[l.Mode]
 	switch l.Mode {
@@ -150,7 +151,7 @@ func (l *Lookup) setBucket(b *tokenbucket.Call, parked bool) error {
 		}
 	}
 	if b.Mode == tokenbucket.Debt && b.Validate() != nil {
-		return ErrDebt
+		return limit.ErrOverflow
 	}
 	return nil
 }

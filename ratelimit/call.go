@@ -38,8 +38,6 @@ var (
 	ErrForce = errors.New("a policy that limits concurrency cannot charge beyond its limit")
 	// ErrPartial says that a policy with a bucket that lends tokens does not support the mode Partial.
 	ErrPartial = errors.New("a policy that lends tokens cannot charge a part of a quantity")
-	// ErrDebt says that a bucket cannot lend as many tokens as the call asks for.
-	ErrDebt = errors.New("the bucket cannot lend so many tokens")
 )
 
 // Call is one call of a client under a policy.

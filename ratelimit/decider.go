@@ -103,9 +103,9 @@ func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 // ends. Nothing is decided or charged. deny counts the answer. It uses a for the statistics.
 func (d *Decider) deny(l *Lookup, a *decide.Ask) Answer {
 	d.main.Grow(len(l.Limits.Clauses))
-	details, left := d.main.Details, l.blockedFor()
+	details := d.main.Details
 	for i := range details {
-		details[i] = limit.Decision{Refused: 1, Limit: d.limitOf(l, i), RetryAfter: left, ResetAfter: left}
+		details[i] = d.blocked(l, i)
 	}
 	if !l.Looks() {
 		l.Rules.Counts.Blocked.Add(1)
@@ -116,6 +116,12 @@ func (d *Decider) deny(l *Lookup, a *decide.Ask) Answer {
 	a.DB, a.Family, a.Foreign = l.DB, decide.Several, 0
 	d.Recorder.Note(l.From, a, d.keys.add(l, 0, false), &details[0])
 	return Answer{&details[0], details}
+}
+
+// blocked returns the decision on clause i, counted from 0, of a call that a block denies.
+func (d *Decider) blocked(l *Lookup, i int) limit.Decision {
+	left := l.blockedFor()
+	return limit.Decision{Refused: 1, Limit: d.limitOf(l, i), RetryAfter: left, ResetAfter: left}
 }
 
 // limitOf returns the limit of clause i, counted from 0, with the boost of l, as an answer shows

@@ -46,7 +46,7 @@ var explainMember = []byte("\x00RL.EXPLAIN")
 func (e *Explanation) Tries() bool { return e.hasCandidate() }
 
 // Explain returns what call would be answered. It changes nothing and counts nothing. The errors are
-// [ErrNoPolicy], [ErrDebt], [slidingwindow.ErrLogTooLong] and those of the store.
+// [ErrNoPolicy], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and those of the store.
 func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	e.Call = call
 	l := &e.Lookup
@@ -59,8 +59,7 @@ func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	}
 	switch {
 	case l.Blocked():
-		left := l.blockedFor()
-		e.Decision = limit.Decision{Refused: 1, Limit: d.limitOf(l, 0), RetryAfter: left, ResetAfter: left}
+		e.Decision = d.blocked(l, 0)
 	case l.lenient():
 		pass(&e.Decision)
 	}

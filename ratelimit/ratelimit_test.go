@@ -279,7 +279,7 @@ func TestErrors(t *testing.T) {
 		{lease, ratelimit.ErrForce, []func(*ratelimit.Call){member("m"), mode(ratelimit.Force)}},
 		{lease, concurrency.ErrMemberTooLong, []func(*ratelimit.Call){member(strings.Repeat("m", concurrency.MaxMemberSize+1))}},
 		{debt, ratelimit.ErrPartial, []func(*ratelimit.Call){mode(ratelimit.Partial)}},
-		{debt, ratelimit.ErrDebt, []func(*ratelimit.Call){quantity(1 << 62)}},
+		{debt, limit.ErrOverflow, []func(*ratelimit.Call){quantity(1 << 62)}},
 		{debt, ratelimit.ErrNoPolicy, []func(*ratelimit.Call){func(c *ratelimit.Call) { c.Policy = []byte("none") }}},
 		{tooLong, nil, nil},
 	} {

@@ -103,9 +103,10 @@ func (e *Engine) release() {
 		released := p.released
 		p.released, p.more = nil, false
 		p.mu.Unlock()
+		now := e.Options.Now()
 		for _, s := range e.clients.list() {
 			if w := s.wait.Load(); w != nil && w.RunAgain {
-				s.restartLogin(e.Options.Now())
+				s.restartLogin(now)
 				w.Finish(nil)
 			}
 		}

@@ -490,12 +490,10 @@ func (w *wait) end(st env.Store) {
 // answerWaited replies at once to a call that could have waited, with the decision on a or its
 // error. It also counts the decision, in counts as well if that is not nil.
 func answerWaited(c *command.Call, a *decide.Ask, counts *policy.Counts) {
-	if a.Err != nil {
-		c.Fail(command.StoreError(a.Err))
-		return
-	}
-	record(c, a, &a.Decision, counts)
-	writeWaited(c.W, a, &a.Decision)
+	c.Conclude(a, func(c *command.Call, a *decide.Ask) {
+		record(c, a, &a.Decision, counts)
+		writeWaited(c.W, a, &a.Decision)
+	})
 }
 
 // record counts d, the decision on a as a whole, in the statistics of keys and, if counts is not

@@ -121,8 +121,6 @@ func (u *useCall) failure(err error) resp.Error {
 		return errUseForce
 	case errors.Is(err, ratelimit.ErrPartial):
 		return errUsePartial
-	case errors.Is(err, ratelimit.ErrDebt):
-		return resp.ErrOverflow
 	case errors.Is(err, slidingwindow.ErrLogTooLong):
 		return resp.ErrLogTooLong
 	case errors.Is(err, concurrency.ErrMemberTooLong):
