@@ -54,6 +54,13 @@ func TestHandlersGetTheStoreAsTheirType(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { one.Run(c) }))
 }
 
+// TestTableRefusesTwoHandlers: an entry has either Run or RunOn.
+func TestTableRefusesTwoHandlers(t *testing.T) {
+	two := entryOn("one", On(func(c CallOn[env.Keys]) { c.Store.Exists(0, nil) }))
+	two.Run = func(*Call) {}
+	require.PanicsWithValue(t, `commands: entry "one" has both Run and RunOn`, func() { NewTable([]Group{{Commands: []*Command{two}}}) })
+}
+
 // TestTableNeedsAStoreWithKeys: a worker whose store lacks what a command needs is not made, and
 // the table of a server with --store has no such command.
 func TestTableNeedsAStoreWithKeys(t *testing.T) {

@@ -111,6 +111,8 @@ func (t *Table) attach() {
 // appends it to t.Entries.
 func (t *Table) add(c *Command) {
 	switch {
+	case c.Run != nil && c.RunOn != nil:
+		panic(fmt.Sprintf("commands: entry %q has both Run and RunOn", c.Name))
 	case c.RunOn != nil:
 		c.Run = c.RunOn.runOf(t.storeOf(c.RunOn))
 	case c.Run == nil && c.Parse != nil:

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cellserver/cellserver/cluster/engine"
+	"github.com/cellserver/cellserver/remote/engine"
 )
 
 // storeOptions returns the options about an external store.

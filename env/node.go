@@ -7,9 +7,18 @@ import (
 )
 
 // Node is the server's side of replication: the server is a primary, or a replica of another
-// server. Any goroutine may call the methods. No method blocks: work that takes time continues in
-// the background.
+// server. It has a part for each use, so that a command can ask for the part that it needs. Any
+// goroutine may call the methods. No method blocks: work that takes time continues in the
+// background.
 type Node interface {
+	NodeRole
+	NodeState
+	ReplicaFeed
+	Acknowledgements
+}
+
+// NodeRole changes the role of a [Node].
+type NodeRole interface {
 	// ReplicaOf makes the node a replica of the server at host and port (REPLICAOF). It returns at
 	// once, and changes nothing if that server is the present primary.
 	ReplicaOf(host, port string)
@@ -17,6 +26,23 @@ type Node interface {
 	// a primary. done is called when the node accepts changes, or when the promotion was
 	// superseded; done may be nil, and must not block.
 	Promote(done func())
+	// Failover begins a failover to a replica, or aborts one, as c says. The result is the error
+	// reply, or "" on success; then the failover continues in the background.
+	Failover(c protocol.Failover) resp.Error
+}
+
+// NodeState describes a [Node].
+type NodeState interface {
+	// Role returns the reply of ROLE.
+	Role() protocol.Role
+	// Info returns the fields of INFO replication, in the order of Redis.
+	Info() []protocol.Field
+	// Counts returns the figures about replication that INFO stats shows.
+	Counts() protocol.Counts
+}
+
+// ReplicaFeed serves the replicas of a [Node].
+type ReplicaFeed interface {
 	// PSync begins to serve a replica that has sent PSYNC. If err is not empty, err is the reply,
 	// and p is nil. Otherwise reply is the whole line of the reply with its CRLF, and p supplies
 	// the stream after that line. p is nil if the line tells the replica to try again later.
@@ -24,6 +50,10 @@ type Node interface {
 	// Acknowledge records that the replica with the client ID id has acknowledged a (REPLCONF ACK).
 	// IDs of clients that are not replicas are ignored.
 	Acknowledge(id int64, a protocol.Ack)
+}
+
+// Acknowledgements has what the replicas of a [Node] have acknowledged.
+type Acknowledgements interface {
 	// Await returns the number of replicas that have acknowledged everything up to position, and an
 	// outcome that says whether there are at least n. If the outcome is Pending, p is woken when
 	// the number may have changed.
@@ -34,13 +64,4 @@ type Node interface {
 	// acknowledgement within the last min-replicas-max-lag seconds. It is called before each
 	// change, so it must be quick.
 	EnoughReplicas() bool
-	// Failover begins a failover to a replica, or aborts one, as c says. The result is the error
-	// reply, or "" on success; then the failover continues in the background.
-	Failover(c protocol.Failover) resp.Error
-	// Role returns the reply of ROLE.
-	Role() protocol.Role
-	// Info returns the fields of INFO replication, in the order of Redis.
-	Info() []protocol.Field
-	// Counts returns the figures about replication that INFO stats shows.
-	Counts() protocol.Counts
 }

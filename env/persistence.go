@@ -31,8 +31,8 @@ type Persistence interface {
 // InfoField is a line "Name:Value" of INFO.
 type InfoField struct{ Name, Value string }
 
-// Recording has the methods that a store with a journal offers in addition to [Store]. Like a
-// store, it is for one goroutine at a time.
+// Recording is the part of a [Local] that a server with a journal uses. Without a journal nothing is
+// recorded, and the methods return zero values. Like a store, it is for one goroutine at a time.
 type Recording interface {
 	// TakePosition returns the journal's position after the effects of this store since the last
 	// call of TakePosition; 0 if there were none. Effects returns the number of records of effects

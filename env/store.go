@@ -39,6 +39,7 @@ type Local interface {
 	SortedSets
 	BlockedPops
 	Observable
+	Recording
 }
 
 // Clock is the clock of a store.

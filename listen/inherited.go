@@ -46,6 +46,9 @@ func Inherited() ([]Socket, error) {
 	for i := range count {
 		l, err := inheritedSocket(firstInherited + i)
 		if err != nil {
+			for _, s := range inherited {
+				err = errors.Join(err, s.Listener.Close())
+			}
 			return nil, err
 		}
 		s := Socket{Listener: l}

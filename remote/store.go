@@ -1,96 +1,171 @@
-// Package remote implements [env.Store] for a server whose keys are in another store. It has the
-// clock, the timers, the decisions and the queues of waiting clients, but no keys.
 package remote
 
 import (
-	"container/list"
-	"time"
-
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Stores creates the stores of the workers of one server. [Stores.NewStore] and [Stores.Remote]
-// are for the fields of [env.Options] with these names. Any goroutine may call its methods.
-type Stores struct {
-	// Memory returns the figures of the memory that this process uses for keys. nil means that it
-	// has none. It must be set before the first store is created.
-	Memory func() env.MemoryStats
-
-	decider   env.Remote
-	afterFunc func(d time.Duration, f func()) (stop func() bool)
-	waiting   queues
+// Store decides asks whose state is in an engine. Any number of goroutines may use a Store.
+type Store struct {
+	exchanger
+	// overall carries out asks about all keys; nil if the engine cannot list its keys.
+	overall overall
+	opened  opened
 }
 
-// New returns a Stores whose asks d decides. afterFunc runs a function on its own goroutine after the
-// given time, unless stop is called before. stop reports whether it has prevented that.
-func New(d env.Remote, afterFunc func(d time.Duration, f func()) (stop func() bool)) *Stores {
-	return &Stores{decider: d, afterFunc: afterFunc, waiting: queues{byKey: make(map[string]*list.List)}}
+// overall carries out the operations Scan, Count and Flush in the engine, which may take longer
+// than the store's time limit. done is called once, in bounded time.
+type overall interface {
+	Overall(a *decide.Ask, done func())
 }
 
-// NewStore returns the store of one worker.
-func (s *Stores) NewStore() env.Store { return &store{shared: s} }
-
-// Waiting returns the number of clients that wait for room, under all keys together.
-func (s *Stores) Waiting() int { return int(s.waiting.number.Load()) }
-
-// store is the store of one worker. It is an [env.Store] and nothing more: no key is in this process,
-// no goroutine stops the world, and nothing is locked or observed.
-type store struct {
-	shared *Stores
-	now    limit.Instant
+// newStore returns a store that uses the engine e, the timing t, the policy p and the limits l.
+func newStore(e engine, t timing, p policy, l limits) *Store {
+	s := new(Store)
+	s.engine, s.timing, s.policy, s.limits = e, t, p, l
+	s.writer = t.Number()
+	s.open(l.prefix)
+	s.leased = l.leased
+	return s
 }
 
-// Decide implements [env.Store]: it submits a and blocks until a is decided. Only goroutines in
-// the background may call it.
-func (s *store) Decide(a *decide.Ask) {
-	decided := make(chan struct{})
-	s.shared.decider.Submit([]*decide.Ask{a}, false, func() { close(decided) })
-	<-decided
-}
+// Now returns the present instant of the clock by which the store decides.
+func (s *Store) Now() limit.Instant { return s.timing.Now() }
 
-// Refresh implements [env.Store]: it reads the deciding clock and returns its present instant. If
-// that clock was found to be behind this machine's clock, the instant is earlier than the previous
-// one. EXPIRE and related commands must use the deciding clock.
-func (s *store) Refresh() limit.Instant {
-	s.now = s.shared.decider.Now()
-	return s.now
-}
-
-// Now implements [env.Store]: it returns the instant of the last Refresh.
-func (s *store) Now() limit.Instant { return s.now }
-
-// Civil implements [env.Store]: it returns i, because the deciding clock shows civil time.
-func (s *store) Civil(i limit.Instant) limit.Instant { return i }
-
-// FromCivil implements [env.Store]: it returns i, because the deciding clock shows civil time.
-func (s *store) FromCivil(i limit.Instant) limit.Instant { return i }
-
-// AfterFunc implements [env.Store]: it calls f on its own goroutine after d, unless stop is
-// called before.
-func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
-	return s.shared.afterFunc(d, f)
-}
-
-// Enqueue implements [env.Store]: it adds a client to the queue of key, and returns its place
-// there. The number of the database is ignored, because there is only one.
-func (s *store) Enqueue(_ int, key []byte, wake func()) (place any, first bool) {
-	return s.shared.waiting.enqueue(key, wake)
-}
-
-// First implements [env.Store]: it reports whether place is the first in its queue.
-func (s *store) First(place any) bool { return s.shared.waiting.isFirst(place.(*ticket)) }
-
-// Dequeue implements [env.Store]: it removes place from its queue, and wakes the client that
-// becomes the first.
-func (s *store) Dequeue(place any) { s.shared.waiting.dequeue(place.(*ticket)) }
-
-// Stats implements [env.Store]: it returns the memory of the keys in this process. There are no
-// databases, because clients do not see these keys.
-func (s *store) Stats() env.StoreStats {
-	if s.shared.Memory == nil {
-		return env.StoreStats{}
+// Submit starts to decide asks. It never blocks. When all asks have been answered, done is called
+// once, on any goroutine, and perhaps before Submit returns. All asks are answered within the time
+// limit of the store, or shortly after it; only asks about all keys may take longer. Asks about one
+// key are decided in the order in which they were submitted. If together is true and all keys are
+// in one slot, all asks are decided at one instant.
+//
+// Until done is called, the asks and the bytes to which they refer belong to the store and must
+// not change. Afterwards the store keeps no reference to them.
+func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
+	f := &flight{items: make([]item, len(asks)), done: done}
+	f.left.Store(int32(len(asks) + 1))
+	s.count.asks.Add(int64(len(asks)))
+	for i, a := range asks {
+		f.items[i].ask, f.items[i].flight = a, f
 	}
-	return env.StoreStats{Memory: s.shared.Memory()}
+	if together && len(f.items) > 1 {
+		s.together(f, s.route)
+	} else {
+		for i := range f.items {
+			s.route(&f.items[i])
+		}
+	}
+	if f.left.Load() > 1 {
+		f.stop = s.timing.AfterFunc(s.limits.timeout, func() { s.expire(f) })
+	}
+	f.answered(1)
+}
+
+// route passes the item to the code that decides it.
+func (s *Store) route(it *item) {
+	switch a := it.ask; {
+	case a.Family == decide.Several:
+		s.several(it)
+	case a.Family == decide.Admin && a.Admin.Op >= decide.Scan:
+		s.all(it)
+	default:
+		s.enqueue(it)
+	}
+}
+
+// enqueue answers the item by a remembered refusal or from a lease if possible. Otherwise it puts
+// the item into the queue of its key, and starts an exchange if none is running.
+func (s *Store) enqueue(it *item) {
+	a := it.ask
+	shard := &s.shards[s.number(a.Key)]
+	shard.mu.Lock()
+	k := s.find(shard, a.Key)
+	it.place = &k.place
+	if s.repeats(k, it) || s.fromLease(k, a) {
+		it.stage = answered
+		if !k.busy {
+			shard.rest(k)
+		}
+		shard.mu.Unlock()
+		it.flight.answered(1)
+		return
+	}
+	s.warm(k, a)
+	k.queue.push(it)
+	begin := !k.busy
+	k.busy = true
+	shard.mu.Unlock()
+	if begin {
+		s.start(k)
+	}
+}
+
+// all passes an ask about all keys to the engine. After a Flush, what is remembered of all keys
+// is dropped.
+func (s *Store) all(it *item) {
+	if s.overall == nil {
+		it.ask.Err = decide.Unavailable("the store has no list of its keys")
+		it.flight.answered(1)
+		return
+	}
+	s.overall.Overall(it.ask, func() {
+		if it.ask.Admin.Op == decide.Flush && it.ask.Err == nil {
+			s.forget()
+		}
+		it.flight.answered(1)
+	})
+}
+
+// repeats answers the item by the remembered refusal of k, and reports whether it did. It forgets
+// the refusal if deciding the item may free units. The lock of the shard must be held.
+func (s *Store) repeats(k *key, it *item) bool {
+	d := k.memory.denial
+	switch {
+	case d == nil:
+	case it.mayFree():
+		k.memory.denial = nil
+	case d.repeat(it.ask, s.timing.Now()):
+		s.count.cachedDenials.Add(1)
+		return true
+	}
+	return false
+}
+
+// expire lets the policy answer the items of f that have no answer at the deadline.
+func (s *Store) expire(f *flight) {
+	for i := range f.items {
+		if a := s.abandon(&f.items[i]); a != nil {
+			s.policy.answer(a, late)
+			f.answered(1)
+		}
+	}
+}
+
+// abandon takes the item away from the code that decides it, and returns its ask for the policy.
+// It returns nil if the item was answered, or is about all keys.
+func (s *Store) abandon(it *item) *decide.Ask {
+	switch {
+	case it.group != nil:
+		return it.group.abandon(it)
+	case it.place == nil:
+		return nil // the engine itself bounds the time of asks about all keys
+	}
+	p := it.place
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch it.stage {
+	case answered:
+		return nil
+	case queued:
+		p.queue.remove(it)
+	case writing:
+		if it.abandoned {
+			return nil
+		}
+		a := it.detach()
+		was := p.basis.at(it.ask.Now)
+		it.refundDue = s.policy.closed(a.Key) && refundable(it.ask, &was)
+		return a
+	}
+	it.stage = answered
+	return it.ask
 }

@@ -46,16 +46,16 @@ func (r *Recorder) checks() []Check {
 			ID: CheckLogins, Name: "Few failed logins", Value: float64(long.logins), Limit: mostFailures, OK: long.logins <= mostFailures,
 			Text: thousands(long.logins) + " in 5 min", Bound: "≤ 10",
 		},
-	}, checksElsewhere(&f.Elsewhere)...)
+	}, dependencyChecks(&f.Dependencies)...)
 }
 
 // mostAckAge is the maximum time since the last acknowledgement of a replica. Replicas acknowledge
 // once a second.
 const mostAckAge = 5 * time.Second
 
-// checksElsewhere returns the check of the role, and those checks of the store, the primary and the
+// dependencyChecks returns the check of the role, and those checks of the store, the primary and the
 // replicas that apply to the server.
-func checksElsewhere(e *Elsewhere) []Check {
+func dependencyChecks(e *Dependencies) []Check {
 	role := Check{ID: CheckRole, Name: "Role is known", OK: !e.PrimaryRefused, Text: "primary", Bound: "primary or replica"}
 	switch {
 	case e.HasStore:

@@ -14,7 +14,7 @@ type Facts struct {
 	FullSince int64 // the time from which on calls have lacked memory
 	Lacking   Key   // the group with most of the calls that have lacked memory
 
-	Elsewhere
+	Dependencies
 	Code string // the first word of most errors
 
 	// Named is the previous verdict. Its figures have to become clearly better before it is

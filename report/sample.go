@@ -75,7 +75,7 @@ type Figures struct {
 	OutOfMemory   int64 // OOM replies since the start
 	Keeps         bool  // there is a log
 	Fault         string
-	Elsewhere
+	Dependencies
 	SyncAge   time.Duration
 	ClockStep time.Duration
 	Script    *RunningScript // nil while no script blocks other clients
@@ -83,8 +83,9 @@ type Figures struct {
 	Logins []FailedLogin
 }
 
-// Elsewhere is the state of the other processes that a server needs.
-type Elsewhere struct {
+// Dependencies is the state of the other processes that a server depends on: its remote store, its
+// primary and its replicas.
+type Dependencies struct {
 	// HasStore tells that the option store is set. StoreFault is the reason why the store does not
 	// answer, "" if it does.
 	HasStore   bool

@@ -45,13 +45,14 @@ func (s *Server) addFigures() {
 		}
 		return stats.Measures{}
 	})
-	s.provideElsewhere(r)
+	s.provideRemote(r)
+	s.provideReplication(r)
 	figure.Provide(r, func(*figure.View) env.StoreStats { return local.Stats(s.lastKeys.look(s)) })
 }
 
 // serverFigures returns the figures that belong to no group of commands.
 func serverFigures() []figure.Figure {
-	return slices.Concat(ownFigures(), gauges(), memoryFigures(), counters(), infoFigures(), storeFigures(), replicationFigures())
+	return slices.Concat(ownFigures(), gauges(), memoryFigures(), counters(), infoFigures(), remoteFigures(), replicationFigures())
 }
 
 // ownFigures returns the figures that only package server can read.

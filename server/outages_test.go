@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/remote"
 	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/server"
 )
@@ -155,12 +155,12 @@ type brokenStore struct {
 	down atomic.Bool
 }
 
-func (s *brokenStore) Info() cluster.Info {
-	node := cluster.NodeInfo{Addr: "10.0.0.9:6379", State: "up"}
+func (s *brokenStore) Info() remote.Info {
+	node := remote.NodeInfo{Addr: "10.0.0.9:6379", State: "up"}
 	if s.down.Load() {
 		node.State, node.Reason = "down", "refused"
 	}
-	return cluster.Info{Kind: "single", Nodes: []cluster.NodeInfo{node}}
+	return remote.Info{Kind: "single", Nodes: []remote.NodeInfo{node}}
 }
 
 // TestStoreThatIsAwayIsNoticed: the verdict, /readyz and the metrics show it.
@@ -172,7 +172,7 @@ func TestStoreThatIsAwayIsNoticed(t *testing.T) {
 			t.Cleanup(ks.Close)
 			store := &brokenStore{RemoteStore: remotedouble.New(ks, 1)}
 			return w.StartAdminWith(func(o *server.Options) {
-				o.OpenStore = func(cluster.Options) (server.RemoteStore, error) { return store, nil }
+				o.OpenStore = func(remote.Options) (server.RemoteStore, error) { return store, nil }
 			}, append([]string{"--store", "redis://10.0.0.9"}, options...)...), store
 		}
 		for _, row := range []struct {

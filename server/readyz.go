@@ -65,10 +65,10 @@ func (s *Server) unserved() string {
 		return "no-replicas"
 	case halts&command.HaltMasterDown != 0:
 		return "no-primary"
-	case s.store == nil:
+	case s.remote == nil:
 		return ""
 	}
-	if i := (storeState{s.store.Info()}); !i.away() || s.config.Yes("ready-without-store") && !s.failsClosed() {
+	if i := (remoteState{s.remote.Info()}); !i.away() || s.config.Yes("ready-without-store") && !s.failsClosed() {
 		return ""
 	}
 	return "no-store"

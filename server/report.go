@@ -124,8 +124,8 @@ func (r *reporting) figures() report.Figures {
 		f.Script = &report.RunningScript{SHA: running.Script, Client: running.Client.ID, Name: report.Key(running.Client.Name()), Running: running.For, Busy: running.Busy}
 	}
 	f.Logins = r.failedLogins()
-	if r.s.store != nil {
-		f.StoreFault = (&storeState{r.s.store.Info()}).reason()
+	if r.s.remote != nil {
+		f.StoreFault = (&remoteState{r.s.remote.Info()}).reason()
 	} else if r.s.replicator != nil {
 		if role := r.s.replicator.node.Role(); role.Replica {
 			f.Primary = net.JoinHostPort(role.Host, strconv.Itoa(role.Port))

@@ -18,7 +18,6 @@ import (
 
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/acl/userfile"
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/config"
@@ -30,6 +29,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/persistence/manager"
 	"github.com/cellserver/cellserver/process"
+	"github.com/cellserver/cellserver/remote"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
@@ -67,8 +67,8 @@ type Options struct {
 	FS persistence.FS
 	// Env modifies the options of the engine before the engine is created; nil modifies nothing.
 	Env func(*env.Options)
-	// OpenStore opens the store that the option store names; nil uses [cluster.Open].
-	OpenStore func(cluster.Options) (RemoteStore, error)
+	// OpenStore opens the store that the option store names; nil uses [remote.Open].
+	OpenStore func(remote.Options) (RemoteStore, error)
 	// Dial opens TCP connections to a primary, without TLS; nil uses [net.Dialer.DialContext]. The
 	// server adds TLS if tls-replication is yes.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -100,7 +100,7 @@ type Server struct {
 	given       Options // the options that were passed to New
 	clock       clock.Clock
 	keyspace    *keyspace.Keyspace
-	store       RemoteStore // nil without the option store
+	remote      RemoteStore // nil without the option store
 	engine      *session.Engine
 	transport   transport.Transport
 	kind        transport.Kind
@@ -221,8 +221,8 @@ func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 
 // assemble creates the clock, the keyspace, the store that the option store names, replication, and
 // the engine with the commands in table, and connects them. source is the clock to use; nil stands
-// for a [clock.System]. open opens the store; nil uses [cluster.Open].
-func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (RemoteStore, error), table *command.Table) error {
+// for a [clock.System]. open opens the store; nil uses [remote.Open].
+func (s *Server) assemble(source clock.Clock, open func(remote.Options) (RemoteStore, error), table *command.Table) error {
 	c := s.config
 	if s.clock = source; s.clock == nil {
 		o := s.given.Time
@@ -260,10 +260,10 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 	}
 	if !c.Remote() {
 		s.keyspaceOptions(&o)
-	} else if err := s.openStore(open); err != nil {
+	} else if err := s.openRemote(open); err != nil {
 		return err
 	} else {
-		s.remoteOptions(&o)
+		s.useRemote(&o)
 	}
 	s.openReplication(&o)
 	s.connectPersistence()
@@ -300,8 +300,12 @@ func (s *Server) abandon() (err error) {
 	for _, l := range s.admin.listeners {
 		err = errors.Join(err, l.Close())
 	}
+	if s.transport != nil {
+		// No connection was accepted, so this only ends the event loops.
+		err = errors.Join(err, s.transport.Shutdown(context.Background()))
+	}
 	err = errors.Join(err, s.persistence.Close())
-	s.closeStore()
+	s.closeRemote()
 	if s.keyspace != nil {
 		s.keyspace.Close()
 	}
@@ -390,7 +394,7 @@ func (s *Server) Run(ctx context.Context) error {
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()
-	s.closeStore()
+	s.closeRemote()
 	err = errors.Join(err, s.persistence.Close())
 	s.keyspace.Close()
 	err = errors.Join(err, s.removePIDFile())

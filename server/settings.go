@@ -27,8 +27,8 @@ func (s *Server) putInForce() {
 	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())
 	s.persistence.PutInForce()
-	if s.store != nil {
-		s.store.SetFailPolicies(s.config.FailPolicies())
+	if s.remote != nil {
+		s.remote.SetFailPolicies(s.config.FailPolicies())
 	}
 	s.replicator.putInForce()
 	s.level.Set(logLevels[s.config.Value("loglevel")])

@@ -25,7 +25,7 @@ func (e *Engine) newWorker() *Worker {
 		w.flight, w.Collector = newFlight(), w
 	}
 	if e.Options.Persistence != nil {
-		w.Journal, _ = w.Store.(env.Recording)
+		w.Journal = w.Store.(env.Local)
 	}
 	w.OnError = w.noteError
 	w.out.OnError = w.OnError

@@ -12,13 +12,13 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/remote"
 )
 
 const copyUsage = "usage: cellserver copy DIR valkey://host:port (or back: copy valkey://host:port DIR)" +
@@ -181,8 +181,8 @@ func (c *copying) put(s *stateStore, m *moving) error {
 			m.done = true
 			return nil
 		}
-		var w cluster.Write
-		if w, err = s.packer.Pack(m.key, old, cluster.State{Entry: m.entry, Stamp: s.engine.Now()}); err != nil {
+		var w remote.Write
+		if w, err = s.packer.Pack(m.key, old, remote.State{Entry: m.entry, Stamp: s.engine.Now()}); err != nil {
 			return err
 		}
 		var applied bool
@@ -197,7 +197,7 @@ func (c *copying) put(s *stateStore, m *moving) error {
 // standing returns the reason why raw, the store's value of a key, is kept; "" if e replaces it.
 // now is the present instant of the store.
 func (c *copying) standing(raw []byte, e entry.Entry, now limit.Instant) string {
-	there, err := cluster.Unpack(raw)
+	there, err := remote.Unpack(raw)
 	switch {
 	case err != nil:
 		return "the store has something else at this key"
@@ -227,7 +227,7 @@ func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 			return err
 		}
 		for _, f := range found {
-			state, err := cluster.Unpack(f.Value)
+			state, err := remote.Unpack(f.Value)
 			m := moving{key: f.Key, entry: state.Entry, done: true}
 			if err != nil {
 				m.why = "not the state of a limiter"

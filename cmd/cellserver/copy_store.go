@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/cluster"
-	"github.com/cellserver/cellserver/cluster/engine"
+	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/remote/engine"
 )
 
 // copyStep is the number of keys that are processed together.
@@ -20,7 +20,7 @@ const copyStep = 1000
 // there is none.
 type stateStore struct {
 	engine *engine.Engine
-	packer *cluster.Packer
+	packer *remote.Packer
 	// patience is the timeout for a reply including repetitions.
 	patience time.Duration
 }
@@ -39,7 +39,7 @@ func openStore(address, prefix string) (*stateStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stateStore{engine: e, packer: cluster.NewPacker(), patience: 10 * time.Second}
+	s := &stateStore{engine: e, packer: remote.NewPacker(), patience: 10 * time.Second}
 	if _, err := s.get(nil); err != nil {
 		e.Close()
 		return nil, fmt.Errorf("the store does not answer: %w", err)
@@ -106,7 +106,7 @@ func (s *stateStore) get(key []byte) (raw []byte, err error) {
 	return raw, err
 }
 
-func (s *stateStore) swap(w cluster.Write) (applied bool, now []byte, err error) {
+func (s *stateStore) swap(w remote.Write) (applied bool, now []byte, err error) {
 	err = s.again(func(done func(err error)) {
 		s.engine.Swap(w, func(ok bool, value []byte, err error) {
 			applied, now = ok, value

@@ -15,9 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/storetest"
+	"github.com/cellserver/cellserver/remote"
 )
 
 // fillLimiters makes a server store states of every family, including a limit of 5 that is partly
@@ -103,7 +103,7 @@ func TestCopyMovesStatesIntoAStoreAndBack(t *testing.T) {
 	for key, e := range wanted {
 		raw, err := node.Client.Get(t.Context(), "cs:"+key).Bytes()
 		require.NoError(t, err, key)
-		s, err := cluster.Unpack(raw)
+		s, err := remote.Unpack(raw)
 		require.NoError(t, err)
 		require.True(t, same(e, s.Entry), key)
 		require.WithinRange(t, time.Unix(0, int64(s.Stamp)), time.Now().Add(-patience), time.Now().Add(time.Second))
@@ -161,16 +161,16 @@ func TestCopyKeepsWhatIsNewer(t *testing.T) {
 	changed.Expiry = changed.Expiry.Add(time.Second)
 	old, err := node.Client.Get(t.Context(), "cs:{0}log").Bytes()
 	require.NoError(t, err)
-	s, err := cluster.Unpack(old)
+	s, err := remote.Unpack(old)
 	require.NoError(t, err)
-	w, err := cluster.NewPacker().Pack(key, old, cluster.State{Entry: changed, Stamp: s.Stamp.Add(time.Hour)})
+	w, err := remote.NewPacker().Pack(key, old, remote.State{Entry: changed, Stamp: s.Stamp.Add(time.Hour)})
 	require.NoError(t, err)
 	require.NoError(t, node.Client.Set(t.Context(), "cs:{0}log", w.New, 0).Err())
 
 	require.Contains(t, do(from, node.URL()), "1 skipped: the store has a newer state\n")
 	require.Contains(t, do(node.URL(), from), "1 of SW.ALLOW log\n", "it is newer than the directory")
 	require.Equal(t, changed, statesOf(t, from)["{0}log"])
-	w, err = cluster.NewPacker().Pack(key, w.New, cluster.State{Entry: wanted["{0}log"], Stamp: s.Stamp.Add(-time.Hour)})
+	w, err = remote.NewPacker().Pack(key, w.New, remote.State{Entry: wanted["{0}log"], Stamp: s.Stamp.Add(-time.Hour)})
 	require.NoError(t, err)
 	require.NoError(t, node.Client.Set(t.Context(), "cs:{0}log", w.New, 0).Err())
 	require.Contains(t, do(node.URL(), from), "1 skipped: the directory may have a newer state\n")

@@ -32,7 +32,7 @@ type wait struct {
 
 	due atomic.Bool // an attempt was requested and has not looked at the keys yet
 
-	elsewhere
+	remoteWait
 
 	mu        sync.Mutex
 	bound     func() bool // guarded by mu: stops the timer of the timeout; nil if there is none
@@ -40,8 +40,8 @@ type wait struct {
 	concluded bool        // guarded by mu: no further timer may start
 }
 
-// elsewhere is the additional state of a wait whose asks a Remote decides.
-type elsewhere struct {
+// remoteWait is the additional state of a wait whose asks a Remote decides.
+type remoteWait struct {
 	gone  atomic.Bool // the client has disconnected
 	one   sync.Mutex  // held during an attempt, so that only one runs at a time
 	fresh bool        // guarded by one: no attempt has tried to charge yet
@@ -138,7 +138,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, counts *poli
 			c.Fail(resp.ErrOOM) // without a wait no decision can be made: this server does not decide
 			return
 		}
-		w.waitElsewhere(c, timeout)
+		w.waitOnRemote(c, timeout)
 		return
 	}
 	st := c.Store.(store)
@@ -293,7 +293,7 @@ func (w *wait) attempt(st env.Store) {
 	w.due.Store(false)
 	decideOn := w.decide
 	if w.parked.Client.Server.Options.Remote != nil {
-		decideOn = w.decideElsewhere
+		decideOn = w.decideOnRemote
 	}
 	now, over := decideOn(st)
 	if !over {
@@ -364,9 +364,9 @@ func (w *wait) decide(on env.Store) (now decide.Ask, over bool) {
 	return now, true
 }
 
-// waitElsewhere enqueues the wait, parks the session and starts the first attempt. A Remote
+// waitOnRemote enqueues the wait, parks the session and starts the first attempt. A Remote
 // decides, so every attempt runs in the background.
-func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
+func (w *wait) waitOnRemote(c *command.Call, timeout time.Duration) {
 	w.fresh = true
 	w.enqueue(c.Store)
 	w.parked.Reclaimable = true
@@ -386,10 +386,10 @@ func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
 // decides. Clients of another server may make room meanwhile, without waking the client.
 const noticed = 100 * time.Millisecond
 
-// decideElsewhere is decide for a server with a Remote. It cannot lock the keys, so other clients
+// decideOnRemote is decide for a server with a Remote. It cannot lock the keys, so other clients
 // may take the room between its look and its charge. Then it releases its claim to the answer, and
 // the wait continues.
-func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
+func (w *wait) decideOnRemote(st env.Store) (now decide.Ask, over bool) {
 	w.one.Lock()
 	defer w.one.Unlock()
 	continues := false

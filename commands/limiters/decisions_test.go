@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/ratelimit"
+	"github.com/cellserver/cellserver/remote"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/stats"
 )
@@ -37,7 +37,7 @@ func startWithStore(t *testing.T, w *inproc.World) *inproc.Node {
 	t.Cleanup(ks.Close)
 	double := remotedouble.New(ks, 1)
 	return w.StartWith(func(o *server.Options) {
-		o.OpenStore = func(cluster.Options) (server.RemoteStore, error) { return double, nil }
+		o.OpenStore = func(remote.Options) (server.RemoteStore, error) { return double, nil }
 	}, "--store", "redis://127.0.0.1")
 }
 

@@ -69,7 +69,7 @@ func commands() []*command.Command {
 			Reply: "the number of clients that get it", Run: publish(toChannel), Writes: always,
 		},
 		{
-			Name: "spublish", Arity: 3, Flags: flags | command.FlagFast, Keys: command.KeySpec{Channels: one},
+			Name: "spublish", Arity: 3, Flags: flags | command.FlagFast | command.FlagMayReplicate, Keys: command.KeySpec{Channels: one},
 			Summary: "Posts a message to a shard channel.", Syntax: "shardchannel message", Reply: "the number of clients that get it",
 			Run: publish(toShard), Writes: always,
 		},

@@ -56,7 +56,7 @@ const leadTimeout = 5 * time.Second
 // lead requests the promotion of the node, and parks the client until the node accepts writes or
 // leadTimeout has passed: a Redis accepts writes as soon as it replies. In a transaction, and while
 // the server is stopping, lead replies at once.
-func lead(c *command.Call, n env.Node) {
+func lead(c *command.Call, n env.NodeRole) {
 	if !c.MayWait() {
 		n.Promote(nil)
 		c.OK()
@@ -146,7 +146,7 @@ func port(b []byte) (int, resp.Error) {
 }
 
 // failingOver reports whether a FAILOVER is in progress.
-func failingOver(n env.Node) bool {
+func failingOver(n env.NodeState) bool {
 	for _, f := range n.Info() {
 		if f.Name == "master_failover_state" {
 			return f.Value != "no-failover"

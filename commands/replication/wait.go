@@ -73,7 +73,7 @@ func waitTimeout(b []byte) (time.Duration, resp.Error) {
 // own peer, the client's session would run, and would find its command still blocked.
 type waiting struct {
 	transport.Peer
-	node     env.Node
+	node     env.Acknowledgements
 	keeps    env.Persistence // the log; nil if the server has no persistence
 	parked   *command.Wait
 	n        int
@@ -85,7 +85,7 @@ type waiting struct {
 // park blocks the client until enough replicas have acknowledged everything before position, or
 // until the timeout. replicas is the number of replicas that are enough. A timeout of 0 means no
 // timeout.
-func park(c *command.Call, n env.Node, replicas int, position uint64, timeout time.Duration) {
+func park(c *command.Call, n env.Acknowledgements, replicas int, position uint64, timeout time.Duration) {
 	w := &waiting{
 		Peer: c.Client.Peer, node: n, keeps: c.Server.Options.Persistence,
 		parked: c.NewWait(0), n: replicas, position: position,

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/remote"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -23,7 +23,7 @@ func TestUsersWhereKeysAreElsewhere(t *testing.T) {
 			ks := keyspace.New(keyspace.Options{Databases: 1, Clock: o.Clock})
 			t.Cleanup(ks.Close)
 			double = remotedouble.New(ks, 1)
-			o.OpenStore = func(cluster.Options) (server.RemoteStore, error) { return double, nil }
+			o.OpenStore = func(remote.Options) (server.RemoteStore, error) { return double, nil }
 		}, "--store", "redis://127.0.0.1")
 		admin := f.Dial()
 		app := asApp(t, f, admin, "~a*", "%R~in:*", "+@all")

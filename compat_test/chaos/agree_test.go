@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/storetest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/remote"
 )
 
 // answer is what is compared of the answers to an ask.
@@ -41,7 +41,7 @@ func answerOf(a *decide.Ask) answer {
 func TestStoreAgreesWithTheKeyspace(t *testing.T) {
 	calls := scaled(20_000, 1_000_000)
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
-		s := open(t, cluster.Options{URL: e.Cluster(t, 3, 0, storetest.Options{}).URL(), Timeout: storetest.Patience})
+		s := open(t, remote.Options{URL: e.Cluster(t, 3, 0, storetest.Options{}).URL(), Timeout: storetest.Patience})
 		clock := clocktest.New(s.Now())
 		ks := keyspace.New(keyspace.Options{Clock: clock})
 		t.Cleanup(ks.Close)

@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/storetest"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -25,10 +25,10 @@ import (
 const prefix = "cs:"
 
 // open opens a store, for as long as the test runs, and returns when it has an answer.
-func open(t testing.TB, o cluster.Options) *cluster.Store {
+func open(t testing.TB, o remote.Options) *remote.Store {
 	t.Helper()
 	o.Prefix = prefix
-	s, err := cluster.Open(o)
+	s, err := remote.Open(o)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	storetest.Await(t, "the store answers", func() error { return submit(s, exists("ready")).Err })
@@ -36,13 +36,13 @@ func open(t testing.TB, o cluster.Options) *cluster.Store {
 }
 
 // submit has one ask decided, and waits.
-func submit(s *cluster.Store, a *decide.Ask) *decide.Ask {
+func submit(s *remote.Store, a *decide.Ask) *decide.Ask {
 	submitAll(s, a)
 	return a
 }
 
 // submitAll has asks decided together, and waits.
-func submitAll(s *cluster.Store, asks ...*decide.Ask) {
+func submitAll(s *remote.Store, asks ...*decide.Ask) {
 	done := make(chan struct{})
 	s.Submit(asks, false, func() { close(done) })
 	<-done
@@ -99,7 +99,7 @@ func bucket(key string, quantity int64, mode tokenbucket.Mode) *decide.Ask {
 // not given back.
 func charged(t testing.TB, raw []byte, now limit.Instant) int64 {
 	t.Helper()
-	s, err := cluster.Unpack(raw)
+	s, err := remote.Unpack(raw)
 	require.NoError(t, err)
 	e := s.Entry
 	if e.Expiry <= now {

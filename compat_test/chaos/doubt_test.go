@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/storetest"
+	"github.com/cellserver/cellserver/remote"
 )
 
 // TestLostRepliesChargeNobodyTwice has 1 to 9 servers ask about the same keys over
@@ -56,11 +56,11 @@ func loseReplies(t *testing.T, e storetest.Engine, writers int, begin func(f *fr
 	t.Helper()
 	node := e.Single(t, storetest.Options{})
 	l := newLoad(t, 2)
-	var stores []*cluster.Store
+	var stores []*remote.Store
 	var fronts []*front
 	for i := range writers {
 		f := newFront(t, node.Addr)
-		s := open(t, cluster.Options{URL: node.URLAt(f.addr)})
+		s := open(t, remote.Options{URL: node.URLAt(f.addr)})
 		stores, fronts = append(stores, s), append(fronts, f)
 		l.call(i, s)
 	}
@@ -95,7 +95,7 @@ func loseReplies(t *testing.T, e storetest.Engine, writers int, begin func(f *fr
 
 // settle ends the load and has every store ask for every key once more, as it does sooner or
 // later: so it gives back what callers were not told.
-func settle(t *testing.T, l *load, stores []*cluster.Store) {
+func settle(t *testing.T, l *load, stores []*remote.Store) {
 	t.Helper()
 	l.end()
 	for range 2 {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/internal/storetest"
+	"github.com/cellserver/cellserver/remote"
 )
 
 // lag is by how much replicas are behind their masters.
@@ -26,10 +26,10 @@ func TestKilledMastersLoseNoMoreThanTheirReplicasLack(t *testing.T) {
 		fronts[addr] = f
 		return f.addr
 	}})
-	var stores []*cluster.Store
+	var stores []*remote.Store
 	l := newLoad(t, 3)
 	for i := range 4 {
-		s := open(t, cluster.Options{URL: c.URL()})
+		s := open(t, remote.Options{URL: c.URL()})
 		stores = append(stores, s)
 		l.call(i, s)
 	}

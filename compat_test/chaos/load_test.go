@@ -17,9 +17,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/internal/storetest"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote"
 )
 
 // load is callers of stores that all ask about the same keys.
@@ -73,7 +73,7 @@ func newLoad(t testing.TB, each int) *load {
 }
 
 // call has a store called until end.
-func (l *load) call(number int, s *cluster.Store) {
+func (l *load) call(number int, s *remote.Store) {
 	for caller := range callers {
 		l.work.Go(func() {
 			var mine []call
@@ -101,7 +101,7 @@ func (l *load) awaitBegin() {
 	})
 }
 
-func (l *load) one(number, caller int, s *cluster.Store) call {
+func (l *load) one(number, caller int, s *remote.Store) call {
 	c := call{Store: number, Caller: caller, Key: l.keys[rand.IntN(len(l.keys))], Quantity: 1 + rand.Int64N(mostUnits), Began: time.Since(l.began)}
 	a := submit(s, familyOf(c.Key)(c.Key, c.Quantity))
 	c.Ended, c.Admitted = time.Since(l.began), a.Err == nil && a.Decision.Refused == 0
@@ -206,7 +206,7 @@ func (l *load) keep() {
 }
 
 // figure is a figure of a store by its name.
-func figure(t testing.TB, s *cluster.Store, name string) int64 {
+func figure(t testing.TB, s *remote.Store, name string) int64 {
 	t.Helper()
 	for _, f := range s.Info().Figures {
 		if f.Name == name {
@@ -218,7 +218,7 @@ func figure(t testing.TB, s *cluster.Store, name string) int64 {
 }
 
 // figures adds up a figure of several stores.
-func figures(t testing.TB, stores []*cluster.Store, name string) (sum int64) {
+func figures(t testing.TB, stores []*remote.Store, name string) (sum int64) {
 	t.Helper()
 	for _, s := range stores {
 		sum += figure(t, s, name)

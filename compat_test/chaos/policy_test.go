@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/storetest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/remote"
 )
 
 // outage is a way in which a store does not decide.
@@ -81,9 +81,9 @@ func TestPoliciesAnswerWhereTheStoreDoesNot(t *testing.T) {
 			}
 		}()
 		t.Cleanup(func() { close(asks) })
-		s := open(t, cluster.Options{
+		s := open(t, remote.Options{
 			URL: node.URLAt(f.addr), Servers: 2,
-			FailPolicies: map[string]string{"open:": cluster.Opened, "local:": cluster.Local},
+			FailPolicies: map[string]string{"open:": remote.Opened, "local:": remote.Local},
 			Local: func(a *decide.Ask) {
 				done := make(chan struct{})
 				asks <- func() {
@@ -109,7 +109,7 @@ func tight(key string) *decide.Ask {
 	return &decide.Ask{Key: []byte(key), Family: decide.Cell, Quota: q, Quantity: 1}
 }
 
-func endure(t *testing.T, s *cluster.Store, o *outage) {
+func endure(t *testing.T, s *remote.Store, o *outage) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	// Keys of their own: what was answered to others is no matter here.

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/internal/storetest"
+	"github.com/cellserver/cellserver/remote"
 )
 
 // clientOf returns a client of all nodes of a cluster.
@@ -33,10 +33,10 @@ func TestReshardingLosesAndChargesNothing(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		c := e.Cluster(t, 3, 0, storetest.Options{})
 		l := newLoad(t, scaled(10, 50))
-		var stores []*cluster.Store
+		var stores []*remote.Store
 		for i := range 4 {
 			// A busy machine is no reason for an answer of the policy here.
-			s := open(t, cluster.Options{URL: c.URL(), Timeout: 10 * time.Second})
+			s := open(t, remote.Options{URL: c.URL(), Timeout: 10 * time.Second})
 			stores = append(stores, s)
 			l.call(i, s)
 		}

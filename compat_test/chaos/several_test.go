@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/storetest"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -62,7 +62,7 @@ const wasAdmitted, wasRefused, wasFailed = 'a', 'r', 'f'
 
 // askForSeveral is a worker.
 func askForSeveral(url string) {
-	s, err := cluster.Open(cluster.Options{URL: url, Prefix: prefix})
+	s, err := remote.Open(remote.Options{URL: url, Prefix: prefix})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -155,7 +155,7 @@ func TestKilledServersLeaveAtMostTheirCallOfSeveralCharged(t *testing.T) {
 			told[b] += n
 		}
 	}
-	s := open(t, cluster.Options{URL: c.URL()})
+	s := open(t, remote.Options{URL: c.URL()})
 	client := clientOf(t, c)
 	most := told[wasAdmitted] + told[wasFailed] + int64(kills+workers)
 	for _, key := range keysOfSeveral[:3] {

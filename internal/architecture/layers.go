@@ -136,15 +136,15 @@ var layers = map[string]layer{
 		imports: append([]string{"entry"}, families...), pure: true,
 		why: "decide chooses an algorithm and is as pure as they are: the stores, which keep the entries, call it",
 	},
-	"cluster": {
-		imports: append([]string{"decide", "entry", "cluster/engine", "cluster/clock"}, families...),
-		why:     "the cluster takes the place of the local store, so it imports no more than the store does",
+	"remote": {
+		imports: append([]string{"decide", "entry", "remote/engine", "remote/clock"}, families...),
+		why:     "remote takes the place of the keyspace, so it imports no more than the keyspace does",
 	},
-	"cluster/engine": {
-		imports: []string{"cluster/clock", "limit", "optionfile"},
-		why:     "the engine moves bytes to and from a Redis; the cluster decides what they mean",
+	"remote/engine": {
+		imports: []string{"remote/clock", "limit", "optionfile"},
+		why:     "the engine moves bytes to and from a Redis; remote decides what they mean",
 	},
-	"cluster/clock": {
+	"remote/clock": {
 		imports: []string{"limit"},
 		why:     "the shared clock is computed from samples of other clocks alone",
 	},
@@ -158,9 +158,9 @@ var layers = map[string]layer{
 		why:     "the statistics of keys are those of all fronts: a front describes its calls by an interface",
 	},
 
-	"remote": {
+	"remote/adapter": {
 		imports: []string{"env", "concurrency", "decide", "limit"},
-		why:     "a store without keys has the interface that commands need, and hands all asks to the cluster",
+		why:     "the adapter has the interface that commands need, as local has it for the keyspace, and submits all asks to a remote store",
 	},
 
 	"local": {
@@ -347,11 +347,11 @@ var layers = map[string]layer{
 		why:     "tlsconfig reads certificates and names: it does not know the connections that use them",
 	},
 	"config": {
-		imports: []string{"policy", "cluster/engine", "commands", "acl", "env", "stats", "optionfile", "resp", "tlsconfig", "transport"},
+		imports: []string{"policy", "remote/engine", "commands", "acl", "env", "stats", "optionfile", "resp", "tlsconfig", "transport"},
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "cluster", "command", "command/policystore", "commands", "config", "env", "figure", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "replication", "replication/protocol", "replication/redis", "report", "resp", "session", "stats", "tlsconfig", "transport", "transport/epoll", "transport/goroutine"},
+		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "command", "command/policystore", "commands", "config", "env", "figure", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "remote/adapter", "replication", "replication/protocol", "replication/redis", "report", "resp", "session", "stats", "tlsconfig", "transport", "transport/epoll", "transport/goroutine"},
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 
@@ -391,8 +391,8 @@ var externals = []external{
 		why: "only collection keeps ordered elements",
 	},
 	{
-		path: "github.com/redis/go-redis", in: []string{"cluster/engine", "cmd", "compat_test", "examples", "internal/storetest"}, inTests: true,
-		why: "the server is no client; only the cluster, the migration commands, examples and tests talk to a server",
+		path: "github.com/redis/go-redis", in: []string{"remote/engine", "cmd", "compat_test", "examples", "internal/storetest"}, inTests: true,
+		why: "the server is no client; only remote, the migration commands, examples and tests talk to a server",
 	},
 	{
 		path: "go.yaml.in/yaml", in: []string{"policy/strict"}, inTests: true,
@@ -425,6 +425,6 @@ const terminalWhy = "only the program that runs in a terminal draws in one (docs
 // clockFiles are the folders and files, by prefixes of their paths, whose production code may read
 // the wall clock. They are programs and tests, the transport, which sets deadlines of sockets, the
 // clocks of the stores, and the assembly, which passes a stopwatch to its parts.
-var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "cluster/timing.go", "server/server.go"}
+var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "remote/timing.go", "server/server.go"}
 
 const clockWhy = "the store owns the clock (docs/adr/0003): take an instant or a clock as a parameter"

@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -37,7 +37,7 @@ func (w *World) StillWithStore(start limit.Instant, options ...string) (*Still, 
 	w.t.Helper()
 	clock := clocktest.New(start)
 	double := newDouble(w.t, clock)
-	open := func(cluster.Options) (server.RemoteStore, error) { return double, nil }
+	open := func(remote.Options) (server.RemoteStore, error) { return double, nil }
 	return w.still(clock, server.Options{OpenStore: open}, options), double
 }
 

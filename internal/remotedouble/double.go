@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote"
 )
 
 // Double is a remote store: it decides every [decide.Ask] that is submitted. It decides asks about
@@ -91,7 +91,7 @@ func (d *Double) Put(key string, kind entry.Kind, value string, ttl time.Duratio
 func (d *Double) Now() limit.Instant { return d.Keyspace.Clock().Now() }
 
 // Info implements [server.RemoteStore].
-func (*Double) Info() cluster.Info { return cluster.Info{Kind: "double"} }
+func (*Double) Info() remote.Info { return remote.Info{Kind: "double"} }
 
 // Hold makes asks wait, until Release. Asks that are being decided are not affected.
 func (d *Double) Hold() { d.setHeld(true) }

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/remote/adapter"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -22,7 +22,7 @@ type Server struct {
 	*session.Engine
 	Double *Double
 	Clock  *clocktest.Clock
-	Stores *remote.Stores
+	Stores *adapter.Stores
 }
 
 // NewServer returns a server with a new double, and with a clock that stands at start. seed is that
@@ -40,7 +40,7 @@ func Share(d *Double, clock *clocktest.Clock, set func(o *env.Options)) (*Server
 		return nil, fmt.Errorf("making the table: %w", err)
 	}
 	s := &Server{Double: d, Clock: clock}
-	s.Stores = remote.New(d, func(d time.Duration, f func()) (stop func() bool) { return clock.AfterFunc(d, f).Stop })
+	s.Stores = adapter.New(d, func(d time.Duration, f func()) (stop func() bool) { return clock.AfterFunc(d, f).Stop })
 	began := time.Now()
 	o := env.Options{
 		NewStore: s.Stores.NewStore, Remote: s.Stores.Remote(), Settings: config.Default(),

@@ -8,9 +8,9 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/remote"
 )
 
 // perSecond is a limit so high that every call is admitted and therefore written. farPerSecond is
@@ -39,12 +39,12 @@ func connectLibrary(ctx context.Context, nodes []string) (*subject, error) {
 
 // connectStore opens the store that --store uses behind the commands, without the commands.
 func connectStore(ctx context.Context, t task) (*subject, error) {
-	o := cluster.Options{URL: "redis://" + t.Nodes, Prefix: "cs:", Timeout: time.Second}
+	o := remote.Options{URL: "redis://" + t.Nodes, Prefix: "cs:", Timeout: time.Second}
 	most := int64(perSecond)
 	if t.Lease > 0 {
 		o.HotKeys, o.HotLease, most = map[string]string{"": "lease"}, t.Lease, farPerSecond
 	}
-	store, err := cluster.Open(o)
+	store, err := remote.Open(o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,86 @@
+package adapter
+
+import (
+	"container/list"
+	"sync"
+	"sync/atomic"
+)
+
+// queues has the clients that wait for room, in a queue for each key, in the order of their
+// arrival. Any goroutine may use it.
+type queues struct {
+	number atomic.Int64 // the number of all waiting clients
+
+	mu    sync.Mutex
+	byKey map[string]*list.List // guarded by mu: lists of tickets; none is empty
+}
+
+// ticket is the place of a waiting client in the queue of a key.
+type ticket struct {
+	key   string
+	wake  func()
+	place *list.Element // guarded by the mutex of the queues: nil after the ticket has left its queue
+}
+
+// enqueue adds a client to the end of the queue of key, and reports whether it is the first in
+// the queue. wake is called when the client becomes the first or there may be room. It is called
+// with the mutex of the queues locked, and must not call methods of the queues.
+func (q *queues) enqueue(key []byte, wake func()) (t *ticket, first bool) {
+	t = &ticket{key: string(key), wake: wake}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waiting := q.byKey[t.key]
+	if waiting == nil {
+		waiting = list.New()
+		q.byKey[t.key] = waiting
+	}
+	t.place = waiting.PushBack(t)
+	q.number.Add(1)
+	return t, waiting.Len() == 1
+}
+
+// isFirst reports whether t is the first in its queue.
+func (q *queues) isFirst(t *ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return t.place != nil && q.byKey[t.key].Front() == t.place
+}
+
+// dequeue removes t from its queue, unless t has left it already. If another client becomes the
+// first, dequeue wakes that client.
+func (q *queues) dequeue(t *ticket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.place == nil {
+		return
+	}
+	waiting := q.byKey[t.key]
+	wasFirst := waiting.Front() == t.place
+	waiting.Remove(t.place)
+	t.place = nil
+	q.number.Add(-1)
+	switch next := waiting.Front(); {
+	case next == nil:
+		delete(q.byKey, t.key)
+	case wasFirst:
+		next.Value.(*ticket).wake()
+	}
+}
+
+// wake wakes the first client in the queue of key, if there is one.
+func (q *queues) wake(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if waiting := q.byKey[key]; waiting != nil {
+		waiting.Front().Value.(*ticket).wake()
+	}
+}
+
+// wakeAll wakes the first client in each queue.
+func (q *queues) wakeAll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, waiting := range q.byKey {
+		waiting.Front().Value.(*ticket).wake()
+	}
+}

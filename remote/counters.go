@@ -1,0 +1,31 @@
+package remote
+
+import "sync/atomic"
+
+// counters counts the events of a store since it was opened. The engine has its own counters for
+// its nodes.
+type counters struct {
+	asks      atomic.Int64 // asks submitted
+	gets      atomic.Int64 // values read
+	swaps     atomic.Int64 // writes sent, including repeated ones
+	applied   atomic.Int64 // writes that were done
+	conflicts atomic.Int64 // writes that failed because another server wrote first
+	batched   atomic.Int64 // asks that were decided together with an ask before them
+	fromMine  atomic.Int64 // writes decided on a remembered value, without a read
+
+	doubts   atomic.Int64 // writes whose outcome the engine did not report
+	found    atomic.Int64 // own writes found to be done, because a later value contains their tag
+	unknown  atomic.Int64 // asks in writes whose outcome cannot be found out
+	repaired atomic.Int64 // keys whose latest writes the engine had lost
+	undone   atomic.Int64 // asks answered with an error whose charge was given back
+	kept     atomic.Int64 // asks answered with an error whose charge could not be given back
+	races    atomic.Int64 // calls over several slots that were refused after their first write
+	refunded atomic.Int64 // asks of groups answered with an error whose units were taken back, because the old value could not be restored
+
+	leases atomic.Int64 // leases taken, each by one exchange
+	leased atomic.Int64 // calls decided from leases
+
+	cachedDenials atomic.Int64 // refusals repeated from memory
+	foreign       atomic.Int64 // values that were not written by a server of this package
+	tooLarge      atomic.Int64 // asks refused because the value would exceed its maximum size
+}

@@ -1,0 +1,45 @@
+package remote
+
+import (
+	"github.com/cellserver/cellserver/limit"
+	store "github.com/cellserver/cellserver/remote/engine"
+)
+
+// Open opens the store that o.URL names. It does not wait for the engine: until the engine
+// answers, the policies answer asks. The error says which option is invalid. The caller must call
+// [Store.Close].
+func Open(o Options) (*Store, error) {
+	at, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	var e *store.Engine
+	t := newRealTime(func() limit.Instant { return e.Now() })
+	if e, err = store.Open(store.Options{
+		Address: at, Prefix: o.Prefix, MaxValue: max(2*o.MaxValue, 1<<20), Timeout: o.Timeout, MaxSkew: o.MaxSkew, Elapsed: t.Elapsed, Log: o.Log,
+	}); err != nil {
+		return nil, err
+	}
+	p := newPolicies(&o, e.Now, e.Outages)
+	// The engine adds the prefix.
+	s := newStore(e, t, p, limits{
+		timeout: o.Timeout, denials: o.DenialCache, maxValue: o.MaxValue,
+		refuseAcross: o.MultiAcross == "refuse", lease: o.HotLease, leased: o.leased(),
+	})
+	s.overall = allKeys{e, t}
+	s.opened = opened{e, p}
+	return s, nil
+}
+
+// Info describes the store. The store must come from [Open]. Any goroutine may call Info.
+func (s *Store) Info() Info {
+	return infoOf(&s.count, s.opened.engine.Info(), s.opened.policies.counts())
+}
+
+// SetFailPolicies replaces the policies for asks that the engine does not decide: see
+// [Options.FailPolicies]. The values of byPrefix must be Closed, Opened or Local. The store must
+// come from [Open]. Any goroutine may call SetFailPolicies, also while the engine is unreachable.
+func (s *Store) SetFailPolicies(byPrefix map[string]string) { s.opened.policies.set(byPrefix) }
+
+// Close ends the store and its connections. Asks that were submitted before are answered.
+func (s *Store) Close() { s.opened.engine.Close() }

@@ -1,0 +1,234 @@
+package remote
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// policies implements policy: it chooses, by the prefix of the key, the answer to an ask that the
+// engine does not decide.
+type policies struct {
+	rules atomic.Pointer[rules] // never nil
+	now   func() limit.Instant
+	// local decides an ask in a keyspace of this server. The limits in the ask are then an n-th
+	// of the original ones.
+	local func(*decide.Ask)
+	n     int64
+	// outages returns how often the engine has become reachable again for a key. When it
+	// increases, earlier local decisions about the key no longer count.
+	outages func(key []byte) int64
+
+	answers sync.Map // the counters, from tally to *atomic.Int64
+}
+
+// tally is the key of a counter of answers: the policy, and the reason why the engine has not
+// decided.
+type tally struct {
+	policy string
+	why    reason
+}
+
+// newPolicies returns the policies that o requires. now is the clock of the answers.
+func newPolicies(o *Options, now func() limit.Instant, outages func(key []byte) int64) *policies {
+	p := &policies{now: now, local: o.Local, n: int64(o.Servers), outages: outages}
+	p.set(o.FailPolicies)
+	return p
+}
+
+// set replaces the policies by byPrefix. Any goroutine may call it.
+func (p *policies) set(byPrefix map[string]string) {
+	all := newRules(byPrefix, Closed)
+	p.rules.Store(&all)
+}
+
+// of returns the policy for key: Closed, Opened or Local.
+func (p *policies) of(key []byte) string { return p.rules.Load().of(key) }
+
+// closed implements policy: it reports whether asks about key are answered with an error.
+func (p *policies) closed(key []byte) bool { return p.of(key) == Closed }
+
+// answer implements policy: it answers a by the policy for its keys. The answer is counted under
+// the policy and the reason why.
+func (p *policies) answer(a *decide.Ask, why reason) {
+	policy := p.forAsk(a)
+	p.count(policy, why)
+	a.Now, a.Err = p.now(), nil
+	switch policy {
+	case Opened:
+		admit(a)
+	case Local:
+		p.decideLocally(a)
+	default:
+		a.Err = decide.Unavailable("the store does not answer: " + string(why))
+	}
+}
+
+// forAsk returns the policy for a: the strictest policy of its keys. Only the answers of limiters
+// can be guessed, so an administrative ask and an ask for the number of a counter get Closed.
+func (p *policies) forAsk(a *decide.Ask) string {
+	switch a.Family {
+	case decide.Admin, decide.Counter:
+		return Closed
+	case decide.Several:
+		all := Opened
+		for i := range a.Clauses {
+			switch p.of(a.Clauses[i].Key) {
+			case Closed:
+				return Closed
+			case Local:
+				all = Local
+			}
+		}
+		return all
+	}
+	return p.of(a.Key)
+}
+
+func (p *policies) count(policy string, why reason) {
+	key := tally{policy, why}
+	n, ok := p.answers.Load(key)
+	if !ok {
+		n, _ = p.answers.LoadOrStore(key, new(atomic.Int64))
+	}
+	n.(*atomic.Int64).Add(1)
+}
+
+// PolicyCount is the number of asks that a policy has answered because of a reason. Policy is
+// Closed, Opened or Local.
+type PolicyCount struct {
+	Policy, Reason string
+	N              int64
+}
+
+// counts returns the numbers of answers, sorted by policy and reason.
+func (p *policies) counts() []PolicyCount {
+	var all []PolicyCount
+	p.answers.Range(func(k, n any) bool {
+		key := k.(tally)
+		all = append(all, PolicyCount{key.policy, string(key.why), n.(*atomic.Int64).Load()})
+		return true
+	})
+	slices.SortFunc(all, func(a, b PolicyCount) int {
+		return cmp.Or(strings.Compare(a.Policy, b.Policy), strings.Compare(a.Reason, b.Reason))
+	})
+	return all
+}
+
+// admit answers a as if its limiter had never been used, for any quantity. A limit that never
+// admits anything is a ban, which remains in force: a is refused.
+func admit(a *decide.Ask) {
+	a.Refused, a.Missing = false, 0
+	switch a.Family {
+	case decide.Cell:
+		admitCell(&a.Decision, a.Now, &a.Quota, a.Quantity)
+	case decide.Window:
+		a.Decision = admission(a.Window.Limit, a.Window.Quantity)
+	case decide.Bucket:
+		a.Decision = admission(a.Bucket.Capacity, a.Bucket.Quantity)
+	case decide.Lease:
+		a.Decision = admissionOfLease(&a.Lease)
+	case decide.Several:
+		for i := range a.Clauses {
+			admitClause(&a.Details[i], a.Now, &a.Clauses[i])
+			a.Refused = a.Refused || a.Details[i].Refused > 0
+		}
+		if a.Refused {
+			a.Refuse()
+		}
+	}
+}
+
+// admitClause stores in d the answer that admits the clause c of an RL.MULTI.
+func admitClause(d *limit.Decision, now limit.Instant, c *decide.Clause) {
+	switch {
+	case c.Quota != nil && c.Force && c.Quota.Limit() > 0:
+		*d = unused(c.Quota.Limit())
+	case c.Quota != nil:
+		admitCell(d, now, c.Quota, c.Quantity)
+	case c.Window != nil:
+		*d = admission(c.Window.Limit, c.Window.Quantity)
+	case c.Lease != nil && c.Lease.Peek: // a peek takes no lease, so it refuses nothing
+		*d = unused(c.Lease.Limit)
+	case c.Lease != nil:
+		*d = admissionOfLease(c.Lease)
+	default:
+		*d = admission(c.Bucket.Capacity, c.Bucket.Quantity)
+	}
+}
+
+// admission returns the answer of an unused limiter with the limit most, which admits any quantity.
+// If most is 0, it refuses a positive quantity.
+func admission(most, quantity int64) limit.Decision {
+	d := unused(most)
+	if most == 0 && quantity > 0 {
+		d.Refused = 1
+	}
+	return d
+}
+
+// admissionOfLease returns the answer that admits l. Only a call for a new lease can be refused.
+func admissionOfLease(l *concurrency.Call) limit.Decision {
+	if l.Op != concurrency.Acquire {
+		return unused(l.Limit)
+	}
+	return admission(l.Limit, 1)
+}
+
+// unused returns the answer of a limiter with the limit most that was never used.
+func unused(most int64) limit.Decision {
+	return limit.Decision{Limit: most, Remaining: most, RetryAfter: limit.NoRetry}
+}
+
+// admitCell stores in d the answer that admits quantity, unless the quota q never admits
+// anything; then d is a refusal.
+func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int64) {
+	if gcra.DecideInto(d, 0, now, q, 1); d.Refused > 0 {
+		gcra.DecideInto(d, 0, now, q, quantity)
+		return
+	}
+	*d = unused(q.Limit())
+}
+
+// decideLocally decides a in the keyspace of this server, with this server's share of the limits.
+func (p *policies) decideLocally(a *decide.Ask) {
+	mine := *a
+	mine.Key, mine.Next = p.keyOf(a.Key), nil
+	switch a.Family {
+	case decide.Cell:
+		mine.Quota = a.Quota.Share(p.n)
+	case decide.Window:
+		shareWindow(&mine.Window, p.n)
+	case decide.Bucket, decide.Cancel:
+		shareBucket(&mine.Bucket, p.n)
+	case decide.Lease:
+		mine.Lease.Limit = share(a.Lease.Limit, p.n)
+	case decide.Several:
+		mine.Clauses = shareClauses(a.Clauses, p.n)
+		for i := range mine.Clauses {
+			mine.Clauses[i].Key = p.keyOf(mine.Clauses[i].Key)
+		}
+	}
+	p.local(&mine)
+	a.Now, a.Decision, a.Refused, a.Missing, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Missing, mine.Err
+	// The lease of a holder is in the engine. This server does not know it, but must not deny it
+	// for that reason.
+	if a.Family == decide.Lease && a.Lease.Op != concurrency.Acquire && a.Err == nil {
+		a.Decision.Refused = 0
+	}
+}
+
+// keyOf returns the local key for decisions about key during the present outage of the engine. It
+// differs from outage to outage, so that earlier local decisions no longer count.
+func (p *policies) keyOf(key []byte) []byte {
+	outage := uint32(p.outages(key))
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(key)), outage), key...)
+}

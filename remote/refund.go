@@ -1,0 +1,111 @@
+package remote
+
+import (
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// refundable reports whether a has taken units that can be given back. was is the entry on which
+// a was decided.
+func refundable(a *decide.Ask, was *entry.Entry) bool {
+	return taken(a) > 0 && !(a.Family == decide.Lease && holds(was, a))
+}
+
+// taken returns the number of units that a was granted, 0 if it was refused or is not an ask for
+// units.
+func taken(a *decide.Ask) int64 {
+	quantity, partial, looks := int64(1), false, false
+	switch a.Family {
+	case decide.Cell:
+		quantity = a.Quantity
+	case decide.Window:
+		c := &a.Window
+		quantity, partial, looks = c.Quantity, c.Charge == slidingwindow.Partial, c.Charge == slidingwindow.Peek
+	case decide.Bucket:
+		c := &a.Bucket
+		quantity, partial, looks = c.Quantity, c.Charge == tokenbucket.Partial, c.Charge == tokenbucket.Peek
+	case decide.Lease:
+		looks = a.Lease.Op != concurrency.Acquire || a.Lease.Peek
+	default:
+		return 0
+	}
+	switch {
+	case looks, a.Err != nil:
+		return 0
+	case partial:
+		return max(0, quantity-a.Decision.Refused)
+	case a.Decision.Allowed():
+		return max(0, quantity)
+	}
+	return 0
+}
+
+// holds reports whether the member in a already held a lease before a was decided. was is the
+// entry on which a was decided.
+func holds(was *entry.Entry, a *decide.Ask) bool {
+	if !was.Kind.IsLease() {
+		return false
+	}
+	c := concurrency.Call{Op: concurrency.Release, Member: a.Lease.Member}
+	var p concurrency.Plan
+	err := concurrency.Decide(was.Kind.LeaseMode(), was.Value, was.Expiry, a.Now, &c, &p)
+	return err == nil && p.Decision.Allowed()
+}
+
+// refund returns the ask that gives back the charge of a, to be decided on v at the instant now.
+// latest says that there was no write after that of a. refund returns nil if the charge cannot be
+// given back, because its window is over or because another call may rely on the lease by now.
+func refund(a *decide.Ask, v *value, now limit.Instant, latest bool) *decide.Ask {
+	back := &decide.Ask{DB: a.DB, Key: a.Key, Family: a.Family}
+	switch a.Family {
+	case decide.Cell:
+		back.Quota, back.Quantity = a.Quota, -a.Quantity
+	case decide.Window:
+		if !sameWindow(a, v, now) {
+			return nil
+		}
+		back.Window = a.Window
+		back.Window.Quantity = -taken(a)
+		back.Window.Charge, back.Window.Penalize = slidingwindow.Whole, false
+	case decide.Bucket:
+		back.Family, back.Bucket = decide.Cancel, a.Bucket
+		back.Bucket.Quantity = taken(a)
+	case decide.Lease:
+		if !latest {
+			return nil
+		}
+		back.Lease = concurrency.Call{Op: concurrency.Release, Member: a.Lease.Member}
+	default:
+		return nil
+	}
+	return back
+}
+
+// sameWindow reports whether the windows of v at the instant now are those in which a was
+// charged. In later windows the newest units belong to other calls.
+func sameWindow(a *decide.Ask, v *value, now limit.Instant) bool {
+	if !v.entry.Kind.IsWindow() || v.entry.Kind.WindowMode() != a.Window.Mode {
+		return false
+	}
+	now = max(now, v.stamp)
+	start, window := limit.MinInstant, int64(0)
+	slidingwindow.Describe(v.entry.Kind.WindowMode(), v.entry.Value, now, func(field string, n int64) {
+		switch field {
+		case "start-ns":
+			start = limit.Instant(n)
+		case "window-ns":
+			window = n
+		}
+	})
+	switch {
+	case window != int64(a.Window.Window):
+		return false
+	case start != limit.MinInstant:
+		return start <= a.Now
+	}
+	return int64(now.Sub(a.Now)) < window // a log has no fixed windows: each unit counts for the length of the window
+}

@@ -1,0 +1,102 @@
+package remote
+
+import (
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/entry"
+)
+
+// decideTogether decides all asks of the group at one instant, one after another, and writes all
+// their changes in one step. The keys must be in one slot. If another server has written first,
+// it decides again. The lock must be held.
+func (g *group) decideTogether() {
+	g.now = g.instant()
+	for i := range g.parts {
+		p := &g.parts[i]
+		p.next, p.changes, p.applied = p.v.at(g.now), false, false
+	}
+	for n := range g.asks {
+		g.decide(&g.asks[n])
+	}
+	var changed []int
+	for i := range g.parts {
+		if p := &g.parts[i]; p.changes && g.prepare(p) {
+			changed = append(changed, i)
+		}
+	}
+	if len(changed) == 0 {
+		g.answerAll()
+		g.end()
+		return
+	}
+	g.send(changed, func(became outcome) {
+		switch {
+		case became == done:
+			g.answerAll()
+			g.undo()
+		case became == lost && g.over():
+			g.end()
+		case became == undecided || g.over():
+			g.giveUp(late)
+			g.end()
+		default:
+			g.pause(func(look bool) {
+				// Keys without a conflict may also have changed.
+				g.look(func(p *part) bool { return look || p.stale || !p.changes }, g.decideTogether)
+			})
+		}
+	})
+}
+
+// decide decides the ask of m on the entries that the asks before it have left, and stores the
+// answer in m.own.
+func (g *group) decide(m *member) {
+	a := &m.own
+	a.Err = nil
+	for _, i := range m.at {
+		if g.parts[i].err != nil {
+			answerForeign(a)
+			return
+		}
+	}
+	if a.Family == decide.Several {
+		a.Err = g.decideClauses(m)
+		return
+	}
+	p := &g.parts[m.at[0]]
+	plan := &g.plan.Plan
+	if a.Err = plan.One(&p.next, g.now, a); a.Err == nil {
+		a.Err = g.apply(p, plan)
+	}
+	tellBytes(a, len(p.key.full)+len(p.v.raw))
+	plan.Forget()
+}
+
+// decideClauses decides an RL.MULTI and applies the changes: all clauses are charged or none.
+func (g *group) decideClauses(m *member) error {
+	entryOf := func(i int) *entry.Entry { return &g.parts[m.at[i]].next }
+	if err := g.plan.All(&m.own, g.now, entryOf); err != nil || !g.plan.Changes {
+		return err
+	}
+	type before struct {
+		next    entry.Entry
+		changes bool
+	}
+	was := make([]before, len(m.at))
+	for n, i := range m.at {
+		was[n] = before{g.parts[i].next, g.parts[i].changes}
+	}
+	for n, i := range m.at {
+		p := &g.parts[i]
+		err := g.plan.Again(n, &p.next)
+		if err == nil {
+			err = g.apply(p, &g.plan.Plan)
+		}
+		if err != nil {
+			for n, i := range m.at {
+				g.parts[i].next, g.parts[i].changes = was[n].next, was[n].changes
+			}
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/remote"
+)
+
+// remoteState is the state of the servers that the option store names, at one reading of the
+// figures. A nil *remoteState means that the option is not set.
+type remoteState struct{ remote.Info }
+
+// up reports whether the store answers: its nodes are known, and none of them is down.
+func (i *remoteState) up() bool { return i.reason() == "" }
+
+// reason returns why the store does not answer, or "" if it does.
+func (i *remoteState) reason() string {
+	if i.Fault != "" {
+		return i.Fault
+	}
+	for _, n := range i.Nodes {
+		if n.State == "down" {
+			return n.Addr + " is down: " + n.Reason
+		}
+	}
+	return ""
+}
+
+// away reports whether no node of the store answers, or the nodes are not known.
+func (i *remoteState) away() bool {
+	up := func(n remote.NodeInfo) bool { return n.State == "up" }
+	return i.Fault != "" || len(i.Nodes) > 0 && !slices.ContainsFunc(i.Nodes, up)
+}
+
+// provideRemote registers the source of the figures of the remote store.
+func (s *Server) provideRemote(r *figure.Registry) {
+	figure.Provide(r, func(*figure.View) *remoteState {
+		if s.remote == nil {
+			return nil
+		}
+		return &remoteState{s.remote.Info()}
+	})
+}
+
+// remoteFigures returns the figures of the store. A server without the option store does not emit
+// them.
+func remoteFigures() []figure.Figure {
+	of := func(read func(i *remoteState, emit figure.Emit)) func(*figure.View, figure.Emit) {
+		return func(v *figure.View, emit figure.Emit) {
+			if i := figure.Of[*remoteState](v); i != nil {
+				read(i, emit)
+			}
+		}
+	}
+	return []figure.Figure{
+		{
+			Name: "store_up", Kind: figure.Gauge,
+			Help: "1 while every node of the store answers, 0 while one does not or it is not known which there are. Absent without the option store.",
+			Read: of(func(i *remoteState, emit figure.Emit) { emit(figure.Bit(i.up())) }),
+		},
+		{
+			Name: "store_nodes", Kind: figure.Gauge, Labels: []string{"state"}, Values: "`up`, `down` while only probes are sent", Help: "Masters of the store.",
+			Read: of(func(i *remoteState, emit figure.Emit) {
+				count := map[string]int{"up": 0, "down": 0}
+				for _, n := range i.Nodes {
+					count[n.State]++
+				}
+				emit(float64(count["up"]), "up")
+				emit(float64(count["down"]), "down")
+			}),
+		},
+		{
+			Name: "store_unanswered_total", Kind: figure.Counter, Labels: []string{"policy"}, Values: "`closed`, `open`, `local`",
+			Help: "Calls that fail-policy has answered, since the store did not.",
+			Read: of(func(i *remoteState, emit figure.Emit) {
+				for _, policy := range config.FailPolicyNames() {
+					sum := int64(0)
+					for _, n := range i.Policy {
+						if n.Policy == policy {
+							sum += n.N
+						}
+					}
+					emit(float64(sum), policy)
+				}
+			}),
+		},
+	}
+}

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/remote"
+)
+
+// remoteInfo returns the fields of the section store of INFO.
+func (s *Server) remoteInfo() []env.InfoField {
+	info := s.remote.Info()
+	fields := []env.InfoField{
+		{Name: "store_url", Value: config.MaskURL(s.config.Value("store"))},
+		{Name: "store_prefix", Value: s.config.Value("store-prefix")},
+		{Name: "store_kind", Value: info.Kind},
+		{Name: "store_fault", Value: info.Fault},
+	}
+	for _, f := range info.Figures {
+		fields = append(fields, env.InfoField{Name: "store_" + f.Name, Value: decimal(f)})
+	}
+	fields = append(fields, policyFields(info.Policy)...)
+	for i, n := range info.Nodes {
+		fields = append(fields, env.InfoField{Name: "store_node" + strconv.Itoa(i), Value: describeNode(n)})
+	}
+	return fields
+}
+
+func decimal(f remote.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) }
+
+// policyFields returns a field for each fail-policy, with the number of calls that it has answered,
+// by reason.
+func policyFields(counts []remote.PolicyCount) (fields []env.InfoField) {
+	for _, policy := range config.FailPolicyNames() {
+		var reasons []string
+		var sum int64
+		for _, c := range counts {
+			if c.Policy == policy {
+				sum += c.N
+				reasons = append(reasons, fmt.Sprintf(",%s=%d", c.Reason, c.N))
+			}
+		}
+		fields = append(fields, env.InfoField{Name: "store_policy_" + policy, Value: fmt.Sprintf("calls=%d%s", sum, strings.Join(reasons, ""))})
+	}
+	return fields
+}
+
+// describeNode returns the description of a master of the store, in the form of INFO commandstats.
+func describeNode(n remote.NodeInfo) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "addr=%s,version=%s,state=%s,reason=%s", n.Addr, n.Version, n.State, n.Reason)
+	for _, f := range n.Figures {
+		fmt.Fprintf(&b, ",%s=%s", f.Name, decimal(f))
+	}
+	return b.String()
+}
