@@ -24,8 +24,8 @@ const (
 	Window
 	// Bucket is TB.ACQUIRE. The parameters are in the field Bucket.
 	Bucket
-	// Cancel gives back the tokens that an ask of family Bucket took, because the caller no longer
-	// waits. The parameters are those of Bucket.
+	// Cancel gives back the tokens that an ask of family Bucket took, for example because its
+	// caller no longer waits. The parameters are those of Bucket.
 	Cancel
 	// Lease is CC.ACQUIRE, CC.RELEASE and CC.RENEW. The parameters are in the field Lease.
 	Lease
@@ -113,11 +113,11 @@ const (
 	Expire                 // EXPIRE and related commands; uses At and Condition
 	Persist                // PERSIST
 	Type                   // TYPE
-	Text                   // GET: the decimal TAT of a cell; limit.ErrWrongType for anything but a string or cell
+	Text                   // GET: a string, or the decimal TAT of a cell; limit.ErrWrongType for other kinds
 	Describe               // RL.INFO; uses By
 	Scan                   // SCAN; uses Cursor and Count
 	Count                  // DBSIZE
-	Flush                  // FLUSHDB; in a cluster it removes only the keys with this server's prefix
+	Flush                  // FLUSHDB; with --store it removes only the keys with the server's prefix
 )
 
 // AdminCall has the parameters of an ask of family [Admin].
@@ -151,10 +151,10 @@ const (
 
 // AdminResult is the answer to an [AdminCall]. The operation determines which fields are set.
 type AdminResult struct {
-	Found  bool          // the key exists
+	Found  bool          // the key existed
 	Done   bool          // the key was deleted, or its expiry was changed
 	Expiry limit.Instant // of Expiry, if HasExpiry is true
-	// HasExpiry is true if the key exists and has an expiry.
+	// HasExpiry is true if the operation is Expiry and the key has an expiry.
 	HasExpiry bool
 	Text      string  // of Type and Text
 	Number    int64   // of Count
@@ -183,7 +183,7 @@ type Unavailable string
 func (e Unavailable) Error() string { return string(e) }
 
 // ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, if the
-// configuration does not allow deciding such a call slot by slot.
+// configuration does not allow deciding such a call key by key.
 var ErrCrossSlot = errors.New("the keys are in several slots")
 
 // OnlyLooks reports whether the ask changes no key, whatever the keys hold, because its quantity is
@@ -242,13 +242,12 @@ func bucketLooks(c *tokenbucket.Call) bool {
 	return !c.Denied && (c.Charge == tokenbucket.Peek || c.Quantity == 0)
 }
 
-// leaseLooks reports whether the call c only peeks.
 func leaseLooks(c *concurrency.Call) bool { return c.Op == concurrency.Acquire && c.Peek }
 
 // Own makes the ask independent of the arguments of its command. It copies the bytes to which the
 // ask refers: it appends them to buf, makes the ask refer to these copies, and returns the extended
-// buf. It also gives a Several its own Details and copies of the clauses and their calls, and drops
-// the references that an earlier ask of another family has left.
+// buf. It also gives a Several its own Details and copies of the clauses and their calls. It drops
+// the member, the pattern, the clauses and the details that the family of the ask does not use.
 func (a *Ask) Own(buf []byte) []byte {
 	own := func(b []byte) []byte {
 		from := len(buf)

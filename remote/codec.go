@@ -40,13 +40,12 @@ const (
 const longestKeep = 10 * 365 * 24 * time.Hour
 
 // tag identifies one write of one process. The upper 32 bits are the process, and the lower 32 bits
-// the number of the write. Tags have no order.
+// the number of the write. Tags of different processes have no order.
 type tag uint64
 
 // newTag returns the tag of write number sequence of the process writer.
 func newTag(writer, sequence uint32) tag { return tag(writer)<<32 | tag(sequence) }
 
-// writer returns the process that made the write t.
 func (t tag) writer() uint32 { return uint32(t >> 32) }
 
 // value is a decoded value of the engine. The zero value stands for an absent key.
@@ -189,7 +188,8 @@ func (v *value) successor(t tag, stamp limit.Instant, e *entry.Entry) value {
 // key.
 func compared(raw []byte) []byte { return raw[:min(store.TagLen, len(raw))] }
 
-// sameWrite reports whether the values with the bytes a and b come from the same write.
+// sameWrite reports whether the values with the bytes a and b come from the same write, or are both
+// absent.
 func sameWrite(a, b []byte) bool { return slices.Equal(compared(a), compared(b)) }
 
 // keepFor returns the time to live of a value in the engine: about a second longer than the time

@@ -23,14 +23,14 @@ type core struct {
 // limits has the settings of the operator.
 type limits struct {
 	prefix string // the prefix of all keys in the engine
-	// timeout is the time within which an ask is answered in any case, measured from its
-	// submission.
+	// timeout is the time after which the policy answers an ask, measured from its submission. Asks
+	// about all keys have no such limit.
 	timeout time.Duration
 	// denials is how long a refusal may be repeated from memory, without the engine; 0 means
 	// never.
 	denials time.Duration
-	// maxValue is the maximum number of bytes of a value in the engine. A change that would
-	// exceed it is refused.
+	// maxValue is the maximum number of bytes of a value in the engine. A change that makes a value
+	// grow beyond it is refused.
 	maxValue int
 	// refuseAcross says that an RL.MULTI whose keys are in several slots is refused.
 	refuseAcross bool

@@ -14,15 +14,15 @@ type counters struct {
 	fromMine  atomic.Int64 // writes decided on a remembered value, without a read
 
 	doubts   atomic.Int64 // writes whose outcome the engine did not report
-	found    atomic.Int64 // own writes found to be done, because a later value contains their tag
-	unknown  atomic.Int64 // asks in writes whose outcome cannot be found out
+	found    atomic.Int64 // own writes that the present value shows to be done
+	unknown  atomic.Int64 // asks in writes whose outcome cannot be found out; a group counts as one
 	repaired atomic.Int64 // keys whose latest writes the engine had lost
-	undone   atomic.Int64 // asks answered with an error whose charge was given back
-	kept     atomic.Int64 // asks answered with an error whose charge could not be given back
-	races    atomic.Int64 // calls over several slots that were refused after their first write
-	refunded atomic.Int64 // asks of groups answered with an error whose units were taken back, because the old value could not be restored
+	undone   atomic.Int64 // charges given back, without those in refunded
+	kept     atomic.Int64 // charges that had to be given back but could not
+	races    atomic.Int64 // calls over several slots that were refused after a write was sent
+	refunded atomic.Int64 // charges of groups given back without restoring the old value
 
-	leases atomic.Int64 // leases taken, each by one exchange
+	leases atomic.Int64 // leases taken
 	leased atomic.Int64 // calls decided from leases
 
 	cachedDenials atomic.Int64 // refusals repeated from memory

@@ -84,7 +84,7 @@ func answerForeign(a *decide.Ask) {
 }
 
 // tellBytes appends bytes, the size of the key and its value in the engine, to the fields of an
-// RL.INFO. It does nothing for any other ask.
+// RL.INFO. It does nothing for another ask, or for an RL.INFO without fields.
 func tellBytes(a *decide.Ask, bytes int) {
 	if a.Family == decide.Admin && a.Admin.Op == decide.Describe && len(a.Result.Fields) > 0 {
 		a.Result.Fields = append(a.Result.Fields, decide.Field{Name: "bytes", Number: int64(bytes)})

@@ -12,7 +12,7 @@ import (
 )
 
 // takes reports whether a can only take units: its whole quantity or a part, without waiting,
-// blocking or penalizing. Deciding such an ask never frees units.
+// blocking or penalizing.
 func takes(a *decide.Ask) bool {
 	switch a.Family {
 	case decide.Cell:

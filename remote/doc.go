@@ -4,8 +4,8 @@
 //
 // # How one key is decided
 //
-// Asks about a key wait in the key's queue. One exchange at a time takes all waiting asks and
-// decides them at one instant, in the order in which they came:
+// Asks about a key wait in the key's queue. One exchange at a time takes the waiting asks, up to
+// 1024, and decides them at one instant, in the order in which they came:
 //
 //	look      the value is read
 //	decide    each ask is decided on the result of the ask before; if nothing has changed: answer
@@ -13,20 +13,21 @@
 //	applied   the asks are answered
 //	conflict  another server has written first: its value is returned, and the asks are decided again
 //
-// So a key with very many asks takes one read and one write for hundreds of decisions, with any
-// limiter. A single call, on a key that no other server has written for 100 ms, is decided on the
-// remembered value, which saves the read. If other servers write the key too, a server waits for
-// a short time after its write before its next exchange, so that the other servers get their
-// turns. A server that has lost three races waits for a short random time.
+// So a key with very many asks needs one read and one write for hundreds of decisions, with any
+// limiter. A single ask about a key whose value is remembered, and that no other server has written
+// for 100 ms, is decided on that value without a read. If other servers write the key too, a server
+// waits for a short time after its write before its next exchange, so that the other servers get
+// their turns. A server that has lost three races waits for a short random time.
 //
 // The instant of a decision is that of the clock that all servers share, or the instant of the
 // value's latest decision if this is later.
 //
 // # What is in a value
 //
-// Every write has a unique tag: the number of its process and a sequence number. A value begins
-// with the tag of its write and ends with the limiter's state. In between are the tags of the
-// latest writes of up to seven other processes. See codec.go.
+// Every write that stores a value has its own tag: a random number of the process and a sequence
+// number. A value begins with a header that contains the tag of its write, and ends with the
+// limiter's state. In between are the tags of the latest writes of up to seven other processes. See
+// codec.go.
 //
 // # When the outcome of a write is unknown
 //
@@ -34,14 +35,14 @@
 // does no harm: its comparison fails if it was done. If the value contains the tag of the write,
 // the write was done, and its asks are answered as decided. If the value has changed and does not
 // contain the tag, the write was not done and never can be, and the asks are decided again. The
-// outcome remains unknown only if more processes have written since than a value has tags. Such
-// asks are counted.
+// outcome remains unknown if more processes have written since than a value has tags, for example.
+// Such asks are counted.
 //
 // If an ask has no answer at its deadline, the policy answers it: the operator has chosen whether
 // it gets an error, is admitted, or is decided on this server's share of the limit. If the answer
 // is an error and a write turns out to have charged the ask, the key's next exchange gives the
-// charge back. It restores the state before the write, or, if another server has written since,
-// makes the limiter take the units back. See memory.go and refund.go.
+// charge back if it can. It restores the state before the write, or, if another server has written
+// since, makes the limiter take the units back. See memory.go and refund.go.
 //
 // A value whose stamp is older than that of the remembered value shows that the engine has lost
 // writes, as happens in a failover. The server then decides on the remembered value. An absent

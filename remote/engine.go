@@ -3,8 +3,8 @@ package remote
 import store "github.com/cellserver/cellserver/remote/engine"
 
 // engine stores the values. No method blocks. Each method except Slot calls done once, on any
-// goroutine, within the engine's own time limit. An err is a *store.Error, which says whether the
-// outcome of a swap is unknown.
+// goroutine, in bounded time. An err is a *store.Error, which says whether the outcome of a swap is
+// unknown.
 type engine interface {
 	// Get reads the value of a key. raw is nil if the key is absent.
 	Get(key []byte, done func(raw []byte, err error))
@@ -16,8 +16,8 @@ type engine interface {
 	// in one slot. If applied is false, now has the present value of each key in ws, in their
 	// order.
 	SwapAll(ws []Write, done func(applied bool, now [][]byte, err error))
-	// Slot returns the number of the key's hash slot. With a single node all keys have the same
-	// number.
+	// Slot returns the number of the key's hash slot. If the engine is known to be a single node,
+	// all keys have the same number.
 	Slot(key []byte) int
 }
 

@@ -24,8 +24,7 @@ const (
 	// up to firstPause<<mostPauses.
 	firstPause = time.Millisecond
 	mostPauses = 4
-	// If one exchange has more than mostRaces conflicts, they are not by chance: the key counts
-	// as hot.
+	// A key counts as hot after more than mostRaces conflicts over one batch.
 	mostRaces = 4
 )
 
@@ -36,12 +35,12 @@ type exchanger struct {
 	pool sync.Pool // of *exchange
 }
 
-// exchange decides the waiting asks about one key, and repeats that until the engine has accepted
-// the result. It does not block: each step sends one request to the engine or starts a timer, and
+// exchange decides the waiting asks about one key, in batches, until no more wait or a group takes
+// the key over. It does not block: each step sends one request to the engine or starts a timer, and
 // the reply or the timer runs the next step.
 //
-// While an exchange is running, no other part of this server reads or writes the key in the
-// engine.
+// While an exchange is running, no other exchange and no group of this server reads or writes the
+// key.
 type exchange struct {
 	*exchanger
 	key *key
@@ -52,8 +51,8 @@ type exchange struct {
 	// values, which were not read now.
 	basis, there value
 	fromMine     bool
-	// back is a write that has to be undone before the batch is decided; nil if there is none.
-	// There was no later write than back.
+	// back is the latest write of the key if it has to be undone before the batch is decided,
+	// otherwise nil.
 	back *unsettledWrite
 
 	// These fields have the write that was decided, its tag, the value that it stores, and the
@@ -69,7 +68,7 @@ type exchange struct {
 	doubt     bool // the outcome of the write is unknown
 	failures  int  // failures of the present request to the engine
 	conflicts int
-	fruitless bool // the latest batch has ended without a decision of the engine
+	fruitless bool // the latest batch has ended undecided
 	reason    reason
 
 	// These fields have the callbacks for the engine and for timers, which are allocated once.
@@ -83,7 +82,8 @@ type exchange struct {
 type step uint8
 
 const (
-	// nothing: there is no further step now. A pending request or timer runs the next one.
+	// nothing: there is no further step now. A pending request or timer runs the next one, or the
+	// exchange has ended.
 	nothing step = iota
 	look         // read the value from the engine
 	send         // send the write to the engine
@@ -160,8 +160,8 @@ func (e *exchange) after(d time.Duration, s step) step {
 func (e *exchange) onResume() { e.do(e.resume) }
 
 // begin takes the waiting asks of the key and determines the value on which to decide them. It
-// returns the next step. If no asks wait and no refund is due, begin marks the key as idle and
-// ends the exchange.
+// returns the next step. If no asks wait, and no refund is due or the latest batch has ended
+// undecided, begin marks the key as idle and ends the exchange.
 func (e *exchange) begin() step {
 	k := e.key
 	k.shard.mu.Lock()
@@ -223,8 +223,8 @@ func (e *exchange) grantLease() step {
 	return nothing
 }
 
-// fill takes waiting asks into the batch. It stops before a hold. It also stops before an ask
-// that the lease of the key could answer, unless that ask is the first of the batch.
+// fill takes waiting asks into the batch, up to mostBatch. It stops before a hold. It also stops
+// before an ask that the lease of the key could answer, unless that ask is the first of the batch.
 func (e *exchange) fill() {
 	q := &e.key.queue
 	for it := q.first; it != nil && it.hold == nil && len(e.batch) < mostBatch; it = q.first {
@@ -303,9 +303,9 @@ func (e *exchange) take(v value) {
 	e.key.noteGone(&e.there)
 }
 
-// decide decides the batch at one instant, and returns the step that follows: send if the entry has
-// changed, look if nothing has changed and the basis was only remembered, goOn if there was nothing
-// to decide, and otherwise answer.
+// decide decides the batch at one instant, and returns the step that follows: send if a change has
+// to be written, look if none has and the basis was only remembered, goOn if there was nothing to
+// decide, and otherwise answer.
 func (e *exchange) decide() step {
 	e.sort()
 	if len(e.batch) == 0 && e.back == nil {
@@ -436,8 +436,8 @@ func (e *exchange) conflict(v value) step {
 }
 
 // failed returns the step that follows a failed request to the engine. again is the step that
-// repeats the request. If the request has changed nothing for certain, the policy answers. If no
-// client waits any more, the exchange gives up.
+// repeats the request. If the engine has certainly changed nothing, the policy answers. If no
+// client waits any more, the batch is given up.
 func (e *exchange) failed(err error, again step) step {
 	e.reason = reasonOf(err)
 	switch {
@@ -473,8 +473,8 @@ func (e *exchange) refused() step {
 	return refuse
 }
 
-// giveUp ends an exchange for which no client waits any more. If the outcome of its last write is
-// in doubt, giveUp remembers the write as unsettled. Otherwise the refunds in the batch remain due.
+// giveUp ends a batch for which no client waits any more. If the outcome of its last write is in
+// doubt, giveUp remembers the write as unsettled. Otherwise the refunds in the batch remain due.
 func (e *exchange) giveUp() step {
 	m := &e.key.memory
 	if e.back != nil {
@@ -490,8 +490,8 @@ func (e *exchange) giveUp() step {
 	return goOn
 }
 
-// unsettledWrite returns a description of the present write, with the asks in it that the policy
-// has answered and whose charges have to be given back.
+// unsettledWrite returns a description of the present write, with its internal asks, and with the
+// asks that the policy has answered and whose charges have to be given back.
 func (e *exchange) unsettledWrite() *unsettledWrite {
 	d := &unsettledWrite{tag: e.tag, old: e.there, whole: e.back == nil}
 	for _, it := range e.batch {
@@ -509,7 +509,7 @@ func (e *exchange) unsettledWrite() *unsettledWrite {
 
 // settled ends the batch and returns the step answer. If written is true, the engine has stored the
 // decided value; otherwise nothing had to be written. Charges of asks that the policy has answered
-// meanwhile are remembered, to be given back.
+// with an error meanwhile are remembered, to be given back.
 func (e *exchange) settled(written bool) step {
 	m := &e.key.memory
 	d := e.unsettledWrite()
@@ -555,8 +555,9 @@ func (e *exchange) remember() {
 	}
 }
 
-// foreign answers the batch if the key's value was not written by a server of this package. The
-// value stays in the engine. What was remembered of the key is dropped.
+// foreign answers the batch about a key whose value was not written by a server of this package.
+// The value stays in the engine. The remembered values, refusals and refunds of the key are
+// dropped.
 func (e *exchange) foreign() step {
 	e.count.foreign.Add(1)
 	if e.doubt {

@@ -39,7 +39,7 @@ const (
 	batched
 	// writing: a write that depends on the item's decision is in progress.
 	writing
-	// answered: the ask belongs to the caller of [Store.Submit] again.
+	// answered: the ask has its answer, or the policy is about to answer it.
 	answered
 )
 
@@ -47,10 +47,10 @@ const (
 type item struct {
 	ask        *decide.Ask
 	flight     *flight // nil for an internal ask of the store
-	place      *place  // the place of the key of the ask; nil if the ask has no key, or several
+	place      *place  // the place of the key; nil if the ask is about all keys or in a group
 	prev, next *item   // neighbours in the queue of place
 	hold       *hold   // set instead of ask for the turn of a group
-	group      owner   // set if the ask is decided together with others; nil for most asks
+	group      owner   // set for an RL.MULTI, and for an ask that is decided together with others
 	stage      stage
 	// abandoned says that the policy has answered the ask while a write was in progress. Then the
 	// field ask is a copy that belongs to the item. refundDue says that the charge of the ask has
@@ -98,7 +98,6 @@ type queue struct {
 	freeing int
 }
 
-// push appends an item to the queue.
 func (q *queue) push(it *item) {
 	it.stage = queued
 	it.prev = q.last
@@ -113,7 +112,6 @@ func (q *queue) push(it *item) {
 	}
 }
 
-// pushFirst inserts an item at the front of the queue.
 func (q *queue) pushFirst(it *item) {
 	it.stage = queued
 	it.next = q.first

@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// group is a set of asks that are decided together: an RL.MULTI, or the asks of a transaction. It
-// has exclusive use of all of its keys, and other asks about these keys wait until the group
-// ends.
+// group is a set of asks that are decided together: an RL.MULTI, or the asks of a transaction. A
+// lease is renewed by a group without asks. A group has exclusive use of all of its keys, and other
+// asks about these keys wait until the group ends.
 //
 // A group decides on copies of the asks. While a write is in progress, the policy may answer an
 // ask, and its caller may reuse it.
@@ -25,7 +25,7 @@ type group struct {
 	plan   decide.Rounds
 	now    limit.Instant // instant of the last decision
 	tries  int           // number of decisions that lost a race
-	undoes int           // number of parts that are still being undone
+	undoes int           // number of parts that are still being undone, plus one while undo runs
 	todo   []func()      // functions to call without the lock
 	// own says that the store itself waits for the group. ended is called at the end of the
 	// group; nil if there is nothing to call.
@@ -55,7 +55,7 @@ type part struct {
 	// next is the entry after the decision. changes says that next differs from the entry in v.
 	next    entry.Entry
 	changes bool
-	stale   bool // the value in the engine differs from seen
+	stale   bool // the value in the engine may differ from seen
 	// write stores the value put in place of the value old. tag is the tag of put, 0 if the write
 	// deletes the key. applied says that the write was done.
 	write    Write
@@ -180,7 +180,7 @@ func (g *group) look(f func(*part) bool, then func()) {
 
 // read reads the key of p and stores the value in p. Afterwards it calls the function then with the
 // lock. tries is the number of failed reads so far. After a failure it reads again, unless the
-// engine has certainly done nothing; then the policy answers all asks.
+// group is over. If the error is NotDone, it does not read again, and the policy answers all asks.
 func (g *group) read(p *part, tries int, then func()) {
 	g.count.gets.Add(1)
 	g.later(func() {

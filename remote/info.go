@@ -60,7 +60,6 @@ type whole struct {
 
 func seconds(d time.Duration) float64 { return d.Seconds() }
 
-// flag returns 1 for true and 0 for false.
 func flag(b bool) float64 {
 	if b {
 		return 1
@@ -68,45 +67,43 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// storeRows defines the figures of a store.
 var storeRows = []row[whole]{
 	{"asks", "Calls submitted.", true, func(w whole) float64 { return float64(w.asks.Load()) }},
-	{"batched", "Calls decided together with one before them.", true, func(w whole) float64 { return float64(w.batched.Load()) }},
+	{"batched", "Calls decided together with an earlier call.", true, func(w whole) float64 { return float64(w.batched.Load()) }},
 	{"gets", "Values read.", true, func(w whole) float64 { return float64(w.gets.Load()) }},
-	{"swaps", "Writes sent, those sent again too.", true, func(w whole) float64 { return float64(w.swaps.Load()) }},
+	{"swaps", "Writes sent, including repeated ones.", true, func(w whole) float64 { return float64(w.swaps.Load()) }},
 	{"applied", "Writes done.", true, func(w whole) float64 { return float64(w.applied.Load()) }},
-	{"conflicts", "Writes not done since another server was first.", true, func(w whole) float64 { return float64(w.conflicts.Load()) }},
-	{"remembered", "Writes decided on what was remembered, without a read.", true, func(w whole) float64 { return float64(w.fromMine.Load()) }},
-	{"doubts", "Writes of which the store did not say what became.", true, func(w whole) float64 { return float64(w.doubts.Load()) }},
-	{"own_found", "Writes in doubt found in what others have written since.", true, func(w whole) float64 { return float64(w.found.Load()) }},
+	{"conflicts", "Writes not done because another server wrote the key first.", true, func(w whole) float64 { return float64(w.conflicts.Load()) }},
+	{"remembered", "Writes decided on the remembered value, without a read.", true, func(w whole) float64 { return float64(w.fromMine.Load()) }},
+	{"doubts", "Writes whose outcome the store did not report.", true, func(w whole) float64 { return float64(w.doubts.Load()) }},
+	{"own_found", "Writes that were later found to be done, though the store did not report it.", true, func(w whole) float64 { return float64(w.found.Load()) }},
 	{"unknown", "Calls in writes whose outcome is unknown.", true, func(w whole) float64 { return float64(w.unknown.Load()) }},
 	{"repaired", "Keys whose latest writes the store had lost.", true, func(w whole) float64 { return float64(w.repaired.Load()) }},
-	{"undone", "Calls answered with an error whose charge was given back.", true, func(w whole) float64 { return float64(w.undone.Load()) }},
-	{"kept", "Calls answered with an error whose charge could not be given back.", true, func(w whole) float64 { return float64(w.kept.Load()) }},
-	{"lost_races", "Calls over several slots refused after the first write.", true, func(w whole) float64 { return float64(w.races.Load()) }},
-	{"refunded", "Charges of those given back though others had written since.", true, func(w whole) float64 { return float64(w.refunded.Load()) }},
+	{"undone", "Charges given back after the call got an error or a refusal.", true, func(w whole) float64 { return float64(w.undone.Load()) }},
+	{"kept", "Charges that could not be given back after the call got an error or a refusal.", true, func(w whole) float64 { return float64(w.kept.Load()) }},
+	{"lost_races", "Calls over several slots that were refused after the first write.", true, func(w whole) float64 { return float64(w.races.Load()) }},
+	{"refunded", "Charges given back by a new write, because the old value could not be restored.", true, func(w whole) float64 { return float64(w.refunded.Load()) }},
 	{"leases", "Leases taken for hot keys.", true, func(w whole) float64 { return float64(w.leases.Load()) }},
 	{"leased", "Calls decided by leases.", true, func(w whole) float64 { return float64(w.leased.Load()) }},
 	{"cached_denials", "Refusals repeated from memory.", true, func(w whole) float64 { return float64(w.cachedDenials.Load()) }},
-	{"foreign", "Values that are no state of a limiter.", true, func(w whole) float64 { return float64(w.foreign.Load()) }},
-	{"too_large", "Calls refused since the value would pass its bound.", true, func(w whole) float64 { return float64(w.tooLarge.Load()) }},
-	{"clock_ready", "1 once the store's clock is known.", false, func(w whole) float64 { return flag(w.Clock.Ready) }},
-	{"clock_slewing_seconds", "How far the clock has still to go to where the store's is.", false, func(w whole) float64 { return seconds(w.Clock.Slewing) }},
-	{"clock_spread_seconds", "How far apart the clocks of the store's nodes are.", false, func(w whole) float64 { return seconds(w.Clock.Spread) }},
-	{"clock_jumps", "Jumps of the store's clock beyond store-max-skew.", true, func(w whole) float64 { return float64(w.Clock.Jumps) }},
+	{"foreign", "Values found that are not the state of a limiter.", true, func(w whole) float64 { return float64(w.foreign.Load()) }},
+	{"too_large", "Calls refused because the value would exceed store-max-value.", true, func(w whole) float64 { return float64(w.tooLarge.Load()) }},
+	{"clock_ready", "1 if the store's clock is known, otherwise 0.", false, func(w whole) float64 { return flag(w.Clock.Ready) }},
+	{"clock_slewing_seconds", "Time by which this server's clock still has to move to agree with the store's clock.", false, func(w whole) float64 { return seconds(w.Clock.Slewing) }},
+	{"clock_spread_seconds", "Largest difference between the clocks of the store's nodes.", false, func(w whole) float64 { return seconds(w.Clock.Spread) }},
+	{"clock_jumps", "Jumps of the store's clock by more than store-max-skew.", true, func(w whole) float64 { return float64(w.Clock.Jumps) }},
 }
 
-// nodeRows defines the figures of a node.
 var nodeRows = []row[store.NodeInfo]{
-	{"up", "1 while the node is asked, 0 while only probes are sent to it.", false, func(n store.NodeInfo) float64 { return flag(n.State == "up") }},
-	{"rtt_seconds", "How long the latest probe took.", false, func(n store.NodeInfo) float64 { return seconds(n.RTT) }},
-	{"depth", "Requests that have yet to be sent.", false, func(n store.NodeInfo) float64 { return float64(n.Waiting) }},
+	{"up", "1 if requests are sent to the node, 0 if only probes are.", false, func(n store.NodeInfo) float64 { return flag(n.State == "up") }},
+	{"rtt_seconds", "Round-trip time of the latest probe.", false, func(n store.NodeInfo) float64 { return seconds(n.RTT) }},
+	{"depth", "Requests that wait to be sent.", false, func(n store.NodeInfo) float64 { return float64(n.Waiting) }},
 	{"gets", "Reads sent.", true, func(n store.NodeInfo) float64 { return float64(n.Gets) }},
 	{"swaps", "Swaps sent.", true, func(n store.NodeInfo) float64 { return float64(n.Swaps) }},
-	{"pipelines", "Pipelines that these were sent in.", true, func(n store.NodeInfo) float64 { return float64(n.Pipelines) }},
+	{"pipelines", "Pipelines in which the requests were sent.", true, func(n store.NodeInfo) float64 { return float64(n.Pipelines) }},
 	{"failures", "Requests answered with an error.", true, func(n store.NodeInfo) float64 { return float64(n.Failures) }},
-	{"redirected", "Requests that the node sent to another.", true, func(n store.NodeInfo) float64 { return float64(n.Redirected) }},
-	{"trips", "Times the node was found not to answer.", true, func(n store.NodeInfo) float64 { return float64(n.Trips) }},
+	{"redirected", "Requests that the node redirected to another node.", true, func(n store.NodeInfo) float64 { return float64(n.Redirected) }},
+	{"trips", "Times requests to the node were stopped because it was unusable.", true, func(n store.NodeInfo) float64 { return float64(n.Trips) }},
 }
 
 // infoOf returns the description of a store. c has the counters of the store, e describes its

@@ -86,8 +86,8 @@ func (t *table) find(s *shard, name []byte) *key {
 }
 
 // rest marks k as idle, or forgets it if there is nothing to remember. If the shard then has too
-// many idle keys, the ones that became idle first are forgotten. The lock of the shard must be
-// held.
+// many idle keys, or too many bytes of them, the ones that became idle first are forgotten. The
+// lock of the shard must be held.
 func (s *shard) rest(k *key) {
 	k.busy = false
 	if k.memory.idle() && k.lease == nil {
@@ -120,8 +120,8 @@ func (k *key) noteGone(v *value) {
 	}
 }
 
-// forget discards the values that are remembered of all keys. It is called after the engine was
-// flushed.
+// forget discards the remembered values and refusals of all keys, and ends their leases. It is
+// called after the engine was flushed.
 func (t *table) forget() {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -154,8 +154,8 @@ func (s *shard) unlink(k *key) {
 // scratch is memory for decisions. One exchange at a time uses it, with the lock of the shard.
 type scratch struct {
 	plan decide.Plan
-	// mine is the buffer of the present value if it differs from the engine's value. spare is the
-	// buffer for the next value.
+	// mine is the buffer with the Value of the entry after an ask has changed it. spare is the
+	// buffer for the next Value.
 	mine, spare []byte
 }
 

@@ -15,7 +15,7 @@ import (
 type leasing struct {
 	// may says that the operator wants leases for this key while it is hot.
 	may bool
-	// raced says that an exchange has had more than mostRaces conflicts.
+	// raced says that there were more than mostRaces conflicts over one batch.
 	raced bool
 	// calls is the number of leasable calls since the stopwatch reading from.
 	calls int64
@@ -26,7 +26,7 @@ type leasing struct {
 }
 
 const (
-	// A key is hot after hotCalls calls within hotSpan, or after an exchange with many conflicts.
+	// A key is hot after more than hotCalls leasable calls within hotSpan, or after many conflicts.
 	hotCalls = 100
 	hotSpan  = 100 * time.Millisecond
 	// shortest is the duration of the shortest lease that saves work.

@@ -2,12 +2,11 @@ package remote
 
 import "time"
 
-// memory is what a server remembers of a key. It is not a cache of answers, except for denial. It
-// saves the read of a key that no other server writes, detects that the engine has lost writes,
-// and has the charges to be given back.
+// memory is what a server remembers of a key. It saves the read of a key that no other server
+// writes, shows that the engine has lost writes, and has the charges to be given back.
 type memory struct {
-	// known says that value is the last known value in the engine. value is the zero value if the
-	// key was absent.
+	// known says that value is the last known value in the engine: the zero value if the key was
+	// absent.
 	known bool
 	value value
 	// others is the number of other servers whose writes were found by the last read that found
@@ -109,9 +108,9 @@ func (m *memory) countOthers(c *core, v *value) {
 	}
 }
 
-// wrote stores v, which this server has just written, as the remembered value. rtt is the
-// duration of the write. If other servers write the key, too, wrote sets the earliest time for
-// the next exchange.
+// wrote stores v, which this server has just written, as the remembered value, and settles the
+// unsettled writes. rtt is the duration of the write. If other servers write the key, too, wrote
+// sets the earliest time for the next exchange.
 func (m *memory) wrote(c *core, v *value, rtt time.Duration) {
 	if m.back != nil {
 		m.giveBack(c, m.back, v)

@@ -21,7 +21,7 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	p := newPolicies(&o, e.Now, e.Outages)
-	// The engine adds the prefix.
+	// The prefix in the limits stays empty, because the engine adds o.Prefix.
 	s := newStore(e, t, p, limits{
 		timeout: o.Timeout, denials: o.DenialCache, maxValue: o.MaxValue,
 		refuseAcross: o.MultiAcross == "refuse", lease: o.HotLease, leased: o.leased(),

@@ -29,8 +29,8 @@ type Options struct {
 	URL string
 	// Prefix is put before every key in the engine. It must not contain braces.
 	Prefix string
-	// Timeout is the time within which every ask is answered, by the policy if the engine does
-	// not decide it. Default 50 ms.
+	// Timeout is the time after which the policy answers an ask that has no answer yet. An ask
+	// about all keys may take longer. Default 50 ms.
 	Timeout time.Duration
 	// FailPolicies has, by the prefix of the key, the policy that answers in place of the engine:
 	// Closed, Opened or Local. The longest prefix counts, and "" is for all other keys. Default
@@ -55,7 +55,8 @@ type Options struct {
 	// MultiAcross says what happens to an RL.MULTI with keys in several slots: "charge", which is
 	// the default, writes each key separately; "refuse" answers with an error.
 	MultiAcross string
-	// Local decides an ask in a keyspace of this server. The policy Local requires it.
+	// Local decides an ask in a keyspace of this server. The policy Local requires it. Several
+	// goroutines may call it at once.
 	Local func(*decide.Ask)
 	// Log gets messages for operators. Default is no log.
 	Log *slog.Logger
@@ -116,7 +117,8 @@ type rules []rule
 // rule is the choice for keys with a prefix.
 type rule struct{ prefix, choice string }
 
-// newRules returns rules for the choices, by prefix. def is the choice for all other keys.
+// newRules returns rules for the choices, by prefix. If choices has none for the prefix "", def is
+// the choice for all other keys.
 func newRules(choices map[string]string, def string) rules {
 	var all rules
 	for prefix, choice := range choices {
@@ -129,7 +131,6 @@ func newRules(choices map[string]string, def string) rules {
 	return all
 }
 
-// of returns the choice for key.
 func (all rules) of(key []byte) (choice string) {
 	for _, r := range all {
 		if choice = r.choice; len(key) >= len(r.prefix) && string(key[:len(r.prefix)]) == r.prefix {
@@ -139,7 +140,6 @@ func (all rules) of(key []byte) (choice string) {
 	return choice
 }
 
-// orElse sets *v to def if *v is not positive.
 func orElse[T int | time.Duration](v *T, def T) {
 	if *v <= 0 {
 		*v = def

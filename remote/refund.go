@@ -58,7 +58,7 @@ func holds(was *entry.Entry, a *decide.Ask) bool {
 
 // refund returns the ask that gives back the charge of a, to be decided on v at the instant now.
 // latest says that there was no write after that of a. refund returns nil if the charge cannot be
-// given back, because its window is over or because another call may rely on the lease by now.
+// given back, for example because its window is over or another call may rely on the lease by now.
 func refund(a *decide.Ask, v *value, now limit.Instant, latest bool) *decide.Ask {
 	back := &decide.Ask{DB: a.DB, Key: a.Key, Family: a.Family}
 	switch a.Family {

@@ -11,12 +11,13 @@ type sending struct {
 	then  func(outcome)
 }
 
-// mostTries is the maximum number of times that a write of a group is sent if no reply arrives.
-// That many tries take about two seconds. The keys of the group are not available meanwhile.
+// mostTries is the maximum number of times that a write of a group is sent if no reply arrives. The
+// pauses between the tries add up to about two seconds. Other asks about the keys of the group wait
+// meanwhile.
 const mostTries = 64
 
-// send writes the prepared values of parts, all or none. It calls the function then, with the lock,
-// when the outcome is known: done, notWritten or lost. The outcome undecided means that the write
+// send writes the prepared values of parts, all or none. At the end it calls the function then,
+// with the lock. The outcome is done, notWritten, lost, or undecided, which means that the write
 // was given up and was not done. The lock must be held.
 func (g *group) send(parts []int, then func(outcome)) {
 	g.try(&sending{parts: parts, sent: g.timing.Elapsed(), then: then})
@@ -72,7 +73,8 @@ func (g *group) tried(s *sending, applied bool, now [][]byte, err error) {
 }
 
 // failed continues after a try of s has failed with err. It tries again after a pause, or gives up
-// and calls s.then with undecided or lost.
+// and calls s.then with undecided or lost. If the engine has certainly done nothing, the policy
+// answers the asks, unless the group is giving back charges or a slot is being moved.
 func (g *group) failed(s *sending, err error) {
 	if !notDone(err) {
 		s.doubt = true

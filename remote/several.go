@@ -22,7 +22,7 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 }
 
 // several decides an RL.MULTI: in one step if its keys are in one slot, otherwise key by key as
-// across does. If the operator does not want that, the ask gets an error.
+// across does. With refuseAcross, an RL.MULTI over several slots gets [decide.ErrCrossSlot].
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
 		x.gather([]*item{it}, (*group).decideTogether)

@@ -19,7 +19,6 @@ type overall interface {
 	Overall(a *decide.Ask, done func())
 }
 
-// newStore returns a store that uses the engine e, the timing t, the policy p and the limits l.
 func newStore(e engine, t timing, p policy, l limits) *Store {
 	s := new(Store)
 	s.engine, s.timing, s.policy, s.limits = e, t, p, l
@@ -32,14 +31,15 @@ func newStore(e engine, t timing, p policy, l limits) *Store {
 // Now returns the present instant of the clock by which the store decides.
 func (s *Store) Now() limit.Instant { return s.timing.Now() }
 
-// Submit starts to decide asks. It never blocks. When all asks have been answered, done is called
-// once, on any goroutine, and perhaps before Submit returns. All asks are answered within the time
-// limit of the store, or shortly after it; only asks about all keys may take longer. Asks about one
-// key are decided in the order in which they were submitted. If together is true and all keys are
-// in one slot, all asks are decided at one instant.
+// Submit starts to decide asks, and does not wait for the engine. When all asks have been answered,
+// done is called once, on any goroutine, and perhaps before Submit returns. Asks are answered
+// within the time limit of the store, or shortly after it; asks about all keys may take longer.
+// Asks about one key are decided in the order in which they were submitted, except that a refusal
+// may be repeated at once. If together is true and the keys of all asks are in one slot, all asks
+// but those about all keys are decided at one instant.
 //
 // Until done is called, the asks and the bytes to which they refer belong to the store and must
-// not change. Afterwards the store keeps no reference to them.
+// not change. Afterwards the store no longer uses them.
 func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
 	f := &flight{items: make([]item, len(asks)), done: done}
 	f.left.Store(int32(len(asks) + 1))
@@ -99,8 +99,8 @@ func (s *Store) enqueue(it *item) {
 	}
 }
 
-// all passes an ask about all keys to the engine. After a Flush, what is remembered of all keys
-// is dropped.
+// all passes an ask about all keys to the engine. After a successful Flush it drops the remembered
+// values and refusals of all keys. If the engine cannot list its keys, the ask gets an error.
 func (s *Store) all(it *item) {
 	if s.overall == nil {
 		it.ask.Err = decide.Unavailable("the store has no list of its keys")
@@ -130,7 +130,8 @@ func (s *Store) repeats(k *key, it *item) bool {
 	return false
 }
 
-// expire lets the policy answer the items of f that have no answer at the deadline.
+// expire lets the policy answer the items of f that have no answer at the deadline, except those
+// about all keys.
 func (s *Store) expire(f *flight) {
 	for i := range f.items {
 		if a := s.abandon(&f.items[i]); a != nil {

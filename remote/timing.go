@@ -9,8 +9,8 @@ import (
 
 // timing provides time and random numbers to the store. Any goroutine may use it.
 type timing interface {
-	// Now returns the present instant of the clock that all servers share. It is not called
-	// before this clock is known, because the engine answers nothing until then.
+	// Now returns the present instant of the clock that all servers share, or 0 before that clock
+	// is known.
 	Now() limit.Instant
 	// Elapsed returns the time since an arbitrary start, by a monotonic clock.
 	Elapsed() time.Duration

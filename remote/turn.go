@@ -12,7 +12,7 @@ type turn struct {
 // turnAt puts a hold into the queue of each key called names, in one step. The names must differ.
 // Asks that were submitted before are decided before the turn, and later asks wait. ready is called
 // once, when the turn has begun at all keys, perhaps before turnAt returns. Until [turn.end] no
-// other part of this server reads or writes these keys in the engine.
+// exchange and no other group of this server reads or writes these keys.
 func (x *exchanger) turnAt(names [][]byte, ready func(t *turn)) *turn {
 	t := &turn{exchanger: x, keys: make([]*key, len(names))}
 	t.ready = func() { ready(t) }

@@ -5,9 +5,9 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// undo gives back the charges of the asks with refundDue: the policy has answered them with an error,
-// or a clause of an RL.MULTI was refused after other clauses were written. When all charges are given
-// back, undo ends the group. The lock of the group must be held.
+// undo gives back the charges of the asks with refundDue: the policy has answered them with an
+// error, or a clause of an RL.MULTI was refused after other clauses were written. The group ends
+// when each charge was given back or cannot be. The lock of the group must be held.
 func (g *group) undo() {
 	g.undoes = 1
 	for i := range g.parts {

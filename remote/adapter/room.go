@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/env"
 )
 
-// room is a Remote that wakes waiting clients of this server when a call of this server makes
-// room. The first client of each queue also polls, because calls of other servers do not wake it.
+// room is a Remote that wakes waiting clients of this server when a call of this server may have
+// made room. Calls of other servers do not wake them, so the first client of each queue also polls.
 type room struct {
 	env.Remote
 	waiting *queues
@@ -17,8 +17,8 @@ type room struct {
 // of s does, and wakes clients of this server that wait for room when an ask may have made room.
 func (s *Stores) Remote() env.Remote { return room{s.decider, &s.waiting} }
 
-// Submit implements [env.Remote]: it submits asks. After done it wakes the clients that wait for
-// room under keys where the asks may have made room.
+// Submit implements [env.Remote]: it submits asks. After done it wakes the first client in the
+// queue of each key where the asks may have made room.
 func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
 	if r.waiting.number.Load() == 0 {
 		r.Remote.Submit(asks, together, done)

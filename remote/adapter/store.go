@@ -35,24 +35,23 @@ func (s *Stores) NewStore() env.Store { return &store{shared: s} }
 // Waiting returns the number of clients that wait for room, under all keys together.
 func (s *Stores) Waiting() int { return int(s.waiting.number.Load()) }
 
-// store is the store of one worker. It is an [env.Store] and nothing more: no key is in this process,
-// no goroutine stops the world, and nothing is locked or observed.
+// store is the store of one worker. It implements [env.Store] but no interface for the values of
+// keys, because these are not in this process.
 type store struct {
 	shared *Stores
 	now    limit.Instant
 }
 
 // Decide implements [env.Store]: it submits a and blocks until a is decided. Only goroutines in
-// the background may call it.
+// the background may call it, because a worker must not block.
 func (s *store) Decide(a *decide.Ask) {
 	decided := make(chan struct{})
 	s.shared.decider.Submit([]*decide.Ask{a}, false, func() { close(decided) })
 	<-decided
 }
 
-// Refresh implements [env.Store]: it reads the deciding clock and returns its present instant. If
-// that clock was found to be behind this machine's clock, the instant is earlier than the previous
-// one. EXPIRE and related commands must use the deciding clock.
+// Refresh implements [env.Store]: it reads the deciding clock and returns its present instant. The
+// instant may be earlier than the previous one.
 func (s *store) Refresh() limit.Instant {
 	s.now = s.shared.decider.Now()
 	return s.now

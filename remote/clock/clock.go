@@ -89,8 +89,8 @@ func (c *course) at(elapsed time.Duration) int64 {
 func (c *Clock) Ready() bool { return c.course.Load() != nil }
 
 // Now returns the instant when the stopwatch shows elapsed. The second result is false before the
-// first sample. The time of the clock never goes back. After the first call that returns a time,
-// Add only moves the clock slowly.
+// first sample. After the first call that returns a time, Add only moves the clock slowly, so that
+// the time does not jump back.
 func (c *Clock) Now(elapsed time.Duration) (limit.Instant, bool) {
 	if !c.read.Load() && c.Ready() {
 		c.mu.Lock() // wait until Add has returned

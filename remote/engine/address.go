@@ -16,8 +16,8 @@ import (
 //
 // The schemes redis, valkeys and rediss are also known; valkeys and rediss use TLS. A single host
 // is a standalone node or any node of a cluster; the node itself reports which. Several hosts are
-// nodes of a cluster. A scheme with the suffix -sentinel means that the hosts are Sentinels. The
-// path then is the name of the master that they watch:
+// nodes of a cluster. A scheme with the suffix -sentinel or +sentinel means that the hosts are
+// Sentinels. The path then is the name of the master that they watch:
 //
 //	valkey-sentinel://host:26379,host:26379/mymaster
 type Address struct {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// controlTimeout is the time limit of requests for which no ask waits: for the topology, for
-	// the node's time, and for lists of keys.
+	// controlTimeout is the time limit of requests for the topology, of probes, and of requests for
+	// operations on all keys.
 	controlTimeout = time.Second
 	// bufferSize is the size of a connection's buffers for reading and writing.
 	bufferSize = 64 << 10
@@ -168,5 +168,4 @@ func newSentinel(addr string, who Login, d *dialer) *redis.SentinelClient {
 	})
 }
 
-// errClosed is an error whose reason is Closing.
 var errClosed = errors.New("the store is being closed")

@@ -3,5 +3,5 @@
 // and swaps a value if no other client has written it since the read. Any number of goroutines may
 // use an [Engine], and no method except Close blocks.
 //
-// The client treats values as bytes. Package cluster encodes and decodes them.
+// The client treats values as bytes. Package remote encodes and decodes them.
 package engine

@@ -20,8 +20,8 @@ type Options struct {
 	Address *Address
 	// Prefix is put before every key. It must not contain braces.
 	Prefix string
-	// MaxValue is the maximum number of bytes of a value that is read. No server writes a longer
-	// value. Default 1 MiB.
+	// MaxValue is the maximum number of bytes of a value that [Engine.Get] returns: for a longer
+	// value it fails with the reason WRONGTYPE. Default 1 MiB.
 	MaxValue int
 	// Timeout is the time limit of one answer of a node.
 	Timeout time.Duration
@@ -79,7 +79,7 @@ func (r *routes) node(slot int) *node {
 }
 
 // Now returns the present instant of the clock that all servers of the store share. Before that
-// clock is known, the engine answers nothing, and Now returns the epoch.
+// clock is known, Now returns 0, and requests fail with the reason Starting.
 func (e *Engine) Now() limit.Instant {
 	if !e.timed() {
 		return 0
@@ -114,8 +114,8 @@ func (e *Engine) timed() bool {
 	return true
 }
 
-// Slot returns the number of the hash slot of key, without the prefix; 0 for all keys of a
-// standalone node.
+// Slot returns the number of the hash slot of key, which is without the prefix. It returns 0 for
+// all keys once the engine is known to be a standalone node.
 func (e *Engine) Slot(key []byte) int {
 	if r := e.routes.Load(); r == nil || r.slots != nil {
 		return slotOf(e.o.Prefix, key)
@@ -123,16 +123,16 @@ func (e *Engine) Slot(key []byte) int {
 	return 0
 }
 
-// Get reads the value of key. done is called on another goroutine, within about the time limit.
-// raw is nil if the key is absent. An err is an [*Error].
+// Get reads the value of key. done is called once, on any goroutine, in bounded time. raw is nil if
+// the key is absent. An err is an [*Error].
 func (e *Engine) Get(key []byte, done func(raw []byte, err error)) {
 	e.submit(newGet(e.o.Prefix, key, e.Slot(key), e.o.MaxValue, done))
 }
 
 // Swap writes w.New if the value still begins with the first TagLen bytes of w.Old. Otherwise
-// applied is false, and now is the present value, nil if the key is absent. done is called on
-// another goroutine, within about the time limit. The bytes of w belong to the engine until then.
-// An err is an [*Error], which says whether the outcome is unknown.
+// applied is false, and now is the present value, nil if the key is absent. done is called once, on
+// any goroutine, in bounded time. The bytes of w belong to the engine until then. An err is an
+// [*Error], which says whether the outcome is unknown.
 func (e *Engine) Swap(w Write, done func(applied bool, now []byte, err error)) {
 	e.submit(newSwap(e.o.Prefix, w, e.Slot(w.Key), done))
 }
@@ -150,7 +150,7 @@ func (e *Engine) submit(r *request) {
 	e.again(r)
 }
 
-// starting is the error for requests before any node has answered.
+// starting is the error for requests before the nodes and their time are known.
 var starting = &Error{Reason: Starting, Text: "the store has not answered yet", NotDone: true}
 
 // again sends the request r to the node of its slot, or answers it with an error.
@@ -182,7 +182,8 @@ func (e *Engine) at(addr string, r *request) {
 	}
 }
 
-// refuse answers the request r with why, on another goroutine, since its caller may hold locks.
+// refuse answers the request r with why, on another goroutine, since its caller may hold locks. If
+// the engine is closed, refuse itself calls the callback of r.
 func (e *Engine) refuse(r *request, why *Error) {
 	r.refusal = why
 	if _, open := e.refused.put(r); !open {
@@ -221,8 +222,9 @@ func (e *Engine) trouble() {
 	}
 }
 
-// node returns the node at addr, and creates it if necessary. It returns nil if the engine is
-// being closed or has too many nodes. listed says that the node has slots; such a node is probed.
+// node returns the node at addr, and creates it if necessary. It returns nil if the node is new and
+// the engine is being closed or has too many nodes. listed says that the node has slots; such a
+// node is probed.
 func (e *Engine) node(addr string, listed bool) *node {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -276,8 +278,8 @@ func (e *Engine) moved(slot int, addr string) {
 	e.trouble()
 }
 
-// inspected stores what the node at addr reports about itself in INFO, and logs each new problem
-// once.
+// inspected stores what the node at addr reports about itself in info, its reply to INFO. It logs a
+// new version and new warnings.
 func (e *Engine) inspected(addr, info string) {
 	is := inspectInfo(info)
 	e.mu.Lock()

@@ -152,7 +152,8 @@ func (e *Engine) sentinel(addr string) *redis.SentinelClient {
 	return c
 }
 
-// adopt replaces the routes by those of t, so that requests are sent to the nodes of t.
+// adopt replaces the routes by those of t, so that requests are sent to the nodes of t. The routes
+// stay as they are if a node of t cannot be created.
 func (e *Engine) adopt(t *topology) {
 	old := e.fault.Swap(nil)
 	if first := !e.known.Swap(true); old != nil || first {

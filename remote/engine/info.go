@@ -53,7 +53,6 @@ func (e *Engine) Info() Info {
 	return i
 }
 
-// info describes the node n, whose version is version.
 func (n *node) info(version string) NodeInfo {
 	s := &n.stats
 	i := NodeInfo{

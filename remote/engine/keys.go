@@ -15,7 +15,7 @@ const (
 	// keysAtOnce is the approximate number of keys in each step of Count and Flush. A step of Scan
 	// may have ten times as many.
 	keysAtOnce = 1000
-	// tasksLast is the time limit of operations on all keys.
+	// tasksLast is the approximate time limit of Count and Flush.
 	tasksLast = time.Minute
 )
 
@@ -24,9 +24,10 @@ func pattern(prefix string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(prefix) + "*"
 }
 
-// Scan reads about count keys with the prefix, 10,000 at most, beginning at cursor, which is 0 at
-// first. done is called once, on another goroutine. next is the cursor of the next step, 0 at the
-// end. found has the keys without the prefix. A key may be found more than once, as with SCAN.
+// Scan examines about count keys, 10,000 at most, beginning at cursor, which is 0 at first. done is
+// called once, on another goroutine. next is the cursor of the next step, 0 at the end. found has
+// those keys that begin with the prefix and whose values are strings. A key may be found more than
+// once, as with SCAN. An err is an [*Error].
 func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []Found, err error)) {
 	e.task(func() {
 		next, found, err := e.scan(cursor, min(max(count, 1), 10*keysAtOnce))
@@ -38,8 +39,9 @@ func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []F
 	}, func(why *Error) { done(0, nil, why) })
 }
 
-// Count counts the keys with the prefix, which takes one pass over all keys of the engine. done
-// is called once, on another goroutine.
+// Count counts the keys with the prefix, which takes one pass over all keys of the engine. As with
+// SCAN, a key may be counted more than once. done is called once, on another goroutine. An err is
+// an [*Error].
 func (e *Engine) Count(done func(n int64, err error)) {
 	e.task(func() {
 		var n int64
@@ -55,8 +57,8 @@ func (e *Engine) Count(done func(n int64, err error)) {
 	}, func(why *Error) { done(0, why) })
 }
 
-// Flush deletes the keys with the prefix. Keys that are written meanwhile may remain. done is
-// called once, on another goroutine.
+// Flush deletes the keys with the prefix. Keys that are written meanwhile, or whose slots move, may
+// remain. done is called once, on another goroutine. An err is an [*Error].
 func (e *Engine) Flush(done func(err error)) {
 	e.task(func() {
 		err := e.each(func(n *node, keys []string) error {
@@ -67,7 +69,7 @@ func (e *Engine) Flush(done func(err error)) {
 			}
 			cmds, err := pipe.Exec(ctx)
 			for _, c := range cmds {
-				// If a slot has moved meanwhile, its keys are found at the new node later.
+				// A reply such as MOVED is about a single key, which may remain.
 				if e := c.Err(); e != nil && (!isReply(e) || replied(e.Error()).useless()) {
 					return e
 				}
@@ -152,7 +154,7 @@ func (e *Engine) values(ctx context.Context, n *node, keys []string) ([]Found, e
 }
 
 // each calls f with all keys that have the prefix, in batches, with their node. It blocks, for
-// tasksLast at most.
+// about tasksLast at most.
 func (e *Engine) each(f func(n *node, keys []string) error) error {
 	way := e.routes.Load()
 	if way == nil || !e.timed() {
@@ -182,7 +184,8 @@ func (e *Engine) each(f func(n *node, keys []string) error) error {
 	return nil
 }
 
-// errorOf returns the error of the engine for err, the error of a command that was sent alone.
+// errorOf returns the error of the engine for err, the error of a command or a pipeline that was
+// sent.
 func errorOf(err error) *Error {
 	if isReply(err) {
 		return replied(lastReply(err))

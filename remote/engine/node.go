@@ -51,7 +51,7 @@ type node struct {
 // nodeStats counts the requests to a node, and has the round-trip time of its latest probe.
 type nodeStats struct {
 	gets, swaps, pipelines, failures, redirected atomic.Int64
-	rtt                                          atomic.Int64 // the round-trip time of the latest probe
+	rtt                                          atomic.Int64 // in nanoseconds
 }
 
 // newNode returns the node at addr, and starts its workers. timeout is the time limit of a
@@ -68,8 +68,8 @@ func newNode(addr string, client *redis.Client, timeout time.Duration, h hooks) 
 	return n
 }
 
-// close ends the workers and the requests that they have sent, and waits for the workers.
-// Requests in the queue are answered with an error.
+// close closes the connections, ends the goroutines of the node, and waits for them. Requests in
+// the queue are answered with an error.
 func (n *node) close() {
 	close(n.stop)
 	n.queue.close()
@@ -142,7 +142,7 @@ func (n *node) fresh(batch []*request, now time.Duration) []*request {
 }
 
 // refuse answers requests, which were queued before the breaker opened, with the error of the
-// breaker.
+// breaker, or with late if the breaker has closed again.
 func (n *node) refuse(batch []*request) {
 	why := n.breaker.closedTo()
 	if why == nil {
@@ -187,7 +187,7 @@ func (n *node) execute(cmds []redis.Cmder) {
 // unusable for all of them, why is the reason; otherwise why is nil.
 func (n *node) handOut(batch []*request) (why *Error) {
 	useful := false
-	var scripts [2]bool // by kind of script: this pipeline sends its text already
+	var scripts [2]bool // a request is already sent again with the text of swapOne, swapSeveral
 	for _, r := range batch {
 		n.count(r)
 		err := r.cmd.Err()
@@ -216,7 +216,6 @@ func (n *node) handOut(batch []*request) (why *Error) {
 	return why
 }
 
-// count counts the request r in the statistics.
 func (n *node) count(r *request) {
 	if r.writes() {
 		n.stats.swaps.Add(1)

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Open returns an engine that begins to connect in the background. It does not wait: requests
-// before the engine has answered fail with the reason Starting. The error says which option is
+// Open returns an engine that begins to connect in the background. It does not wait: requests fail
+// with the reason Starting until the nodes and their time are known. The error says which option is
 // missing, or which file cannot be used. The caller must call [Engine.Close].
 func Open(o Options) (*Engine, error) {
 	if o.Address == nil || o.Elapsed == nil || o.Timeout <= 0 {
@@ -47,8 +47,8 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends all goroutines of the engine and waits for them. Requests that were submitted before
-// are answered.
+// Close ends the goroutines of the engine and waits for them. Requests that were submitted before
+// are answered. A second call returns at once.
 func (e *Engine) Close() {
 	if e.closing.Swap(true) {
 		return

@@ -102,7 +102,6 @@ func (q *queue) end() {
 	q.mu.Unlock()
 }
 
-// len returns the number of waiting requests.
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

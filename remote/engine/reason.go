@@ -13,9 +13,9 @@ import (
 )
 
 // These are the reasons that this package itself gives in [Error.Reason]. The other reasons are
-// the first words of error replies.
+// words of error replies, such as LOADING.
 const (
-	// Starting means that no node of the engine has answered yet.
+	// Starting means that the nodes of the engine, or their time, are not known yet.
 	Starting = "starting"
 	// Timeout means that there was no answer within the time limit.
 	Timeout = "timeout"
@@ -24,11 +24,11 @@ const (
 	Refused = "refused"
 	// Unreachable means that there is no route to the address, or the name is unknown.
 	Unreachable = "unreachable"
-	// Broken means that the connection ended before the answer.
+	// Broken means that the connection ended before the answer, or failed in another way.
 	Broken = "broken"
 	// Malformed means that the reply is invalid.
 	Malformed = "malformed"
-	// Overload means that too many requests wait for the node.
+	// Overload means that too many requests wait for the node, or too many operations on all keys.
 	Overload = "overload"
 	// Closing means that the engine is being closed.
 	Closing = "closing"
@@ -46,8 +46,8 @@ var replyWords = map[string]bool{
 	"TRYAGAIN": false, "CROSSSLOT": false, "MOVED": false, "ASK": false, "NOSCRIPT": false, "DENIED": false,
 }
 
-// replied returns the error for text, an error reply. It keeps only the first word, since the
-// rest of a reply may contain keys.
+// replied returns the error for text, an error reply. It keeps one known word at most, because a
+// reply may contain keys.
 func replied(text string) *Error {
 	word, _, _ := strings.Cut(text, " ")
 	if _, known := replyWords[word]; known {
@@ -83,7 +83,7 @@ func isReply(err error) bool {
 // failed returns the error for err, the error of a connection. sent says that bytes of the
 // request may have been sent.
 func failed(err error, sent bool) *Error {
-	if isReply(err) { // a reply to the login, before the request was sent
+	if isReply(err) { // such as a reply to the login, before the request was sent
 		e := replied(lastReply(err))
 		e.NotDone = e.NotDone || !sent
 		return e
@@ -99,7 +99,7 @@ func failed(err error, sent bool) *Error {
 	return e
 }
 
-// lastReply returns the text of the error reply in err, which must be one.
+// lastReply returns the text of the error reply in err, for which isReply must be true.
 func lastReply(err error) string {
 	var reply redis.Error
 	errors.As(err, &reply)

@@ -14,7 +14,6 @@ import (
 // script is a script of the engine: its text, and the SHA-1 digest by which the node knows it.
 type script struct{ text, sha any }
 
-// newScript returns the script with the given text.
 func newScript(text string) *script {
 	sum := sha1.Sum([]byte(text))
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
@@ -83,9 +82,8 @@ func newRequest(prefix string, key []byte, slot int) *request {
 	return r
 }
 
-// newGet returns a request for the value of key. If the value is longer than most bytes, and so
-// was not written by a server, only most+1 bytes are read: reading all of a long value would
-// delay other requests.
+// newGet returns a request for the value of key. Of a value that is longer than most bytes, only
+// most+1 bytes are read: reading all of a long value would delay other requests.
 func newGet(prefix string, key []byte, slot, most int, done func([]byte, error)) *request {
 	r := newRequest(prefix, key, slot)
 	r.last = int64(most)
@@ -231,7 +229,8 @@ func bytesOf(s string) []byte {
 // pool.
 const keptKey = 1 << 10
 
-// free clears all references in the request and returns it to the pool.
+// free clears the request and returns it to the pool, unless the buffer of its key is larger than
+// keptKey.
 func (r *request) free() {
 	r.get.SetVal("")
 	r.swap.SetVal(nil)

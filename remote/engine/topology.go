@@ -81,7 +81,7 @@ func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
 const mostNodes = 1 << 11
 
 // reachable returns the address at which this server reaches the node that the node at asked calls
-// addr. If addr has no host, or a loopback address although asked has none, its host is replaced by
+// addr. If addr has no host, or has a loopback address and asked does not, its host is replaced by
 // the host of asked.
 func reachable(addr, asked string) string {
 	host, port, err := net.SplitHostPort(addr)

@@ -26,7 +26,7 @@ const (
 )
 
 // watch asks the node for its time until the node is closed. The answer is a sample for c, and
-// the probe of an open breaker. From time to time it passes the node's INFO to inspect.
+// the probe of an open breaker. Once per inspectEvery it passes the node's INFO to inspect.
 func (n *node) watch(prefix string, c *clock.Clock, inspect func(addr, info string)) {
 	tick := time.NewTicker(sampleEvery / beats)
 	defer tick.Stop()

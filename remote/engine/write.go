@@ -6,10 +6,10 @@ import "time"
 // differ in every write.
 const TagLen = 12
 
-// Write is one compare-and-set. Old is the expected value, of which the first TagLen bytes are
-// compared; it is empty for an absent key. New is the new value; it is empty to delete the key.
-// Keep is the time after which the engine expires the value. Servers decide by the expiry inside
-// the value.
+// Write is one compare-and-set. Key is without the prefix of [Options]. Old is the expected value,
+// of which the first TagLen bytes are compared; it is empty for an absent key. New is the new
+// value; it is empty to delete the key. Keep is the time after which the engine expires the value,
+// rounded up to milliseconds.
 type Write struct {
 	Key, Old, New []byte
 	Keep          time.Duration
