@@ -37,8 +37,8 @@ type process struct {
 	ended chan struct{} // closed when the program has ended
 }
 
-// NewProcesses returns a Processes without programs. Programs that it starts end when ctx ends, and
-// have their folders in dir. After that the caller must call Wait.
+// NewProcesses returns a Processes without programs. Programs that it starts have their folders in
+// dir, and are killed when ctx ends. After that the caller must call Wait.
 func NewProcesses(ctx context.Context, dir string) *Processes {
 	return &Processes{ctx: ctx, dir: dir, byAddr: map[string]*process{}}
 }

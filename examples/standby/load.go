@@ -38,8 +38,8 @@ type load struct {
 
 // counts has the numbers of calls by outcome.
 type counts struct {
-	acked            int64  // INCR that were answered with a number
-	lost             int64  // the number of such INCR whose effect was missing on the server later
+	acked            int64  // INCR calls that were answered with a number
+	lost             int64  // those of them whose effect was missing on the server later
 	admitted, denied int64  // CL.THROTTLE
 	failed           int64  // calls of INCR or CL.THROTTLE that were answered with an error, or not at all
 	why              string // the error of the last failed call

@@ -1,6 +1,7 @@
-// Package docgen generates pages of the documentation, so that they always agree with the program.
-// docs/commands.md, docs/missing.md, docs/options.md and the sample configuration come from the
-// command table and the option table. The summary of docs/performance.md comes from the page's own
+// Package docgen generates pages of the documentation, so that they agree with the program.
+// docs/commands.md comes from the command table, docs/missing.md from that table and a list of
+// missing commands, docs/options.md and the sample configuration from the option table, and
+// docs/metrics.md from the figures. The summary of docs/performance.md comes from the page's own
 // tables. The program in generate writes the pages. A test fails if one is out of date.
 package docgen
 

@@ -27,15 +27,16 @@ func connect(url string) (*redis.Client, error) {
 		return nil, fmt.Errorf("reading the URL: %w", err)
 	}
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
-	o.PoolTimeout = patience       // of a call that waits for a free connection
+	o.PoolTimeout = patience       // for a call that waits for a free connection
 	o.MaxRetries = -1              // the default tries three times more
 	o.DialerRetries = 1            // the default dials five times
 	o.ContextTimeoutEnabled = true // the deadline below ends reading and writing, too
 	return redis.NewClient(o), nil
 }
 
-// allowed returns whether key may go ahead, and whether the limiter has said so. The
-// deadline is of all the call does: waiting for a connection, dialling, asking.
+// allowed returns in ok whether a request with this key may go ahead, and in answered
+// whether the limiter has answered. The deadline covers the whole call: waiting for a
+// connection, dialling, sending the command and reading the reply.
 func allowed(ctx context.Context, client *redis.Client, key string, failOpen bool) (ok, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

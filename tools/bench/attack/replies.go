@@ -289,7 +289,7 @@ func (s *scene) sip(ctx context.Context, c *client, words []string) {
 	pace := time.NewTicker(50 * time.Millisecond)
 	defer pace.Stop()
 	for n := 0; ; n++ {
-		if n%200 == 0 { // 200 portions are less than a reply, so that it never waits for one
+		if n%200 == 0 { // at full size 200 portions are less than a reply
 			if err := c.send(words...); err != nil {
 				s.tally.sippers.Add(1)
 				return

@@ -39,8 +39,8 @@ func runCompare(ctx context.Context, o *options, args []string, stdout, stderr i
 	return o.measure(ctx, args, stdout, stderr)
 }
 
-// makeRoom raises GOMAXPROCS to one more than the number of load threads, because a thread that
-// polls would otherwise delay the goroutine that supervises the run.
+// makeRoom raises GOMAXPROCS to at least one more than the number of load threads, because a thread
+// that polls would otherwise delay the goroutine that supervises the run.
 func makeRoom(threads int) {
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), threads+1))
 }

@@ -15,7 +15,8 @@ type Check struct {
 	Command string `json:"command"`
 	// Skipped says why nothing was checked, and is empty if it was.
 	Skipped string `json:"skipped,omitempty"`
-	// Bound is the maximum number of units that a key may be granted within Span.
+	// Bound is the maximum number of units that a key may be granted within Span, or by one call if
+	// no key was used twice.
 	Bound int64         `json:"bound"`
 	Span  time.Duration `json:"span_ns"`
 	// Keys is the number of keys compared with the bound, 0 if no key was used twice. Most is the

@@ -13,8 +13,8 @@ const maxClaimKeys = 1 << 20
 // instant may lie up to claimSlack before the request was sent or after the reply arrived.
 const claimSlack = int64(time.Millisecond)
 
-// slew bounds the rate of the server's clock: it may run faster than the generator's clock by
-// 1/slew, which is 500 ppm, the maximum rate at which NTP corrects a clock.
+// slew bounds the difference between the rates of the server's clock and of the generator's clock:
+// 1/slew is 500 ppm, the maximum rate at which NTP corrects a clock.
 const slew = 2000
 
 // A claim adds up the units that one key must have been granted to explain its refusals. A call of
@@ -55,5 +55,6 @@ func (c *claim) refused(at, now int64, spell time.Duration, owed int64) {
 	}
 }
 
-// stretched returns the longest time that may pass here while a span passes on the server's clock.
+// stretched returns the longest time that may pass on one of the two clocks while span passes on
+// the other.
 func stretched(span time.Duration) int64 { return int64(span) + int64(span)/slew }

@@ -9,7 +9,7 @@
 //
 // In a closed loop every connection has a batch of Pipeline commands in flight and sends the
 // next batch when the last reply has arrived. This measures throughput. In an open loop
-// commands leave at a constant rate, however slow the server is. A latency counts from the
+// commands are due at a constant rate, however slow the server is. A latency counts from the
 // instant at which the command should have left. So a stall counts for every command that it
 // held up, and not only for those that were in flight (coordinated omission).
 //
@@ -17,7 +17,7 @@
 // the meaning of the bytes that came back. It reads no clock and does no I/O, so tests can
 // choose the instants. Two drivers move the bytes of flows: an event loop per thread on Linux,
 // which costs little and paces to the microsecond, and a goroutine per connection on other
-// systems.
+// systems and for a Target with a Dialer.
 //
 // Instants are int64 nanoseconds since the start of a run, on the monotonic clock.
 package loadgen

@@ -121,7 +121,8 @@ func (r *run) drive(d driver) error {
 	return nil
 }
 
-// abandon ends the run without waiting for replies: every pending read and write returns.
+// abandon ends the run without waiting for replies. Pending reads and writes of the goroutine
+// driver return.
 func (r *run) abandon() {
 	r.abandoned.Store(true)
 	for _, s := range r.sessions {

@@ -22,8 +22,8 @@ const (
 )
 
 // driveEpoll runs a worker's event loop on a thread of its own. In an open loop this thread polls
-// before each request, so that the command leaves within a microsecond of its instant. This keeps
-// one core busy.
+// for the last millisecond or two before each request, so that the command leaves within about a
+// microsecond of its instant. At 1,000 requests a second and more this keeps one core busy.
 var driveEpoll driver = func(l *worker) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -65,7 +65,8 @@ func (c *blockingFlow) schedule(now int64) error {
 	return c.conn.SetDeadline(c.started.Add(time.Duration(until)))
 }
 
-// exchange writes the encoded requests and reads replies until the deadline.
+// exchange writes the encoded requests and does one read. In an open loop both end at the deadline
+// that schedule has set.
 func (c *blockingFlow) exchange() error {
 	if len(c.flow.out) > 0 {
 		n, err := c.conn.Write(c.flow.out)

@@ -16,7 +16,7 @@ type plan struct {
 	firstKey uint64
 	// pipeline is the size of a batch in a closed loop.
 	pipeline int
-	// Requests that leave at or after the instant from count. No request leaves at or after until.
+	// Requests that are due at or after the instant from count. None is due at or after until.
 	from, until int64
 	// stopped is set to stop sending early.
 	stopped atomic.Bool

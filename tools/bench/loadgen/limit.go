@@ -72,8 +72,8 @@ type charge struct {
 	key   string
 }
 
-// errNotALimit marks a command line that the server will refuse. The generator sends it and counts
-// the replies, but checks no limit.
+// errNotALimit marks a command line that the server will refuse, or whose replies have another
+// form. The generator sends it and counts the replies, but checks no limit.
 var errNotALimit = errors.New("not a call of a limiter")
 
 // callReader parses the arguments of a limiter's command one after the other.

@@ -98,7 +98,7 @@ func (c *bucketCall) option(r *callReader, word string, l *Limit) (err error) {
 	return nil
 }
 
-// bucketSpell returns the time in which an unused bucket fills up, which is the spell of a valid
+// bucketSpell returns the time in which an empty bucket fills up, which is the spell of a valid
 // call. For DEBT and WARMUP it returns 0: they refuse because of earlier calls.
 func bucketSpell(c tokenbucket.Call) time.Duration {
 	switch c.Mode {

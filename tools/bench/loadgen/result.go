@@ -25,7 +25,7 @@ type Result struct {
 	// Lag has the delays, in nanoseconds, with which the generator sent the requests of an open
 	// loop. The latencies include these delays. Lag is empty for a closed loop.
 	Lag *hdrhistogram.Histogram
-	// NextKey is the number of the first key that a flood did not use.
+	// NextKey is above the numbers of all keys that a flood used; 0 if the keys were no flood.
 	NextKey uint64
 	// Unanswered counts the requests without a reply when the run was abandoned, including those
 	// that should have been sent by then.

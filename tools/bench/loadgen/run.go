@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Run sends the load to one target and returns the measurements. If ctx ends, it stops sending and
-// returns what was measured so far.
+// Run sends the load to one target and returns the measurements. If ctx ends during the load, Run
+// stops sending and returns what was measured so far.
 func Run(ctx context.Context, target Target, o Options) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func (s *Session) Close() { s.conn.Close() }
 func (s *Session) Addr() net.Addr { return s.conn.RemoteAddr() }
 
 // Version returns the server's name and version from INFO, such as "redis 7.0.15", or "" if INFO
-// does not contain them.
+// fails or does not contain them.
 func (s *Session) Version() string {
 	a, err := s.Do("INFO", "server")
 	if err != nil {

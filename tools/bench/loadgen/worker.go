@@ -2,7 +2,7 @@ package loadgen
 
 import "sync/atomic"
 
-// worker is the part of a run that one thread drives.
+// worker has a part of the flows of a run. The epoll driver has one thread for each worker.
 type worker struct {
 	plan  *plan
 	flows []*flow
@@ -30,7 +30,8 @@ func (l *worker) over(p *pace, now int64) bool {
 	return l.plan.over(p.next())
 }
 
-// unsent returns how many requests were due according to the schedule and were never sent.
+// unsent returns how many requests were due according to the schedule and were never sent. It
+// returns 0 in a closed loop, and for a run that ends after a number of commands.
 func (l *worker) unsent() int64 {
 	paces := l.paces
 	if l.pace != nil && l.pace.k > 0 {

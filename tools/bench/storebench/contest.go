@@ -9,7 +9,8 @@ import (
 // contest compares several contenders under one load.
 type contest struct {
 	name, text string
-	// contenders take turns in this order. The tables compare the others with the first.
+	// contenders take turns in this order. If the first is redis_rate, a table compares the others
+	// with it.
 	contenders []contender
 }
 
@@ -34,7 +35,7 @@ func (f figures) String() string {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// library is the contender with which all others are compared.
+// library is the name of the contender with which cellserver is compared.
 const library = "redis_rate"
 
 func contests() []contest {

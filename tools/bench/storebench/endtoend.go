@@ -36,7 +36,7 @@ func (l load) server(ctx context.Context, b *bench) (f figures, err error) {
 	}
 	port := freeport.Choose()
 	cmd := exec.CommandContext(ctx, b.options.server, "--port", port, "--bind", "127.0.0.1", "--store", b.nodes.url(),
-		"--store-timeout", "1000", "--loglevel", "warning") // because redis-benchmark stops at the first error
+		"--store-timeout", "1000", "--loglevel", "warning") // redis-benchmark stops at the first error, so allow a second
 	if err := cmd.Start(); err != nil {
 		return f, err
 	}

@@ -1,6 +1,6 @@
 // Package process examines a server's process from outside. It finds the process that listens at an
 // address, and reads the processor time and the memory of a process. This works on Linux; on other
-// systems every function returns [ErrUnknown].
+// systems [Find], [Of] and [Peak] return [ErrUnknown]. [This] describes the machine.
 package process
 
 import (

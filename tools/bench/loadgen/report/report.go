@@ -71,7 +71,8 @@ func count(v float64) string {
 	return digits
 }
 
-// figure formats a number with three significant digits, an unknown one as "-".
+// figure formats a number with three significant digits, or with all digits of its integer part if
+// it has more. A number below 1 gets three decimal places, and 0, an unknown number, is "-".
 func figure(v float64) string {
 	switch {
 	case v == 0:
@@ -96,7 +97,7 @@ func ratio(s loadgen.Spread) string {
 	return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max)
 }
 
-// spread formats a figure, with its range if there are several rounds.
+// spread formats a figure, with its range if the rounds differ.
 func spread(s loadgen.Spread) string {
 	if s.Min == s.Max {
 		return figure(s.Median)
@@ -112,7 +113,6 @@ func last(e *loadgen.Entry) *loadgen.Result {
 	return e.Rounds[len(e.Rounds)-1]
 }
 
-// micros converts nanoseconds to microseconds.
 func micros(ns int64) float64 { return float64(ns) / 1e3 }
 
 // above returns how many commands of the entry took longer than d.
