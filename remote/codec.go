@@ -43,7 +43,6 @@ const longestKeep = 10 * 365 * 24 * time.Hour
 // the number of the write. Tags of different processes have no order.
 type tag uint64
 
-// newTag returns the tag of write number sequence of the process writer.
 func newTag(writer, sequence uint32) tag { return tag(writer)<<32 | tag(sequence) }
 
 func (t tag) writer() uint32 { return uint32(t >> 32) }

@@ -280,8 +280,6 @@ func (e *exchange) read(raw []byte) (value, error) {
 	return decode(raw)
 }
 
-// decideOn decides the batch on v, the present value in the engine, and returns the step that
-// follows.
 func (e *exchange) decideOn(v value) step {
 	e.take(v)
 	return e.decide()
@@ -578,14 +576,12 @@ func isForeign(err error) bool {
 	return errors.Is(err, limit.ErrWrongType) || reasonOf(err) == "WRONGTYPE"
 }
 
-// handOut delivers the answers of the batch.
 func (e *exchange) handOut() {
 	for _, it := range e.batch {
 		it.flight.answered(1)
 	}
 }
 
-// handRefusals lets the policy answer the asks of the batch, and delivers the answers.
 func (e *exchange) handRefusals() {
 	for _, it := range e.batch {
 		e.policy.answer(it.ask, e.reason)

@@ -334,7 +334,6 @@ func (g *group) answer(n int) {
 	g.later(func() { f.answered(1) })
 }
 
-// answerAll delivers the answers of all asks that were not answered before.
 func (g *group) answerAll() {
 	for n := range g.asks {
 		g.answer(n)

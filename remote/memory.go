@@ -43,7 +43,6 @@ type unsettledWrite struct {
 	again []*item
 }
 
-// asks returns the number of asks in items and again.
 func (d *unsettledWrite) asks() int64 { return int64(len(d.items) + len(d.again)) }
 
 // mostUnsettled is the maximum number of unsettled writes that are remembered per key. Each comes

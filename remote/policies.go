@@ -188,8 +188,8 @@ func unused(most int64) limit.Decision {
 	return limit.Decision{Limit: most, Remaining: most, RetryAfter: limit.NoRetry}
 }
 
-// admitCell stores in d the answer that admits quantity, unless the quota q never admits
-// anything; then d is a refusal.
+// admitCell stores in d the answer that admits quantity. If the quota q never admits anything, d is
+// the quota's own decision.
 func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int64) {
 	if gcra.DecideInto(d, 0, now, q, 1); d.Refused > 0 {
 		gcra.DecideInto(d, 0, now, q, quantity)

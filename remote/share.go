@@ -16,7 +16,6 @@ import (
 // which denies every call, stays 0.
 func share(most, n int64) int64 { return max(min(1, most), most/n) }
 
-// shareWindow replaces the limit of c by a server's share.
 func shareWindow(c *slidingwindow.Call, n int64) { c.Limit = share(c.Limit, n) }
 
 // shareBucket replaces the capacity and the rate of c by a server's share. If the new rate would

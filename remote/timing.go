@@ -29,7 +29,6 @@ type realTime struct {
 	start time.Time
 }
 
-// newRealTime returns a realTime with the given clock.
 func newRealTime(clock func() limit.Instant) realTime {
 	return realTime{clock: clock, start: time.Now()} //nolint:forbidigo // Elapsed is measured from here, and decides nothing
 }

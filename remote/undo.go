@@ -182,8 +182,6 @@ func clauseAsk(a *decide.Ask, n int) *decide.Ask {
 	return one
 }
 
-// countUndone counts the internal ask of an item, a refund that was decided, as undone or
-// kept.
 func (e *exchange) countUndone(it *item) {
 	if it.ask.Err == nil && it.ask.Decision.Allowed() {
 		e.count.undone.Add(1)

@@ -63,7 +63,6 @@ func newLoad(ctx context.Context, n *nodes, writers int) *load {
 	return l
 }
 
-// counter returns the key of the counter of writer i.
 func counter(i int) string { return fmt.Sprintf("counter:%d", i) }
 
 // count adds one to the counter of writer i repeatedly, until ctx ends.

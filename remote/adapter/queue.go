@@ -39,7 +39,6 @@ func (q *queues) enqueue(key []byte, wake func()) (t *ticket, first bool) {
 	return t, waiting.Len() == 1
 }
 
-// isFirst reports whether t is the first in its queue.
 func (q *queues) isFirst(t *ticket) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -24,10 +24,10 @@ func pattern(prefix string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(prefix) + "*"
 }
 
-// Scan examines about count keys, 10,000 at most, beginning at cursor, which is 0 at first. done is
-// called once, on another goroutine. next is the cursor of the next step, 0 at the end. found has
-// those keys that begin with the prefix and whose values are strings. A key may be found more than
-// once, as with SCAN. An err is an [*Error].
+// Scan examines about count keys, or about 10,000 if count is larger, beginning at cursor, which is
+// 0 at first. done is called once, on another goroutine. next is the cursor of the next step, 0 at
+// the end. found has those keys that begin with the prefix and whose values are strings. A key may
+// be found more than once, as with SCAN. An err is an [*Error].
 func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []Found, err error)) {
 	e.task(func() {
 		next, found, err := e.scan(cursor, min(max(count, 1), 10*keysAtOnce))

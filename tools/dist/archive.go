@@ -24,7 +24,6 @@ func (f *file) mode() int64 {
 	return 0o644
 }
 
-// sorted returns the files in the order of their names.
 func sorted(files []file) []file {
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })

@@ -29,7 +29,6 @@ type program struct {
 	common []file
 }
 
-// programs returns all published programs.
 func programs() []*program {
 	return []*program{
 		{name: "cellserver", module: ".", folder: "./cmd/cellserver"},

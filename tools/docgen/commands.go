@@ -1,4 +1,4 @@
-// Package docgen generates pages of the documentation, so that they agree with the program.
+// Package docgen generates pages of the documentation, so that they always agree with the program.
 // docs/commands.md comes from the command table, docs/missing.md from that table and a list of
 // missing commands, docs/options.md and the sample configuration from the option table, and
 // docs/metrics.md from the figures. The summary of docs/performance.md comes from the page's own
@@ -149,7 +149,7 @@ func usage(c *command.Command) string {
 	return strings.TrimSpace(display(c.Name) + " " + c.Syntax)
 }
 
-// anchor returns the name of a heading in links: lower case, without dots.
+// anchor returns the name of a heading in links, which has no dots. name is in lower case.
 func anchor(name string) string { return strings.ReplaceAll(name, ".", "") }
 
 // cell escapes the characters that would end a cell of a table.

@@ -64,7 +64,6 @@ func (c *client) close() {
 	c.conn.Close()
 }
 
-// send writes one command.
 func (c *client) send(words ...string) error {
 	c.out = appendCommand(c.out[:0], words...)
 	return c.flush()

@@ -55,7 +55,6 @@ func (s *scene) steadily(ctx context.Context, n int, commands func(i, turn int) 
 	})
 }
 
-// names returns n keys with a prefix.
 func names(prefix string, n int) []string {
 	keys := make([]string, n)
 	for i := range keys {

@@ -110,7 +110,6 @@ func (i *instance) alive() bool {
 	}
 }
 
-// stop kills the process and removes its directory.
 func (i *instance) stop() {
 	_ = i.cmd.Process.Kill() // it may have ended already
 	<-i.gone

@@ -91,7 +91,6 @@ func (p *progress) steps(l loadgen.Live) int {
 	return int(runSteps * min(max(done, 0), 1))
 }
 
-// next notes that a run has ended.
 func (p *progress) next() {
 	p.finished++
 	p.before = loadgen.Live{}

@@ -84,7 +84,6 @@ func Compare(ctx context.Context, contenders []Contender, rounds int, after func
 	return c, nil
 }
 
-// cut drops all rounds after the first ones.
 func (c *Comparison) cut(rounds int) {
 	for _, e := range c.Entries {
 		e.Rounds = e.Rounds[:min(len(e.Rounds), rounds)]

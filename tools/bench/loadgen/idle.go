@@ -65,7 +65,6 @@ func memory(pid int) (int64, error) {
 	return u.RSS, err
 }
 
-// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

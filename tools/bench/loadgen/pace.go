@@ -22,7 +22,6 @@ func newPace(rate float64, index, threads int) *pace {
 // next returns the instant at which the next request should leave.
 func (p *pace) next() int64 { return int64(p.start + p.k*p.step) }
 
-// take advances to the next request.
 func (p *pace) take() { p.k++ }
 
 // before returns how many of the remaining requests should leave before the instant until; 0 if

@@ -138,7 +138,6 @@ func (t *Template) append(dst []byte, key, seq uint64, pick int) []byte {
 	return dst
 }
 
-// quantity returns the quantity with the index pick.
 func (t *Template) quantity(pick int) int64 { return t.shape.MinQuantity + int64(pick) }
 
 // putDigits writes n over the zeros at the end of place. If place is too short, the high digits are

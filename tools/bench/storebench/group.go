@@ -89,7 +89,6 @@ func (b *bench) turn(ctx context.Context, group []*member) (f figures, err error
 	return total(group, before, after)
 }
 
-// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -138,7 +138,6 @@ func (n *nodes) addresses() (all []string) {
 	return all
 }
 
-// owner returns the port of the node that owns the key.
 func (n *nodes) owner(ctx context.Context, key string) (string, error) {
 	slot, err := n.clients[0].ClusterKeySlot(ctx, key).Result()
 	return n.ports[slot*masters/slots], err

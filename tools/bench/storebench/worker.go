@@ -27,7 +27,6 @@ type task struct {
 	Lease   time.Duration
 }
 
-// arguments returns the command line of a worker for the task.
 func (t task) arguments() []string {
 	return []string{
 		"worker", "--kind", t.Kind, "--nodes", t.Nodes, "--callers", strconv.Itoa(t.Callers),

@@ -21,7 +21,6 @@ func orUnknown(server string) string {
 	return server
 }
 
-// write writes tables as text or as Markdown.
 func write(w io.Writer, grids []grid, markdown bool) error {
 	if markdown {
 		return writeMarkdown(w, grids)
