@@ -70,8 +70,8 @@ type lease struct {
 // renewer has what all successive leases of a key share.
 type renewer struct {
 	plan decide.Plan
-	// renewing says that the next lease is being taken. turn creates the item of the key's queue
-	// whose turn takes the next lease.
+	// renewing says that the next lease is being taken. turn returns a new item for the key's
+	// queue. When the item is first in the queue, the next lease is taken.
 	renewing bool
 	turn     func() *item
 }

@@ -18,8 +18,8 @@ func share(most, n int64) int64 { return max(min(1, most), most/n) }
 
 func shareWindow(c *slidingwindow.Call, n int64) { c.Limit = share(c.Limit, n) }
 
-// shareBucket replaces the capacity and the rate of c by a server's share. If the new rate would
-// be invalid, the original rate stays.
+// shareBucket replaces the capacity, the tokens at the start and the rate of c by a server's share.
+// If the new rate would be invalid, the original rate stays.
 func shareBucket(c *tokenbucket.Call, n int64) {
 	whole := *c
 	c.Capacity = share(c.Capacity, n)

@@ -14,8 +14,7 @@ type show struct {
 	// kill is the number of seconds of load after which the primary is killed, and seconds the
 	// duration of the load.
 	kill, seconds int
-	// down is the time for which the primary must not answer before a sentinel considers it as
-	// down.
+	// down is the time without an answer after which a sentinel considers the primary down.
 	down time.Duration
 	w    io.Writer
 }

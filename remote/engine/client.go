@@ -134,8 +134,8 @@ func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 // same information.
 var quiet = sync.OnceFunc(logging.Disable)
 
-// newClient returns a client of the node at addr, which logs in with the login who. It connects
-// when it is used. timeout is the time limit of each read and write.
+// newClient returns a client of the node at addr. The client connects when it is used, and logs in
+// with who. timeout is the time limit of each read and write.
 func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.Client {
 	quiet()
 	return redis.NewClient(&redis.Options{
@@ -155,8 +155,8 @@ func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.
 	})
 }
 
-// newSentinel returns a client of the Sentinel at addr, which logs in with the login who. It
-// connects when it is used.
+// newSentinel returns a client of the Sentinel at addr. The client connects when it is used, and
+// logs in with who.
 func newSentinel(addr string, who Login, d *dialer) *redis.SentinelClient {
 	quiet()
 	return redis.NewSentinelClient(&redis.Options{

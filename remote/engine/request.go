@@ -64,7 +64,6 @@ type request struct {
 	keys   int // number of keys for onAll
 }
 
-// requests is a pool of requests.
 var requests = sync.Pool{New: func() any {
 	r := &request{}
 	ctx := context.Background()

@@ -17,7 +17,7 @@ import (
 // less than First.
 type Call struct{ First, Longest time.Duration }
 
-// stateSize is the length in bytes of a state: the instant from which on the next call is admitted,
+// stateSize is the length in bytes of a state: the instant from which the next call is admitted,
 // and the wait that ends at that instant, 8 bytes each.
 const stateSize = 16
 

@@ -15,7 +15,7 @@ type Attack struct {
 	Name string
 	// About describes in a sentence what the clients of the attack do.
 	About string
-	// CellOnly tells that the attack applies only to cellserver: it needs cellserver's own
+	// CellOnly says that the attack applies only to cellserver: it needs cellserver's own
 	// commands, or on another server it would harm the whole machine.
 	CellOnly bool
 

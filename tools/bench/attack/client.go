@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// reply summarizes one reply: its length in bytes, and its text if it is an error or a line. errors
-// counts error replies, including those inside an array; err is the first of them.
+// reply summarizes one reply: its length in bytes, and the text of its last line that is neither an
+// error nor a length. errors counts error replies, including those inside an array; err is the
+// first of them.
 type reply struct {
 	bytes  int64
 	text   string

@@ -16,7 +16,8 @@ const megabyte = 1_000_000
 // rounds returns the number of requests that each reader sends.
 func (s *scene) rounds() int { return s.pick(1, 3) }
 
-// largeReplies returns the attacks with replies of 60 MB that consist of values of 1 MB.
+// largeReplies returns the attacks with replies that consist of values of 1 MB, 60 of them at full
+// size.
 func largeReplies() []Attack {
 	base := Attack{maxMemory: [2]int{32, 256}}
 	variant := func(name, about string, fill, run func(context.Context, *scene) error) Attack {
@@ -154,7 +155,8 @@ func (s *scene) transaction(ctx context.Context, c *client, keys []string) error
 	return err
 }
 
-// manyReplies returns the attacks with replies of 60 MB that consist of 100,000 elements.
+// manyReplies returns the attacks with replies that consist of very many elements, 100,000 of 600
+// bytes each at full size.
 func manyReplies() []Attack {
 	variant := func(name, command string, add func(s *scene, at, n int) []string, read ...string) Attack {
 		return Attack{

@@ -57,7 +57,7 @@ type Result struct {
 	Notes []string
 	// Died is the end of the server's log if the server died.
 	Died string
-	// Cell tells that the server is cellserver, to which Bound applies.
+	// Cell says that the server is cellserver, to which Bound applies.
 	Cell bool
 }
 

@@ -31,7 +31,7 @@ type instance struct {
 	address string
 	pid     int
 	folder  string
-	// cell tells that the server is cellserver, which has commands of its own, and whose memory
+	// cell says that the server is cellserver, which has commands of its own, and whose memory
 	// must not exceed the Bound of [Result].
 	cell bool
 	cmd  *exec.Cmd

@@ -81,7 +81,7 @@ func (c Check) String() string {
 }
 
 // check compares the ledger with the bounds of a span that contains all requests of the run.
-// complete tells that every request was answered, too. Otherwise some grants are unknown, so the
+// complete says that every request was answered, too. Otherwise some grants are unknown, so the
 // least that must have been granted cannot be checked.
 func (l *ledger) check(span time.Duration, complete bool) Check {
 	c := Check{Limit: l.limits[0].Name, Command: l.text, Skipped: l.skipped, Span: span}

@@ -38,7 +38,7 @@ var driveEpoll driver = func(l *worker) error {
 type epollWorker struct {
 	*worker
 	epoll int
-	// fds are the sockets, by the index of their flow. full tells that a socket has not taken all
+	// fds are the sockets, by the index of their flow. full says that a socket has not taken all
 	// that was written to it. The loop then waits until the socket is writable.
 	fds    []int
 	full   []bool
@@ -187,7 +187,8 @@ func (e *epollWorker) pick() (int, bool) {
 	return 0, false
 }
 
-// wait waits for events until it is time for the next request, and returns their number.
+// wait waits for events, for pollEvery at most and not beyond the next request, and returns their
+// number.
 func (e *epollWorker) wait(now int64) (int, error) {
 	sleep := pollEvery
 	if e.pace != nil && !e.over(e.pace, now) {

@@ -91,7 +91,7 @@ func (f *flow) enqueue(at int64) {
 	f.waiting.push(request{at: at, key: key, command: uint16(command), pick: uint16(pick)})
 }
 
-// finished reports whether the flow has sent all its requests and received all replies. over tells
+// finished reports whether the flow has sent all its requests and received all replies. over says
 // that sending has ended.
 func (f *flow) finished(over bool) bool {
 	return f.waiting.len() == 0 && (over || f.left <= 0)

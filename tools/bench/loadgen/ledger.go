@@ -19,13 +19,13 @@ type ledger struct {
 	limits []*Limit
 	// text is the command that reports show for the ledger.
 	text string
-	// pattern is the argument that is the key. fixed tells that it is the same for every request.
+	// pattern is the argument that is the key. fixed says that it is the same for every request.
 	pattern string
 	fixed   bool
 	first   uint64
 	// granted holds the units granted to each key. Index 0 is the key with the number first.
 	granted []atomic.Int64
-	// single tells that no key is used twice. Then only largest counts, the largest grant of one
+	// single says that no key is used twice. Then only largest counts, the largest grant of one
 	// call.
 	single  bool
 	largest atomic.Int64
@@ -36,7 +36,7 @@ type ledger struct {
 	skipped string
 }
 
-// newLedgers returns the ledgers of each template, one for each of its charges. shared tells that
+// newLedgers returns the ledgers of each template, one for each of its charges. shared says that
 // other clients use the keys, too. Then only the upper bound can be checked.
 func newLedgers(m *Mix, keys KeySpec, shared bool) [][]*ledger {
 	byPattern := make(map[string]*ledger)

@@ -31,15 +31,15 @@ type Limit struct {
 	// Most-q+1 units or more were granted within the spell before it. It is 0 if no such time is
 	// known.
 	spell time.Duration
-	// partial tells that the first integer of a reply is the number of units that were not granted.
+	// partial says that the first integer of a reply is the number of units that were not granted.
 	partial bool
-	// free tells that calls charge nothing although they are allowed.
+	// free says that calls charge nothing although they are allowed.
 	free bool
 	// asks is the quantity of a call, or [drawn] if {q} stands for it.
 	asks int64
 }
 
-// drawn, as [Limit.asks], tells that the quantity differs between calls.
+// drawn, as [Limit.asks], says that the quantity differs between calls.
 const drawn = -1
 
 // Bound returns the maximum number of units that one key may be granted within span, and false if
@@ -81,10 +81,10 @@ type callReader struct {
 	words []string
 	// quantity has the minimum and the maximum quantity of a call.
 	quantity [2]int64
-	// drawn is the range of {q}. varies tells that the quantity is {q}.
+	// drawn is the range of {q}. varies says that the quantity is {q}.
 	drawn  [2]int64
 	varies bool
-	// millis tells that the periods of a clause of RL.MULTI are in milliseconds.
+	// millis says that the periods of a clause of RL.MULTI are in milliseconds.
 	millis bool
 }
 

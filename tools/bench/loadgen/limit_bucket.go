@@ -16,8 +16,8 @@ type bucketCall struct {
 	period, warmup int64
 	wait           float64
 	unit           time.Duration
-	// special tells that an option changes which calls are refused. Then the check cannot tell how many
-	// grants explain a refusal, and the field spell of Limit is 0.
+	// special says that an option changes which calls are refused. Then the check cannot tell how
+	// many grants explain a refusal, and the field spell of Limit is 0.
 	special bool
 }
 

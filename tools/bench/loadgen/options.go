@@ -30,7 +30,7 @@ type Options struct {
 	Driver string
 	// Grace is the maximum time for which the run waits for the last replies. 0 means 10 s.
 	Grace time.Duration
-	// SkipChecks turns off the checks of limits. SharedKeys tells that other clients use the same
+	// SkipChecks turns off the checks of limits. SharedKeys says that other clients use the same
 	// keys, so that only the upper bounds are checked.
 	SkipChecks, SharedKeys bool
 	// Progress, if not nil, is called about ten times a second.

@@ -47,7 +47,7 @@ type CommandResult struct {
 	// limiter's reply or show another limit. FirstError and FirstMalformed are the first of each.
 	Errors, Malformed          int64
 	FirstError, FirstMalformed string
-	// Limiter tells that the command's replies are decisions. Allowed and Denied count them; a
+	// Limiter says that the command's replies are decisions. Allowed and Denied count them; a
 	// partial grant counts as denied. Granted counts units.
 	Limiter                  bool
 	Allowed, Denied, Granted int64

@@ -77,7 +77,7 @@ type watchdog struct {
 	// deadline is the instant at which waiting ends: grace after the watchdog has seen the end of
 	// sending. Until then it is never.
 	deadline int64
-	// busy tells that something is always in flight, so that no reply for the grace means a stuck
+	// busy says that something is always in flight, so that no reply for the grace means a stuck
 	// server.
 	busy bool
 	// completed is the number of replies when that number last changed, at the instant since.

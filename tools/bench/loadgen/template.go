@@ -61,7 +61,7 @@ type Template struct {
 	// without {q} has one form.
 	forms []form
 	shape Shape
-	// quantities tells whether {q} occurs.
+	// quantities says whether {q} occurs.
 	quantities bool
 	// limit is the limit that replies show. It is nil if the command has none, or none that can be
 	// checked. charges are the limits and keys that a call charges.

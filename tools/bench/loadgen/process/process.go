@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrUnknown tells that there is no such process on this machine, or that this system does not
+// ErrUnknown says that there is no such process on this machine, or that this system does not
 // provide the information.
 var ErrUnknown = errors.New("the server's process is not known")
 

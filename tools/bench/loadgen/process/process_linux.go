@@ -53,7 +53,7 @@ func Peak(pid int) (int64, error) {
 	return parsePeak(status)
 }
 
-// parsePeak parses /proc/PID/status.
+// parsePeak returns the peak of the resident memory in bytes from /proc/PID/status.
 func parsePeak(status []byte) (int64, error) {
 	_, after, found := bytes.Cut(status, []byte("\nVmHWM:"))
 	fields := bytes.Fields(after)

@@ -34,7 +34,7 @@ type viewGrid struct {
 
 type viewCell struct {
 	Text string
-	// Figure tells that the cell is right-aligned.
+	// Figure says that the cell is right-aligned.
 	Figure bool
 }
 
