@@ -38,8 +38,8 @@ type member struct {
 	item *item      // nil after the ask was answered
 	own  decide.Ask // the copy on which the group decides
 	at   []int      // index of the part of the ask's key, or of the key of each clause
-	// refundDue says that the policy has answered the ask with an error, so that a charge has to
-	// be given back.
+	// refundDue says that charges of the ask have to be given back: the policy has answered it with
+	// an error, or an RL.MULTI was refused after a write of one of its keys.
 	refundDue bool
 }
 

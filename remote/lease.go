@@ -180,7 +180,7 @@ func (l *lease) remaining(a *decide.Ask) int64 {
 }
 
 // refuse refuses a because the lease lacks units. e is the entry in the engine after the charge. If
-// the engine has enough units again by now, RetryAfter is the time until the lease is prolonged.
+// the engine has enough units again by now, RetryAfter is the time until the lease ends.
 func (l *lease) refuse(a *decide.Ask, e *entry.Entry, elapsed time.Duration, now limit.Instant) {
 	quantity := *quantityOf(a)
 	l.lacked = limit.SatAdd(l.lacked, quantity)

@@ -19,8 +19,8 @@ import (
 type policies struct {
 	rules atomic.Pointer[rules] // never nil
 	now   func() limit.Instant
-	// local decides an ask in a keyspace of this server. The limits in the ask are then an n-th
-	// of the original ones.
+	// local decides an ask in a keyspace of this server. decideLocally first divides the limits in
+	// the ask by n.
 	local func(*decide.Ask)
 	n     int64
 	// outages returns how often the engine has become reachable again for a key. When it

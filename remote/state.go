@@ -38,7 +38,7 @@ func NewPacker() *Packer { return &Packer{writer: rand.Uint32()} }
 
 // Pack returns the write that replaces old, all bytes of the present value of key, by s. old is
 // empty if the key is absent. The error is [limit.ErrWrongType] if no server of this package has
-// written old, or if s is not the state of a limiter.
+// written old. Pack also returns an error if s is not the state of a limiter.
 func (p *Packer) Pack(key, old []byte, s State) (Write, error) {
 	v, err := decode(old)
 	if err == nil {

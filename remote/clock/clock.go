@@ -58,7 +58,7 @@ type Clock struct {
 	course atomic.Pointer[course]
 	jumps  atomic.Int64
 
-	// read says that a caller has read the time. From then on the time cannot go back.
+	// read says that a caller has read the time. From then on Add only moves the clock slowly.
 	read atomic.Bool
 
 	mu      sync.Mutex

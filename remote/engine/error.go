@@ -3,8 +3,8 @@ package engine
 // Error says why the engine did not do something, or that it is unknown whether the engine did
 // it.
 type Error struct {
-	// Reason is a short word: a constant of this package, such as Timeout, or the first word of
-	// an error reply, such as LOADING.
+	// Reason is a short word: a constant of this package, such as Timeout, or a word of an error
+	// reply, such as LOADING.
 	Reason string
 	// Text is for operators. It contains no key, value or password.
 	Text string
