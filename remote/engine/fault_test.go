@@ -174,6 +174,39 @@ func TestErrorsOfWritesLeaveReadsAlone(t *testing.T) {
 	})
 }
 
+// TestFlushTellsWhatWasNotDeleted: an error reply to DEL is the error of the flush, unless the slot of
+// the key moves: such a key may remain.
+func TestFlushTellsWhatWasNotDeleted(t *testing.T) {
+	for reply, want := range map[string]string{
+		"-READONLY You can't write against a read only replica.\r\n": "READONLY",
+		"-NOPERM this user has no permissions\r\n":                   "NOPERM",
+		"-LOADING Redis is loading\r\n":                              "LOADING",
+		"-ERR of an unknown kind\r\n":                                "unknown",
+		"-MOVED 3 10.0.0.9:6379\r\n":                                 "",
+		"-TRYAGAIN Multiple keys request during rehashing\r\n":       "",
+		":1\r\n": "",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t, func(words []string) string {
+				switch words[0] {
+				case "scan":
+					return "*2\r\n$1\r\n0\r\n*1\r\n$4\r\ncs:a\r\n"
+				case "del":
+					return reply
+				}
+				return healthy(words)
+			})
+			flushed := make(chan error, 1)
+			f.ready(t).Flush(func(err error) { flushed <- err })
+			if err := <-flushed; want == "" {
+				require.NoError(t, err, reply)
+			} else {
+				require.ErrorContains(t, err, want, reply)
+			}
+		})
+	}
+}
+
 func TestCloseAnswersWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, healthy)

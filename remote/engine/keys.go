@@ -69,8 +69,7 @@ func (e *Engine) Flush(done func(err error)) {
 			}
 			cmds, err := pipe.Exec(ctx)
 			for _, c := range cmds {
-				// A reply such as MOVED is about a single key, which may remain.
-				if e := c.Err(); e != nil && (!isReply(e) || replied(e.Error()).useless()) {
+				if e := c.Err(); e != nil && !isReply(e) || isReply(e) && !replied(e.Error()).moves() {
 					return e
 				}
 			}

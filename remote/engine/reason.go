@@ -74,6 +74,11 @@ func (e *Error) useless() bool {
 	return e.Reason != Unknown
 }
 
+// moves reports whether e is about a key whose slot is on another node or moves to one.
+func (e *Error) moves() bool {
+	return e.Reason == "MOVED" || e.Reason == "ASK" || e.Reason == "TRYAGAIN"
+}
+
 // isReply reports whether err is an error reply of the node, as opposed to a failed connection.
 func isReply(err error) bool {
 	var reply redis.Error
