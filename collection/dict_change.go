@@ -17,7 +17,7 @@ func (d *dict) load(b []byte) {
 }
 
 // set does what put does and adds the effect to the delta. If the field is new and the dict has
-// limit fields, set returns ErrFull and changes nothing. A limit of 0 means no limit.
+// limit or more fields, set returns ErrFull and changes nothing. A limit of 0 means no limit.
 func (d *dict) set(field, value []byte, limit int) (added bool, err error) {
 	if limit > 0 && d.count >= limit {
 		if _, ok := d.get(field); !ok {

@@ -46,7 +46,7 @@ var ErrCorrupt = errors.New("not the bytes of a collection")
 
 const (
 	// flatElements and flatBytes are the maximum numbers of elements and bytes of a flat
-	// collection. With 64 elements a search touches 16 cache lines, and costs about as much as in a
+	// collection. A search reads at most 16 cache lines of 64 bytes, and costs about as much as in a
 	// map.
 	flatElements = 64
 	flatBytes    = 1024

@@ -10,7 +10,7 @@ import (
 type flat struct {
 	b     []byte
 	owned bool // b is in own and may be changed
-	// own is the buffer of the flat. It is kept for the next load.
+	// own is the buffer for bytes that change. load keeps it for later changes.
 	own []byte
 }
 

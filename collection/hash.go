@@ -10,8 +10,8 @@ import (
 // first set. Setting a field again keeps its place in the order, and a field that was deleted is
 // added at the end when it is set again. Small hashes of Redis have the same order.
 //
-// The methods copy their arguments, which must not be slices that the same hash has returned.
-// Returned slices are valid until the hash is changed, or as long as it is pinned.
+// The methods except Load copy their arguments, which must not be slices that the same hash
+// returned. Returned slices are valid until the hash is changed, or as long as it is pinned.
 type Hash struct {
 	// Max is the maximum number of fields; 0 means no limit.
 	Max int
@@ -69,7 +69,8 @@ func (h *Hash) Delta() []byte { return h.d.delta }
 // ResetDelta empties the delta, after its effects have been recorded.
 func (h *Hash) ResetDelta() { h.d.delta = resetDelta(h.d.delta) }
 
-// SetLedger does what [List.SetLedger] does.
+// SetLedger makes ledger count the memory of removed fields and values for as long as replies refer
+// to them. If ledger is nil, this memory is not counted.
 func (h *Hash) SetLedger(ledger shared.Ledger) { h.d.ledger = ledger }
 
 // Drop gives up the long fields and values. Replies that refer to them keep them in memory, and the
@@ -77,7 +78,8 @@ func (h *Hash) SetLedger(ledger shared.Ledger) { h.d.ledger = ledger }
 // removed from the keyspace. The hash must not be used afterwards.
 func (h *Hash) Drop() { h.d.drop() }
 
-// Copied returns the number of bytes that a reply with the whole hash takes: see [List.Copied].
+// Copied returns the number of bytes that a reply with a whole large hash takes: see [List.Copied].
+// It returns 0 for a small hash.
 func (h *Hash) Copied() int { return h.d.copied(h.d.bytes) }
 
 // Apply replays delta, which may be any bytes. It ignores Max and Tight, and adds nothing to the

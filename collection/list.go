@@ -11,8 +11,8 @@ import (
 // index of a value counts from 0 at the front. In a large list, operations at the ends and at an
 // index take O(log n).
 //
-// The methods copy their arguments, which must not be slices that the same list has returned.
-// Returned slices are valid until the list is changed, or as long as it is pinned.
+// The methods except Load copy their arguments, which must not be slices that the same list
+// returned. Returned slices are valid until the list is changed, or as long as it is pinned.
 type List struct {
 	// Max is the maximum number of elements; 0 means no limit.
 	Max int
@@ -215,7 +215,7 @@ func (l *List) Admits(index int, value []byte) bool {
 }
 
 // Set replaces the value with the given index by value. It returns false and does nothing if the
-// list has no such index.
+// list has no such index. It ignores Tight: see [List.Admits].
 func (l *List) Set(index int, value []byte) bool {
 	if index < 0 || index >= l.Len() {
 		return false
@@ -226,7 +226,8 @@ func (l *List) Set(index int, value []byte) bool {
 }
 
 // Range iterates over the values from index from to index to-1, as far as they exist. The list must
-// not be changed during the iteration.
+// not be changed during the iteration. Range yields nil for a hole (see [List.Whole]) of a small
+// list, and skips the holes of a large one.
 func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	from, to = max(from, 0), min(to, l.Len())
 	return func(yield func([]byte) bool) {
@@ -258,8 +259,7 @@ func (l *List) Trim(from, to int) {
 }
 
 // Remove removes values equal to value: the first count of them, the last -count of them if count
-// is negative, or all if count is 0. It returns the number of removed values. The values on one
-// side of the removed ones get new positions, and the delta has these values.
+// is negative, or all if count is 0. It returns the number of removed values.
 func (l *List) Remove(value []byte, count int) (removed int) {
 	var equal []int64 // positions
 	position := l.start

@@ -6,8 +6,8 @@ import "encoding/binary"
 // element (8 bytes) and the number of elements.
 const listHeader = 8 + 1
 
-// farthest is the maximum distance of a position from 0. With it no sum of two positions overflows.
-// With a push per nanosecond a list reaches it only after 150 years.
+// farthest is the maximum distance from 0 of a position that Apply and CheckList accept. With a
+// push per nanosecond a list reaches it after about 146 years.
 const farthest = 1 << 62
 
 // appendFlat does what [List.AppendFlat] does. It also encodes holes.

@@ -169,8 +169,8 @@ func (l *List) moveDown(positions []int64) {
 	}
 }
 
-// moveTree copies a value from one position to another, and adds it at the new position to the
-// delta.
+// moveTree stores the value at position from at position to as well, without a copy of its bytes,
+// and adds it to the delta.
 func (l *List) moveTree(from, to int64) {
 	value, _ := l.tree.Get(from)
 	l.tree.Set(to, value)

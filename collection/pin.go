@@ -6,8 +6,8 @@ package collection
 // a hash overwrites a value in place, to avoid an allocation, but not while the hash is pinned.
 
 // Pin keeps the bytes of all elements unchanged until unpin is called, even if the list is changed
-// or removed. unpin must be called once, by any goroutine. For a small list, whose bytes belong to
-// the table, unpin is nil and nothing is pinned.
+// or removed. unpin must be called once, by any goroutine. For a small list unpin is nil and
+// nothing is pinned.
 func (l *List) Pin() (unpin func()) {
 	if l.tree == nil {
 		return nil

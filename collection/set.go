@@ -8,8 +8,8 @@ import (
 
 // Set is a set of members of any bytes. Iteration is in the order in which the members were added.
 //
-// The methods copy their arguments, which must not be slices that the same set has returned.
-// Returned slices are valid until the set is changed, or as long as it is pinned.
+// The methods except Load copy their arguments, which must not be slices that the same set
+// returned. Returned slices are valid until the set is changed, or as long as it is pinned.
 type Set struct {
 	// Max is the maximum number of members; 0 means no limit.
 	Max int
@@ -69,13 +69,15 @@ func (s *Set) Delta() []byte { return s.d.delta }
 // ResetDelta empties the delta, after its effects have been recorded.
 func (s *Set) ResetDelta() { s.d.delta = resetDelta(s.d.delta) }
 
-// SetLedger does what [List.SetLedger] does.
+// SetLedger makes ledger count the memory of removed members for as long as replies refer to them.
+// If ledger is nil, this memory is not counted.
 func (s *Set) SetLedger(ledger shared.Ledger) { s.d.ledger = ledger }
 
 // Drop gives up the long members: see [Hash.Drop].
 func (s *Set) Drop() { s.d.drop() }
 
-// Copied returns the number of bytes that a reply with the whole set takes: see [List.Copied].
+// Copied returns the number of bytes that a reply with a whole large set takes: see [List.Copied].
+// It returns 0 for a small set.
 func (s *Set) Copied() int { return s.d.copied(s.d.bytes) }
 
 // Apply replays delta, which may be any bytes: see [Hash.Apply].

@@ -6,15 +6,15 @@ import (
 
 // SortedSet maps members of any bytes to scores. Its elements are ordered by score, and elements of
 // equal score by the bytes of the member. The rank of an element is its index in that order, from
-// 0. A score may be infinite but not NaN; callers have to refuse NaN. 0 and -0 are equal in the
-// order, but a score is returned as it was set.
+// 0. A score may be infinite but not NaN; callers have to refuse NaN. 0 and -0 are equal scores:
+// Set does not replace one by the other.
 //
 // In a large set a lookup by member is a lookup in a map, and a lookup by rank takes O(log n).
 // Finding the rank of a score or member takes O(log² n), because the tree finds elements by index
 // only.
 //
-// The methods copy their arguments, which must not be slices that the same set has returned.
-// Returned slices are valid until the set is changed, or as long as it is pinned.
+// The methods except Load copy their arguments, which must not be slices that the same set
+// returned. Returned slices are valid until the set is changed, or as long as it is pinned.
 type SortedSet struct {
 	// Max is the maximum number of elements; 0 means no limit.
 	Max int
@@ -87,7 +87,8 @@ func (s *SortedSet) Drop() {
 	s.long = 0
 }
 
-// Copied returns about the number of bytes that a reply with all elements takes: see [List.Copied].
+// Copied returns about the number of bytes that a reply with all elements of a large set takes: see
+// [List.Copied]. It returns 0 for a small set.
 func (s *SortedSet) Copied() int { return s.copied(s.bytes) }
 
 // Load makes s the sorted set with the bytes flat: see [Hash.Load].

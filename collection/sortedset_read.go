@@ -34,8 +34,9 @@ func (s *SortedSet) Search(beyond func(member []byte, score float64) bool) int {
 }
 
 // SearchIn does what [SortedSet.Search] does, but only among the elements from rank from to rank
-// to-1. If beyond returns true for none of them, the result is to, or Len if to is larger. SearchIn
-// examines both ends first, because lookups in a log of requests are usually there.
+// to-1. If beyond returns true for none of them, the result is to, or Len if to is larger. In a
+// large set, SearchIn examines both ends first, because lookups in a log of requests are usually
+// there.
 func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score float64) bool) int {
 	from, to = max(from, 0), min(to, s.count)
 	if s.tree != nil && from < to {
@@ -50,8 +51,8 @@ func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score floa
 	return from
 }
 
-// nearFront is the number of elements at the front among which searchTree searches first, before a
-// binary search of the rest.
+// nearFront is the distance from the first element at which searchTree examines an element before
+// the binary search, which then covers only the elements before or behind that one.
 const nearFront = 16
 
 // searchTree does what SearchIn does in a large set. from must be less than to.

@@ -43,7 +43,7 @@ func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *Ad
 // Reschedule decides EXPIRE on e, with the new expiry at and the condition cond. It returns Keep if
 // there is no key or cond forbids the change, Remove if at is not after now, and otherwise Store
 // with the new expiry. An at of [entry.NoExpiry] becomes the instant before it. The state of a
-// limiter does not change. The new expiry lasts until the next call that consumes something; that
+// limiter does not change. The new expiry lasts until the next call that changes the state; that
 // call sets the expiry that follows from the state.
 func Reschedule(e *entry.Entry, now, at limit.Instant, cond ExpireCondition) (limit.Instant, Action) {
 	at = min(at, entry.NoExpiry-1)

@@ -5,8 +5,9 @@ import "github.com/cellserver/cellserver/limit"
 // Binding returns one decision that combines the Details of a [Several]. Limit and Remaining are
 // those of the clause with the least remaining; if the call was refused, only refused clauses
 // count. ResetAfter is the longest of all clauses, and RetryAfter the longest of the clauses that
-// count, or [limit.NoRetry] if one of them can never be granted. Refused is 0 if the call was
-// granted, 1 if it was refused, and for a Partial the number of units that were not granted.
+// count. RetryAfter of a refused call is [limit.NoRetry] if one of its refused clauses can never be
+// granted. Refused is 0 if the call was granted, 1 if it was refused, and for a Partial the number
+// of units that were not granted.
 func (a *Ask) Binding() limit.Decision {
 	d := limit.Decision{RetryAfter: limit.NoRetry}
 	chosen, never := false, false

@@ -85,10 +85,10 @@ func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 }
 
 // decidePart decides the clause c of a Partial. The manner as must be sharing, granting or
-// exhausted. A lease counts as one unit. A lease counts as one unit. When granting, the clause
-// takes as many units as the parameter units says; a lease is taken as a whole. When sharing,
-// d.Refused is the number of units that were not granted. When exhausted, d.Refused is the number
-// of all units, or 0 if the clause could grant at least one unit.
+// exhausted. A lease counts as one unit. When granting, the clause takes as many units as the
+// parameter units says; a lease is taken as a whole. When sharing, d.Refused is the number of units
+// that were not granted. When exhausted, d.Refused is the number of all units, or 0 if the clause
+// could grant at least one unit.
 func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner, units int64) (err error) {
 	quantity := c.units()
 	switch {

@@ -63,8 +63,9 @@ func (v *Handle) ReadSet(db int, key []byte, f func(s *collection.Set)) (found b
 // error, and the changes that f has made may or may not be stored.
 //
 // The other errors are limit.ErrWrongType, without a call of f; limit.ErrNotKept, without a call of
-// f, if the journal refuses effects; and limit.ErrFull, if memory is full and the hash would grow.
-// A hash that has the maximum number of fields returns collection.ErrFull to f.
+// f, if the journal refuses effects; and limit.ErrFull, if memory is full or the hash takes 256
+// MiB, and the hash would grow. A hash that has the maximum number of fields returns
+// collection.ErrFull to f.
 func (v *Handle) WriteHash(db int, key []byte, f func(h *collection.Hash) error) error {
 	return write(v, db, key, entry.Hash, f)
 }

@@ -5,9 +5,9 @@
 // A [Keyspace] is divided into shards by a seeded hash of the key. A shard consists of a mutex, one
 // table per database, and the latest instant at which a command has used it. Each goroutine that
 // runs commands has a [Handle], through which it uses the keyspace. A command on one key locks one
-// shard and allocates nothing. [Handle.Lock] locks the shards of several keys in ascending order of
-// their indices. All that the handle does until [Handle.Unlock] happens at one instant. EXEC and
-// scripts call Lock, and RL.MULTI locks its keys in the same way.
+// shard. [Handle.Lock] locks the shards of several keys in ascending order of their indices. All
+// that the handle does until [Handle.Unlock] happens at one instant. EXEC and scripts call Lock,
+// and RL.MULTI locks its keys in the same way.
 //
 // The keyspace itself reads the clock (see [clock.Clock]): no caller passes "now". A key exists
 // while its expiry is later than the instant of the command, compared in nanoseconds. A write

@@ -198,9 +198,9 @@ func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
 	return e.Expiry, true, true
 }
 
-// Expire sets the expiry of key to at, if the key exists and cond allows it, and reports whether it
-// did so. If at has passed, Expire deletes the key. See [decide.Reschedule]. Before the call the
-// caller makes sure that the journal accepts effects: see [Handle.Refuses].
+// Expire sets the expiry of key to at, or deletes the key if at has passed, if the key exists and
+// cond allows it: see [decide.Reschedule]. It reports whether the key was changed or deleted.
+// Before the call the caller makes sure that the journal accepts effects: see [Handle.Refuses].
 func (v *Handle) Expire(db int, key []byte, at limit.Instant, cond decide.ExpireCondition) bool {
 	return v.reschedule(db, key, func(e *entry.Entry) (limit.Instant, decide.Action) {
 		return decide.Reschedule(e, v.now, at, cond)

@@ -6,8 +6,10 @@ import (
 )
 
 // Decide decides the ask a at the handle's instant, stores and records the effect, and fills in the
-// answer. a.Err is one of the errors of [decide.Plan.One]; limit.ErrFull, if memory is full and the
-// key is new; or limit.ErrNotKept, if the journal refuses effects. With an error nothing is stored.
+// answer. a.Err is one of the errors of [decide.Plan.One] or [decide.Rounds.End]; limit.ErrFull, if
+// the key is new and memory is full or the table has no room; or limit.ErrNotKept, if the journal
+// refuses effects, which is not checked for the families Cancel and Admin. With an error nothing is
+// stored, unless a table had no room for a key of an RL.MULTI after other keys had been stored.
 func (v *Handle) Decide(a *decide.Ask) {
 	switch a.Family {
 	case decide.Several:

@@ -8,8 +8,7 @@ import (
 
 // decideSeveral decides all clauses of the RL.MULTI a at one instant, and charges all of them or
 // none: see [decide.Rounds]. It locks or claims all keys, and looks up each key just before its
-// clause is decided. It returns an error of the decisions, limit.ErrFull or limit.ErrNotKept; then
-// nothing is stored.
+// clause is decided. It returns the error of the decisions or of applyAll.
 func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 	all := &v.several
 	all.ask = a
@@ -38,7 +37,8 @@ func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 
 // applyAll stores the effects of all clauses that were decided. It stores nothing and returns
 // limit.ErrNotKept if the journal refuses effects, or limit.ErrFull if memory is full and one of
-// the keys would be new.
+// the keys would be new. It also returns limit.ErrFull if a table has no room for a new key; then
+// the effects of earlier clauses are stored.
 func (v *Handle) applyAll(all *several) (err error) {
 	switch {
 	case v.refuses():

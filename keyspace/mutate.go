@@ -15,8 +15,8 @@ import (
 // effect that stored the key has the instant of expiry.
 
 // put stores e at key, whose place is p, and records it. For a new key put returns limit.ErrFull if
-// memory is full or the table has no room; for an existing key it never fails. If e or the entry at
-// p is a tree, the caller calls vacate first, unless both are the same tree.
+// memory is full or the table has no room; for an existing key it never fails. If e is a tree, the
+// caller calls vacate first, or records the change itself: see replace.
 func (s *shard) put(p *place, key []byte, e entry.Entry) error {
 	if p.old == entry.None {
 		return s.add(p, key, e)

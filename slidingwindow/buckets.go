@@ -121,7 +121,6 @@ func (s *buckets) count(depth int) int64 {
 	return s.stored(depth)
 }
 
-// current returns the count of the current slot.
 func (s *buckets) current() int64 { return s.count(0) }
 
 // leaves returns the time until the slot at the given depth stops counting.

@@ -77,7 +77,7 @@ type Call struct {
 var (
 	// ErrRange means that a limit, window, phase or number of slots is out of its bounds.
 	ErrRange = errors.New("limit, window or number of slots is out of range")
-	// ErrExclusive means that options contradict each other.
+	// ErrExclusive means that options contradict each other, or that the mode is not a valid one.
 	ErrExclusive = errors.New("options exclude each other")
 	// ErrLogTooLong means that the limit of a LOG is above the maximum number of its entries.
 	ErrLogTooLong = errors.New("limit exceeds the cap on the entries of a log")

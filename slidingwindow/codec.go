@@ -112,8 +112,8 @@ func (s *buckets) decode(value []byte) {
 	}
 }
 
-// encode writes the changes by the call into value, which has the stored ring. Other counters of
-// the ring stay as they are.
+// encode writes the changes by the call into value. value has the stored ring, whose other counters
+// stay as they are, or any bytes if s is a new state.
 func (s *buckets) encode(value []byte) {
 	putInt(value, 0, int64(s.start))
 	putInt(value, 1, s.window)

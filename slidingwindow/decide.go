@@ -14,8 +14,9 @@ import (
 //
 // A limit of 0 refuses every quantity above 0, whatever c.Charge is, and the plan stores nothing.
 //
-// If the mode, window or phase of c is not that of the stored value, a call that changes the state
-// converts it. The units in use become units of the new windows, as if they had been used at now.
+// If the mode, window, phase or number of slots of c is not that of the stored value, a call that
+// changes the state converts it. The units in use become units of the new windows, as if they had
+// been used at now.
 // Every other call is answered from the stored windows with the limit of c, so that its times are
 // exact.
 //
@@ -252,7 +253,7 @@ func (p *Plan) refund(w window, now limit.Instant, c *Call, used uint64) error {
 	return nil
 }
 
-// describe sets the parts of the decision that depend only on the state: Remaining and ResetAfter.
+// describe sets Remaining and ResetAfter of the decision to those of the state w.
 func (p *Plan) describe(w window) {
 	if used := w.used(); used < uint64(p.Decision.Limit) {
 		p.Decision.Remaining = p.Decision.Limit - int64(used)

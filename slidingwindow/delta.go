@@ -93,9 +93,9 @@ func (s *buckets) appendDelta(dst []byte) []byte {
 }
 
 // ApplyDelta returns value with the change of delta. It treats value and dst as [Plan.Apply] does.
-// value must pass [Check] under mode; then the result does, too. delta may be any bytes. If delta
-// is invalid, or the log would exceed its maximum number of entries, ApplyDelta returns
-// [ErrCorrupt] and does not change value.
+// value must pass [Check] under mode; then the result does, too. delta may be any bytes. If mode is
+// neither Log nor Buckets, delta is invalid, or the log would exceed its maximum number of entries,
+// ApplyDelta returns [ErrCorrupt] and does not change value.
 //
 // value may be newer than delta. In that case a count of the result may be too small, because it is
 // reduced so that the sum of the counts fits into int64. Once all deltas up to the state of value

@@ -23,8 +23,7 @@ type log struct {
 	// base is the total before the first entry that counts.
 	base uint64
 	// kept is the number of entries in the ring that count, from head on, with the change by this
-	// call. Expired entries do not count, and neither does the newest one if the call replaces or
-	// drops it.
+	// call. Expired entries do not count, and neither do those that the call replaces or drops.
 	kept int
 	// last is the entry that the call adds after the kept ones. It is valid only if placed is true.
 	last   entry
@@ -109,9 +108,10 @@ func (s *log) reset() time.Duration {
 	return 0
 }
 
-// add adds n units at now. Usually the units get a new entry. If the newest entry has the same
-// instant, or the log has its maximum number of entries, the newest entry gets the units and the
-// instant. add returns false if the count would exceed int64. It must not be called after take.
+// add adds n units at now. Usually the units get a new entry. If the newest entry has the same or a
+// later instant, or the log has its maximum number of entries, the newest entry gets the units, and
+// the later one of the two instants. add returns false if the count would exceed int64. It must not
+// be called after take.
 func (s *log) add(n int64) bool {
 	used := s.used()
 	if used > math.MaxInt64-uint64(n) {

@@ -32,8 +32,9 @@ type Plan struct {
 	// the call.
 	Foreign bool
 
-	// found says that the key exists. replace says that a new state has to be stored: the key did
-	// not exist, or its windows were not those of the call.
+	// found says that the key exists. replace says that a change stores a new state, because the
+	// key did not exist, a window of FIXED is over, or the stored mode or windows are not those of
+	// the call.
 	found, replace bool
 	// slot is the count of the current slot of BUCKETS. It is used only if Call.Even is set.
 	slot int64
