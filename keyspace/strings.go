@@ -13,8 +13,8 @@ import (
 
 // The methods of this file treat keys of kind [entry.String] and of kind [entry.Cell] as strings. A
 // cell reads as its TAT in decimal nanoseconds, and becomes a plain string when one of the methods
-// changes it. For keys of other kinds the methods return limit.ErrWrongType, except for those that
-// overwrite the key.
+// changes it. For keys of other kinds the methods return limit.ErrWrongType, except for EachString
+// and for those that overwrite the key.
 
 // SetOptions has the options of [Handle.SetString].
 type SetOptions struct {

@@ -118,7 +118,7 @@ func (s *shard) sweep(db int, budget *int) (removed int) {
 // These constants are the parameters of housekeep. Each round examines a part of all keys, so that
 // an expired key which no command looks up is removed within half a minute or so. If many of the
 // examined keys had expired, the next round begins at once, for at most three quarters of the
-// interval. So a million keys that expire together are removed within half a second.
+// interval.
 const (
 	sweepRound    = 16 << 10 // minimum number of keys that a round examines
 	sweepPerKey   = 256      // a round examines one in 256 of all keys, if that is more than sweepRound

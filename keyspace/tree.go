@@ -24,7 +24,8 @@ const wholeBound = 64
 // large returns value, which is of kind k, as an object for [shard.addTree] if it is a collection
 // that is too large to be stored as a flat value. Otherwise large returns nil.
 func large(k entry.Kind, value []byte) object.Object {
-	// An element takes at least two bytes, so a shorter value has at most 64 elements.
+	// An element takes two bytes or more, except for an empty value of a list, so nearly all
+	// shorter values are small.
 	if !k.IsCollection() || len(value) <= 2*wholeBound {
 		return nil
 	}

@@ -64,8 +64,8 @@ func (r Resumption) start(now Record) (start limit.Instant, doubted time.Duratio
 	return start, 0
 }
 
-// bootID returns a random number that changes with every boot of the machine. It is zero on other
-// systems than Linux. It is read once per process.
+// bootID returns a random number that changes with every boot of the machine. It is zero if it
+// cannot be read, as on other systems than Linux. It is read once per process.
 var bootID = sync.OnceValue(readBootID)
 
 func readBootID() (id [16]byte) {

@@ -18,7 +18,7 @@ type sizeClass struct {
 }
 
 // classes has the size classes, numbered from 1, so that no record number is 0. The sizes increase
-// by 4 bytes at first, and later by a sixteenth to an eighth. A record wastes at most the increase.
+// by 4 bytes at first, and later by less than an eighth. A record wastes less than the increase.
 var (
 	classes = makeClasses()
 	// classTable has the result of makeClassTable.

@@ -30,8 +30,8 @@ const (
 )
 
 // Patchable reports whether changes of keys of kind k may be recorded by patches. While files are
-// loaded, an entry of such a kind is kept even if it has expired, because a later patch may prolong
-// its life.
+// loaded, an entry of such a kind is kept even if it has expired, because a later patch may extend
+// its expiry.
 func Patchable(k entry.Kind) bool {
 	if k.IsWindow() {
 		m := k.WindowMode()

@@ -5,7 +5,7 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// These constants are the defaults of Redis 7 for the maximum number of elements of a collection
+// These constants are the defaults of Redis 7.0 for the maximum number of elements of a collection
 // with a compact encoding, and for the maximum number of bytes of each element.
 const (
 	listpackFields  = 512
@@ -14,8 +14,8 @@ const (
 	intsetMembers   = 512
 )
 
-// Encoding returns the reply to OBJECT ENCODING for o: the encoding that Redis would use for a new
-// collection with the same elements. In Redis a collection that was larger before keeps its
+// Encoding returns the reply to OBJECT ENCODING for o: the encoding that Redis 7.0 would use for a
+// new collection with the same elements. In Redis a collection that was larger before keeps its
 // encoding; Encoding does not imitate that.
 func Encoding(o Object) string {
 	switch o := o.(type) {

@@ -25,8 +25,7 @@ type Object interface {
 // Kinds is the number of kinds of collections. [entry.Kind.Ordinal] numbers them from 0.
 const Kinds = 4
 
-// New returns a collection of kind k, which must be loaded before its use. It panics if k is not
-// the kind of a collection.
+// New returns an empty collection of kind k. It panics if k is not the kind of a collection.
 func New(k entry.Kind) Object {
 	switch k {
 	case entry.Hash:
