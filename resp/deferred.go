@@ -106,7 +106,7 @@ func (w *Writer) dropDeferred() {
 }
 
 // Cut removes everything that was written since Buf was mark bytes long, including references and
-// noted strings.
+// noted strings. While strings are noted, mark must not be greater than the length at the Defer.
 func (w *Writer) Cut(mark int) {
 	if w.deferred != nil && mark <= w.deferred.mark {
 		w.dropDeferred()

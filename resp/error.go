@@ -8,7 +8,7 @@ type Error string
 // Error returns the text. It implements error.
 func (e Error) Error() string { return string(e) }
 
-// These are error texts of Redis 7, byte for byte, since clients compare them.
+// These are error texts of Redis, byte for byte, since clients compare them.
 const (
 	ErrSyntax          Error = "ERR syntax error"
 	ErrNotInteger      Error = "ERR value is not an integer or out of range"
@@ -39,7 +39,7 @@ const (
 	ErrInternal        Error = "ERR internal error"
 )
 
-// These are the protocol errors after which the connection is closed, as in Redis.
+// These are protocol errors. The connection is closed after them.
 const (
 	ErrTLS             Error = "ERR Protocol error: this port does not speak TLS. Connect without TLS, or to the port of the option tls-port"
 	ErrMultibulkLength Error = "ERR Protocol error: invalid multibulk length"

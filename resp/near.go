@@ -36,14 +36,15 @@ func WithUsage(is Error, usage string) Error {
 // usagePrefix separates an error from the usage.
 const usagePrefix = "; usage: "
 
-// IsArgument reports whether the error is was made by [Argument] from [ErrNotInteger] or
-// [ErrNotPositive].
+// IsArgument reports whether is begins with "ERR value is", as [ErrNotInteger] does, and [Argument]
+// or [WithUsage] has added details.
 func IsArgument(is Error) bool {
 	return strings.HasPrefix(string(is), "ERR value is") && Bare(is) != is
 }
 
-// Bare removes from an error, is, what [Argument] and [WithUsage] have added, and returns the
-// result.
+// Bare returns the error is without what [WithUsage] has added. From [ErrNotInteger],
+// [ErrNotPositive] and [ErrRateTooHigh] it also removes all that follows ": ", which [Argument] has
+// added.
 func Bare(is Error) Error {
 	text, _, _ := strings.Cut(string(is), usagePrefix)
 	for _, bare := range [...]Error{ErrNotInteger, ErrNotPositive, ErrRateTooHigh} {

@@ -315,8 +315,8 @@ func (a *analyser) unpack(e *ast.FuncCallExpr) {
 	a.known = false
 }
 
-// loop analyses a block that runs up to turns times. It gives up if turns is 0, which means that
-// the number is unknown.
+// loop analyses a block that runs up to turns times. It gives up if turns is too large for a
+// bounded script, or is 0, which means that the number is unknown.
 func (a *analyser) loop(turns int, stmts []ast.Stmt) {
 	if turns <= 0 || turns > maxBoundedNodes {
 		a.giveUp()

@@ -13,8 +13,8 @@ func isName(e ast.Expr, name string) bool {
 	return ok && ident.Value == name
 }
 
-// keyIndex returns n if e is KEYS[n] with a constant n, anyKey if e is KEYS[i] with any other
-// index, and 0 if e is anything else.
+// keyIndex returns n if e is KEYS[n] with an integer constant n from 1 to 2^20, anyKey if e is
+// KEYS[i] and i is not a number constant, and 0 if e is anything else.
 func keyIndex(e ast.Expr) int {
 	get, ok := e.(*ast.AttrGetExpr)
 	if !ok || !isName(get.Object, "KEYS") {

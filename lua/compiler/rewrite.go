@@ -83,7 +83,7 @@ func (r *rewriter) statements(stmts []ast.Stmt) {
 	}
 }
 
-// parallel reports whether s is an assignment that the interpreter gets wrong:
+// parallel reports whether s is an assignment that the interpreter may get wrong:
 //
 //   - If a local is among several variables, the interpreter assigns to it before it has
 //     evaluated the values right of its own, so that "a, b = b, a" makes both equal (#440).

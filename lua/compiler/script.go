@@ -23,8 +23,9 @@ func (s *Script) Flags() Flags { return s.flags }
 
 // Bounded reports whether the script certainly ends quickly if it is called with few keys and
 // arguments; arguments is their number together. A bounded script defines no functions, calls only
-// redis.* and cheap library functions, and has only loops that run a few times, by a constant or by
-// the number of keys or arguments. The duration of the commands that it calls is not considered.
+// redis.call, redis.pcall and cheap functions of the libraries, and has only loops that run a few
+// times, by a constant or by the number of keys or arguments. The duration of the commands that it
+// calls is not considered.
 func (s *Script) Bounded(arguments int) bool {
 	return s.facts.bounded && (!s.facts.byArguments || arguments <= maxBoundedArguments)
 }

@@ -26,8 +26,8 @@ func (r *Runtime) jsonLibrary() map[string]glua.LGFunction {
 }
 
 // jsonNumber returns a function that sets the setting field to its argument, from 1 to most, and
-// returns the new value. Without an argument the function returns the present value, whose default
-// is otherwise.
+// returns the new value. Without an argument the function returns the present value. otherwise is
+// the default of the setting.
 func (r *Runtime) jsonNumber(field func(*jsonSettings) *int, otherwise, most int) glua.LGFunction {
 	return func(l *glua.LState) int {
 		at := field(&r.json)

@@ -1,7 +1,7 @@
 package libraries
 
-// maxJSONDepth is the maximum nesting in JSON. It is the default of lua-cjson, and the maximum that
-// scripts can set here, since encoding and decoding recurse.
+// maxJSONDepth is the maximum nesting in JSON, which is the default of lua-cjson. A larger maximum
+// that a script sets has no effect, since encoding and decoding recurse.
 const maxJSONDepth = 1000
 
 // jsonSettings are the settings that scripts can change by functions of cjson. The zero value has

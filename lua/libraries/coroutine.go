@@ -134,8 +134,8 @@ func running(l *glua.LState) int {
 	return 1
 }
 
-// yield suspends the coroutine. It raises an error if a function in Go is on the coroutine's stack,
-// since that function could not be resumed.
+// yield suspends the coroutine. It raises an error outside of a coroutine, and if a function in Go
+// is on the coroutine's stack, since that function could not be resumed.
 func (r *Runtime) yield(l *glua.LState) int {
 	if l.Parent == nil {
 		sandbox.Throw(l, errYield)

@@ -174,7 +174,8 @@ func (f *layout) order(b []byte) []byte {
 	return b
 }
 
-// integerBytes returns the size little-endian bytes of n modulo 2^64. Bytes beyond eight are zero.
+// integerBytes returns n, converted to an integer of 64 bits as C on x86-64 does, in size
+// little-endian bytes. Bytes beyond eight are zero.
 func integerBytes(n float64, size int) []byte {
 	var u uint64
 	if n < 0 {

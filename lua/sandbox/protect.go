@@ -43,7 +43,7 @@ type Failure struct {
 
 // Protect calls the function that is on the stack below nargs arguments, and leaves nret results on
 // the stack. m is the kind of call. If the function raises an error or panics, Protect returns an
-// error, whose value is that of ObjectOf.
+// error, for which ObjectOf returns the raised value.
 func (c *calls) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err error) {
 	m.last = highestUpvalue(l)
 	c.marks = append(c.marks, m)

@@ -24,8 +24,8 @@ func Number(n int64) glua.LValue {
 	return glua.LNumber(n)
 }
 
-// View returns b as a string that shares its bytes. The bytes must not change while a script runs,
-// and the string must not outlive the script.
+// View returns b as a string that shares its bytes. The bytes must not change while the string is
+// in use.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Bytes returns the bytes of s without a copy. They must not be changed.
