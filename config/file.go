@@ -229,8 +229,9 @@ func (l *loader) content(path, content string) {
 	}
 }
 
-// include applies `include path`. As in Redis, the path is relative to the working directory and
-// not to the file. A pattern may match no file; a path without a pattern must exist.
+// include applies `include path`. As in Redis, the path is relative to the working directory, which
+// the option dir sets, and not to the file. A pattern may match no file; a path without a pattern
+// must exist.
 func (l *loader) include(where string, values []string) {
 	if len(values) != 1 {
 		l.fault(where, errors.New(`option "include" takes one value`))

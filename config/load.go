@@ -123,8 +123,9 @@ func serviceLink(rest, value string) bool {
 		strings.HasSuffix(rest, "_PORT") && strings.Contains(value, "://")
 }
 
-// flags applies the flags in args, `--name value ...`. All arguments up to the next flag are the
-// value, so that `--bind a b` needs no quotes. A value must not begin with "--".
+// flags applies the flags in args, `--name value ...` or `--name=value`. All arguments up to the
+// next flag are the value, so that `--bind a b` needs no quotes. A value that begins with "--"
+// needs the second form.
 func (l *loader) flags(args []string) {
 	const where = "command line"
 	for len(args) > 0 {

@@ -28,7 +28,8 @@ func clientOptions() []option {
 
 // outputLimits is the kind of client-output-buffer-limit, in the form of Redis: for each class of
 // clients a hard limit, a soft limit, and the seconds for which the soft limit may be exceeded. A
-// value need not have all classes; the others stay unchanged.
+// value need not have all classes: parse gives the others their defaults, and change leaves them
+// unchanged.
 type outputLimits struct{}
 
 // defaultOutputLimits is the default of Redis. Only the limits of pubsub have an effect here:

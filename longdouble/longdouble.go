@@ -16,8 +16,8 @@ const (
 )
 
 // Parse parses a number as string2ld of Redis does. It accepts what C's strtold accepts, except for
-// white space in front, NaN, and numbers out of range. Infinities are accepted. ok is false for
-// anything else.
+// white space in front, NaN, numbers out of range, and texts of 5 KiB or more. Infinities are
+// accepted. ok is false for anything else.
 func Parse(b []byte) (x *big.Float, ok bool) {
 	if len(b) == 0 || len(b) >= maxText {
 		return nil, false

@@ -52,7 +52,8 @@ func AppendDouble(dst []byte, f float64) []byte {
 // appendShortest appends f, which is finite and not zero, to dst with the fewest digits that read
 // back as f. The form is that of Redis' fpconv_dtoa, which differs from Go's 'g'. An integer may
 // end in up to seven zeros. A fraction is written without an exponent if it has at most six decimal
-// places or lies between 0.0001 and 10,000. An exponent has no leading zero.
+// places, or if its absolute value is at least 0.001 and less than 10,000. An exponent has no
+// leading zero.
 func appendShortest(dst []byte, f float64) []byte {
 	var scratch [maxDoubleText]byte
 	text := strconv.AppendFloat(scratch[:0], f, 'e', -1, 64) // -d.ddde±dd

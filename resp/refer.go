@@ -11,8 +11,8 @@ import (
 // script returns, and finished pieces of a long reply. Refs has these pieces in order, each with
 // its offset in Buf. A piece is never the very end of a reply, since its line end follows in Buf.
 
-// Lent writes the bytes of r as a bulk string, and takes over the reference r from the caller.
-// Short bytes are copied, and then r is released.
+// Lent writes the bytes of r as a bulk string, and takes over the reference r from the caller. If
+// the bytes are short or the writer has no Ledger, they are copied, and then r is released.
 func (w *Writer) Lent(r shared.Ref) {
 	if len(r.Bytes) < shared.Least || w.Ledger == nil {
 		w.Bulk(r.Bytes)

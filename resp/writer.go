@@ -225,9 +225,9 @@ func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
 // 24 bytes.
 const maxFiveInts = 4 + 5*(1+20+2) + 1
 
-// FiveInts writes an array of five integers, which every limiter command replies. It is the same in
-// both protocol versions. FiveInts writes what Array and five calls of Int write, with a single
-// check for room and without a loop for short numbers.
+// FiveInts writes an array of five integers, the reply of limiter commands such as CL.THROTTLE. It
+// is the same in both protocol versions. FiveInts writes what Array and five calls of Int write,
+// with a single check for room and without a loop for short numbers.
 func (w *Writer) FiveInts(a, b, c, d, e int64) {
 	buf := slices.Grow(w.Buf, maxFiveInts)
 	room := buf[len(buf) : len(buf)+maxFiveInts]
