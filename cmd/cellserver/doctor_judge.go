@@ -174,7 +174,8 @@ func (o *outcome) judgeKeys(f *findings) {
 	}
 }
 
-// ofThePlace are options that depend on where a server runs, and not on what it does.
+// ofThePlace are options for which judgeOptions returns no flag. They depend on where a server
+// runs, or the report treats them elsewhere.
 var ofThePlace = []string{
 	"bind", "port", "unixsocket", "unixsocketperm", "dir", "logfile", "pidfile", "daemonize", "supervised", "tcp-backlog", "io-threads",
 	"requirepass", "appenddirname", "appendonly", "save", "databases", "maxmemory-clients",

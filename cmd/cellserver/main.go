@@ -142,8 +142,8 @@ func tuneRuntime(c *config.Config) {
 	if n := c.Processors(); n > 0 && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(n)
 	}
-	// Long-lived data is outside of Go's heap, and the hot path allocates nothing. So collecting
-	// earlier costs nothing and keeps the heap small.
+	// Most long-lived data is outside of Go's heap, and the hot path allocates nothing. So
+	// collecting earlier costs little and keeps the heap small.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// migration is the common part of import and export: a Redis on one side, the directory of a
-// stopped cellserver on the other.
+// migration is the common part of import, export and copy: a Redis or a store on one side, the
+// directory of a stopped cellserver on the other.
 type migration struct {
 	options *redis.Options
 	dir     string

@@ -1,7 +1,7 @@
 // Package effort determines how much work a randomized or exhaustive test does. With `go test`,
 // tests do little work, so that all of them take minutes. `make long` sets the environment variable
-// CELL_LONG to 1, which makes them do much more. CELL_LONG=n makes them do n times as much again,
-// for a run that takes a night.
+// CELL_LONG to 1, which makes them do much more. CELL_LONG=n makes them do n times as much as
+// CELL_LONG=1, for a run that takes a night.
 package effort
 
 import (

@@ -1,6 +1,6 @@
-// Package faultfs is a file system in memory for tests of persistence. It records every call, makes
-// chosen calls fail, and returns the content that the disk would have if the machine lost power
-// now.
+// Package faultfs is a file system in memory for tests of persistence. It records the calls, except
+// for those that read the content or the size of a file, makes chosen calls fail, and returns the
+// content that the disk would have if the machine lost power now.
 package faultfs
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // Call is a recorded call of the file system.
 type Call struct {
-	Op   string // create, open, append, rename, remove, list, mkdir, syncdir, lock, write, read, size, sync, truncate, close
+	Op   string // create, open, append, rename, remove, list, mkdir, syncdir, lock, write, sync, truncate, close
 	Name string
 	Size int // the number of bytes of a write, otherwise 0
 }
@@ -79,8 +79,9 @@ func (m *FS) Inject(f func(n int, c Call) error) {
 	m.inject, m.calls = f, nil
 }
 
-// Watch makes the file system call f before every call, with a function that returns a copy of the
-// disk as [FS.Crash] does. f must not use the file system in any other way, since a lock is held.
+// Watch makes the file system call f for every call that it records, before the call has an effect,
+// with the number n of the call and a function that returns a copy of the disk as [FS.Crash] does.
+// f must not use the file system in any other way, since a lock is held.
 func (m *FS) Watch(f func(n int, crash func(*rand.Rand) *FS)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -79,7 +79,8 @@ func (n *Node) Cut() {
 	}
 }
 
-// Calls returns the PSYNC calls that were answered, in the order of the IDs of the clients.
+// Calls returns the last answered PSYNC call of each client, in the order of the IDs of the
+// clients.
 func (n *Node) Calls() (calls []protocol.PSync) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

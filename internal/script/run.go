@@ -341,7 +341,8 @@ func (r *runner) untilBlocked(n int) error {
 }
 
 // untilTimers waits until n timers are set. A script needs that before it moves the clock, because
-// a command that sets its timer afterwards would wait forever.
+// a command that sets its timer afterwards would wait forever. untilTimers does nothing if the
+// target has no Clock.
 func (r *runner) untilTimers(n int) error {
 	if r.target.Clock == nil {
 		return nil

@@ -73,7 +73,8 @@ func (n *Network) port() int {
 }
 
 // Dial connects the host from to address. It waits while a link between the two hosts is held, and
-// for their delays. It fails if no listener has the address.
+// for their delays. It fails if ctx ends before, if no listener has the address, or if too many
+// connections wait for the listener.
 func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, error) {
 	to, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {

@@ -79,8 +79,8 @@ func (c *Cluster) moveSome(from, to *Node, first, last int) {
 	}
 }
 
-// setSlots runs CLUSTER SETSLOT on n for each slot from first to last. It tries again after a reply
-// that is late or NOREPLICAS: Valkey replies this, and changes nothing, if a replica has not
+// setSlots runs CLUSTER SETSLOT on n for each slot from first to last. It tries again if a reply is
+// late, or is NOREPLICAS: Valkey replies NOREPLICAS, and changes nothing, if a replica has not
 // confirmed the command within two seconds, as on a busy machine.
 func (c *Cluster) setSlots(n *Node, first, last int, state, id string) {
 	c.t.Helper()
