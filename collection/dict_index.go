@@ -28,7 +28,6 @@ func (d *dict) at(number int) []byte {
 	}
 }
 
-// enlist adds the node n to the index.
 func (d *dict) enlist(n *node) {
 	n.at = int32(len(d.index))
 	d.index = append(d.index, n)

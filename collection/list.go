@@ -36,7 +36,7 @@ type List struct {
 	changed  bool
 	replaces bool
 	delta    []byte
-	// popped is the last value that was removed from a flat list.
+	// popped has a copy of the last value that pop has removed from a flat list.
 	popped []byte
 }
 

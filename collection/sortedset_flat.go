@@ -17,7 +17,6 @@ func less(score float64, member []byte, otherScore float64, other []byte) bool {
 	return string(member) < string(other)
 }
 
-// appendScore appends the encoding of score to dst.
 func appendScore(dst []byte, score float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
 }

@@ -143,7 +143,6 @@ func bucketRoom(e *entry.Entry, now limit.Instant, capacity int64) room {
 	return r
 }
 
-// allKnown returns a room in which the limit, most, and the remaining units are known.
 func allKnown(most, remaining int64) room {
 	return room{limit: most, remaining: remaining, hasLimit: true, hasRemaining: true}
 }

@@ -72,7 +72,6 @@ func (c *claim) has(h uint64) bool {
 	return c.marks[at] == mark
 }
 
-// hasOne reports whether has returns true for the hash of at least one of spots.
 func (c *claim) hasOne(spots []spot) bool {
 	return slices.ContainsFunc(spots, func(p spot) bool { return c.has(p.hash) })
 }

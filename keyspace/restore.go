@@ -91,7 +91,6 @@ func (s *shard) replay(e *effect.Effect, h uint64, o object.Object) error {
 	return s.restore(&p, e.Key, e.Entry, o)
 }
 
-// noDatabase returns the error for database db, which does not exist.
 func (ks *Keyspace) noDatabase(db int) error {
 	return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, ks.databases)
 }
@@ -122,7 +121,6 @@ func (ks *Keyspace) Empty() {
 	}
 }
 
-// bareAll calls [shard.bare] for all shards, which are locked.
 func (ks *Keyspace) bareAll() {
 	for i := range ks.shards {
 		ks.shards[i].bare()

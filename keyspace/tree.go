@@ -55,7 +55,6 @@ func (s *shard) removeTreeAt(p *place) {
 	s.removeTree(p.db, e.Value)
 }
 
-// removeTrees removes all trees of database db.
 func (s *shard) removeTrees(db int) {
 	if s.trees != nil {
 		s.trees[db].Clear(&s.mem.Memory)

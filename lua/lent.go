@@ -60,7 +60,6 @@ func (l *lent) part(s string) (shared.Ref, bool) {
 	return l.refs[i].Part(value.Bytes(s))
 }
 
-// placeOfRef returns the address of the first byte of r.
 func placeOfRef(r *shared.Ref) uintptr {
 	from, _ := placeOf(value.View(r.Bytes))
 	return from

@@ -46,7 +46,6 @@ type redisLibrary struct {
 	call      callBuffers
 }
 
-// begin prepares the library for a script with the given host.
 func (r *redisLibrary) begin(host Host) {
 	r.host, r.proto, r.forwarded = host, 2, nil
 	r.lent.bytes = 0

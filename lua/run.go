@@ -116,7 +116,6 @@ func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start in
 	}
 }
 
-// replier returns a replier for a result whose protocol version is proto.
 func (r *Run) replier(w *resp.Writer, proto int) replier {
 	return replier{sandbox: &r.sandbox, inputs: &r.inputs, lent: &r.redis.lent, w: w, proto: proto}
 }

@@ -10,7 +10,6 @@ const polynomial = 0x95ac9329ac4bc9b5
 // adds eight bytes at once, which is four times as fast as adding single bytes.
 var sums = makeSums()
 
-// makeSums computes sums.
 func makeSums() (t [8][256]uint64) {
 	for i := range t[0] {
 		sum := uint64(i)

@@ -9,7 +9,6 @@ type zipmap struct {
 	announced, n uint64 // number of pairs according to the header, and number of fields and values that were read
 }
 
-// newZipmap returns a decoder of blob.
 func newZipmap(blob []byte) (packed, error) {
 	z := &zipmap{cursor: cursor{rest: blob}}
 	z.announced = z.little(1)

@@ -179,12 +179,10 @@ func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 // does not end a word, although both are skipped before a word.
 func endsWord(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// isHex reports whether c is a hexadecimal digit.
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// hexValue returns the value of the hexadecimal digit c.
 func hexValue(c byte) byte {
 	switch {
 	case c <= '9':

@@ -71,7 +71,6 @@ func parseCopy(args []string, w io.Writer) (*copying, error) {
 
 func isURL(s string) bool { return strings.Contains(s, "://") }
 
-// copyStates runs cellserver copy.
 func copyStates(args []string, w io.Writer) error {
 	c, err := parseCopy(args, w)
 	if err != nil {

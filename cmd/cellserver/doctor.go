@@ -27,7 +27,7 @@ func doctorFlags(o *doctorOptions) *flag.FlagSet {
 // It only reads.
 func doctor(args []string, w io.Writer) error { return (&doctorOptions{}).run(args, w) }
 
-// run is doctor with the fields that a test has set.
+// run runs cellserver doctor. A test may have set fields of given.
 func (given *doctorOptions) run(args []string, w io.Writer) error {
 	names, err := parseMixed(doctorFlags(given), args)
 	if err != nil {

@@ -272,7 +272,6 @@ func (o *outcome) prescribeAttaching(f *findings, flags []string) {
 	o.prescribeFile(f)
 }
 
-// prescribeFile mentions the server's configuration file, which can be used.
 func (o *outcome) prescribeFile(f *findings) {
 	if file := f.info["config_file"]; file != "" {
 		o.todo = append(o.todo, "# or with its configuration, without the options that are refused above: cellserver "+file)

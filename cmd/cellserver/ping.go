@@ -38,7 +38,7 @@ func pingFlags(o *pingOptions) *flag.FlagSet {
 // ping checks whether a server replies, for health checks.
 func ping(args []string, w io.Writer) error { return (&pingOptions{}).run(args, w) }
 
-// run is ping with the fields that a test has set.
+// run runs cellserver ping. A test may have set fields of o.
 func (o *pingOptions) run(args []string, w io.Writer) error {
 	names, err := parseMixed(pingFlags(o), args)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 // policyWords are the subcommands of cellserver policy.
 var policyWords = []string{"check", "diff", "from-envoy", "from-limitador"}
 
-// policyTool runs cellserver policy.
 func policyTool(args []string, w io.Writer) error { return (&connectionFlags{}).policyTool(args, w) }
 
-// policyTool is the function of the same name, with the fields of f that a test has set.
+// policyTool runs cellserver policy. f gets the options for connecting; a test may have set its
+// dial.
 func (f *connectionFlags) policyTool(args []string, w io.Writer) error {
 	usage, _, _ := strings.Cut(manual["policy"], "\n\n")
 	if len(args) == 0 {

@@ -150,7 +150,6 @@ func newPatternTable(p *document.Policy) *patternTable {
 	return t
 }
 
-// has reports whether there is an override for a pattern.
 func (t *patternTable) has(pattern string) bool {
 	_, ok := t.patterns[pattern]
 	return ok

@@ -35,10 +35,9 @@ func topFlags(o *topOptions) *flag.FlagSet {
 	return flags
 }
 
-// showTop runs cellserver top.
 func showTop(args []string, w io.Writer) error { return (&topOptions{}).run(args, w) }
 
-// run is showTop with the fields that a test has set.
+// run runs cellserver top. A test may have set fields of o.
 func (o *topOptions) run(args []string, w io.Writer) error {
 	names, err := parseMixed(topFlags(o), args)
 	switch {

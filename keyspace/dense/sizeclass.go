@@ -20,8 +20,7 @@ type sizeClass struct {
 // classes has the size classes, numbered from 1, so that no record number is 0. The sizes increase
 // by 4 bytes at first, and later by less than an eighth. A record wastes less than the increase.
 var (
-	classes = makeClasses()
-	// classTable has the result of makeClassTable.
+	classes    = makeClasses()
 	classTable = makeClassTable()
 )
 
@@ -35,7 +34,6 @@ const (
 	maxSlack = 256
 )
 
-// makeClasses computes the size classes.
 func makeClasses() (all [numClasses]sizeClass) {
 	size, n := uint32(recordHead), 1
 	for size <= maxInline {

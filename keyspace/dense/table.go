@@ -54,7 +54,6 @@ func (t *Table) parts(rec []byte) (key, value []byte) {
 	return rec[recordHead : recordHead+n : recordHead+n], rec[recordHead+n : len(rec)-int(h>>slackShift)]
 }
 
-// entryOf returns the entry of the record rec, whose value is value.
 func entryOf(rec, value []byte) entry.Entry {
 	return entry.Entry{Kind: entry.Kind(header(rec) & headKind), Expiry: expiry(rec), Value: value}
 }

@@ -361,7 +361,6 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 			break
 		}
 		if len(parts) == maxParts-1 {
-			// The rest becomes the last operand, which is a call of its own.
 			parts = append(parts, r.concat(chain))
 			break
 		}

@@ -43,7 +43,7 @@ type Memory struct {
 	// stride is the number of instructions between two checks of the heap. It is smaller if less
 	// room is left, since one instruction can allocate 1 MiB.
 	stride atomic.Int64
-	// collecting is held during a collection. It guards nothing else.
+	// collecting is held during a collection, so that only one goroutine at a time runs one.
 	collecting sync.Mutex
 }
 
@@ -121,7 +121,6 @@ func newUsage(m *Memory) usage {
 	return u
 }
 
-// begin prepares the usage for another script.
 func (u *usage) begin() {
 	u.looked, u.settled, u.lacked = false, false, false
 	u.own, u.announced = 0, 0

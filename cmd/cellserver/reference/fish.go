@@ -54,7 +54,6 @@ func fishOptions(b *strings.Builder, condition string, options []Option) {
 	}
 }
 
-// fishQuoted returns a word in single quotes.
 func fishQuoted(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'"
 }
