@@ -15,12 +15,12 @@ import (
 //	checksum  uint32  CRC32C of file id, block number from 1, length, payload
 //	payload           a type byte, then entries or the footer
 //
-// A block of entries has the number of a database (1 byte), the earliest expiry in the block (8
-// bytes), and entries:
+// A block of entries has the number of a database (1 byte), an instant that is not later than any
+// expiry in the block (8 bytes), and entries:
 //
 //	kind (6 bits), 64 if it never expires, 128 if its value is empty
-//	length of the key that it shares with the key before, length of the rest, rest
-//	expiry after the earliest      unless 64
+//	length of the prefix that the key shares with the key before, length of the rest, rest
+//	expiry minus that instant      unless 64
 //	length of the value, value     unless 128
 //
 // Lengths and expiries in an entry are unsigned varints. The footer has the number of entries, the
@@ -88,9 +88,9 @@ func (b *block) reset() {
 	*b = block{keys: b.keys[:0], entries: b.entries[:0], earliest: limit.MaxInstant}
 }
 
-// next appends to out the payload of a block of database db after the type byte: the entries that
-// were not encoded yet, or some of them if their values are large. It returns an error if the value
-// of a key is too large for a block.
+// next appends to out the payload of a block of database db after the type byte. The block has the
+// next entries that were not encoded yet, until it exceeds 256 KiB. next returns an error if a key
+// and its value are too large for a block.
 func (b *block) next(out []byte, db int) ([]byte, error) {
 	at := len(out)
 	out = binary.LittleEndian.AppendUint64(append(out, byte(db)), uint64(b.earliest))
@@ -116,7 +116,7 @@ func (b *block) next(out []byte, db int) ([]byte, error) {
 const maxEntryHead = 64
 
 // appendEntry appends the encoding of e to out. key and value are those of e, before is the key of
-// the entry before, or nil, and earliest is the earliest expiry of the block.
+// the entry before, or nil, and earliest is the instant at the beginning of the block.
 func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest limit.Instant) []byte {
 	kind := byte(e.kind)
 	if e.expiry == entry.NoExpiry {
@@ -140,8 +140,7 @@ func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest 
 	return out
 }
 
-// errEntry is the error for a block whose bytes are not entries although its checksum is right.
-// Such a block was written wrongly.
+// errEntry is the error for a block whose payload is not a sequence of entries.
 var errEntry = errors.New("bytes are not entries")
 
 // decodeBlock calls f for the entries of a block of entries, until f returns an error. payload is

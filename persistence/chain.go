@@ -18,7 +18,7 @@ type increment struct {
 	valid int64  // offset behind the last valid record
 	seq   uint64 // number of the record at the offset valid, counted from 1
 	// sealed is true if the file has an end record. ended is true if there is an end record and
-	// only durable-offset records follow it, so that nothing is missing.
+	// only durable-offset or end records follow it, so that nothing is missing.
 	sealed  bool
 	ended   bool
 	records int           // number of records of effects
@@ -30,8 +30,8 @@ type increment struct {
 }
 
 // inspect reads the increment p in directory dir from beginning to end. Damage of a record is not
-// an error but noted in the result. The error says that a read failed, that the header is wrong, or
-// that a record with a valid checksum cannot be read by this program.
+// an error but noted in the result. The error says that the file cannot be opened or read, that the
+// header is wrong, or that a record is invalid although its checksum is right.
 func inspect(fsys FS, dir string, p part) (*increment, error) {
 	in := &increment{part: p, path: filepath.Join(dir, p.name)}
 	f, err := fsys.Open(in.path)

@@ -24,8 +24,9 @@ var (
 // Check reads all files in the directory dir, whose server must not be running, and writes the
 // results to w. It loads the files as a starting server does, and needs as much memory. If fix is
 // true, Check cuts a torn or damaged log at the first invalid record and discards the rest. A
-// damaged base or manifest cannot be fixed. If fix is false, Check changes nothing. It returns nil
-// for an intact or fixed directory, [ErrDamaged], [ErrTorn], or an error of a file.
+// damaged base or manifest cannot be fixed. If fix is false, Check changes none of the files that it
+// reads. It returns nil for an intact or fixed directory, [ErrDamaged], [ErrTorn], or an error of a
+// file.
 func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	m, unlock, err := claim(fsys, dir)
 	if err != nil {
@@ -97,8 +98,8 @@ type check struct {
 }
 
 // inspect reads the increments, judges them, and makes an empty keyspace whose clock continues from
-// theirs. sound is false if the increments are corrupt. If they are torn or corrupt, inspect sets
-// c.torn to the place at which the log can be cut.
+// that of the files. sound is false if the increments are corrupt. If they are torn or corrupt,
+// inspect sets c.torn, whose File is the increment that can be cut.
 func (c *check) inspect() (sound bool, err error) {
 	for _, p := range c.manifest.increments {
 		in, err := inspect(c.o.FS, c.o.Path, p)
@@ -184,8 +185,8 @@ func (c *check) rehearseOne(in *increment) (at *increment, err error) {
 	}
 }
 
-// conclude writes the result to c.w. If the log is torn or damaged, conclude cuts the log if fix is
-// true, and returns ErrTorn if fix is false.
+// conclude returns nil if the log is intact. Otherwise it cuts the log if fix is true, and returns
+// ErrTorn if fix is false. It writes the result to c.w, unless it returns an error.
 func (c *check) conclude(fix bool) error {
 	switch {
 	case c.torn == nil:

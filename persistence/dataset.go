@@ -7,8 +7,8 @@ import (
 
 // NewID returns a random id for a replication history or for a new data set: [HistoryLength]
 // hexadecimal digits. A server that starts without data draws an id for its data set. The id
-// remains the same across restarts, full resynchronizations, promotions and backups. So if two
-// servers have the same id of their data sets, their states have a common origin.
+// remains the same across restarts and promotions. A replica takes over the id of its primary, and
+// [Restore] draws a new one. So if two data sets have the same id, they have a common origin.
 func NewID() string {
 	var b [HistoryLength / 2]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -41,8 +41,8 @@ func (d *Dir) dataSet() DataSet {
 }
 
 // KeepDataSet writes the data set in memory to the manifest, if the manifest names another one. It
-// does nothing without a log, and while the files still have the state from before a full
-// resynchronization; then the manifest that is written with the next base names the new data set.
+// does nothing without a log, while the log refuses effects, and between [Dir.AcceptState] and the
+// next base. In these cases the manifest that is written with the next base names the data set.
 func (d *Dir) KeepDataSet() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -96,8 +96,8 @@ func Take(o Options) (d *Dir, err error) {
 func (d *Dir) path(name string) string { return filepath.Join(d.o.Path, name) }
 
 // Read reads the manifest and all increments, and decides whether they are intact or torn. It
-// changes nothing. It returns an error if a file is corrupt or cannot be read, or if there are
-// files but no manifest. The error names the file and the place, and says what the operator can do.
+// changes nothing. It returns an error if a file is corrupt or cannot be read, or if there are files
+// with state but no manifest. The error for a corrupt file says what the operator can do.
 func (d *Dir) Read() error {
 	m, err := readManifest(d.o.FS, d.o.Path)
 	switch {
@@ -134,7 +134,8 @@ func (d *Dir) Empty() bool { return d.manifest.base == nil && len(d.found) == 0 
 func (d *Dir) Torn() *Torn { return d.torn }
 
 // Clock returns c, the last clock record of the files, or the zero Record if there is none, and
-// latest, an instant that is not earlier than any effect in the files.
+// latest, an instant that is not earlier than any effect in the files. The error says that the base
+// cannot be read.
 func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	if p := d.manifest.base; p != nil {
 		if c, latest, err = snapshotClock(d.o.FS, d.path(p.name), p.id); err != nil {
@@ -175,7 +176,8 @@ func (d *Dir) kept() []*increment {
 
 // Load passes all data to sink: the entries of the base, then the effects of the increments. It
 // counts in progress what it has read. [Dir.Interrupt] ends it early, with an error. The other
-// errors say that a file is corrupt or cannot be read, or are those of sink.
+// errors say that a file is corrupt or cannot be read. An entry or effect that sink refuses counts as
+// corrupt.
 func (d *Dir) Load(sink Sink, progress *Progress) error {
 	total := int64(0)
 	for _, in := range d.kept() {
@@ -276,7 +278,7 @@ func (d *Dir) newSegment(m *manifest) (*segment, error) {
 
 // repair cuts torn increments and adds missing end records, so that a later reader knows that the
 // increments are complete. It drops the increments after a torn one from the manifest in memory.
-// Also an increment before the last one may need a repair: a crash may have come after the manifest
+// An increment before the last one may need a repair, too: a crash may have come after the manifest
 // named the next increment and before the log continued in it.
 func (d *Dir) repair() error {
 	kept := d.kept()
@@ -355,7 +357,7 @@ func (d *Dir) unnamed() (ours []string) {
 	return ours
 }
 
-// isOurs reports whether name is that of a file of this package.
+// isOurs reports whether name is that of an increment, a base, or a manifest that is not in use yet.
 func isOurs(name string) bool {
 	for _, pattern := range []string{incrementPattern, basePattern, manifestName + tmpSuffix} {
 		if ok, _ := filepath.Match(pattern, name); ok {
@@ -370,7 +372,7 @@ func isOurs(name string) bool {
 func (d *Dir) Interrupt() { d.stopping.Store(true) }
 
 // Close interrupts the writing of a base, closes the log, if there is one, and unlocks the
-// directory. It returns the error of [Log.Close].
+// directory. It returns the errors of [Log.Close] and of the unlocking.
 func (d *Dir) Close() error {
 	d.Interrupt()
 	d.mu.Lock()

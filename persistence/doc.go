@@ -4,8 +4,8 @@
 //
 // These rules hold, whatever fails:
 //   - After a crash, no change is lost that the chosen fsync policy promises to keep.
-//   - No wrong state is ever loaded. A file is loaded as a whole, or refused, or cut at a place
-//     that only a crash can have left. A cut is logged.
+//   - A file is loaded as a whole, or refused, or cut at a place where a crash may have left it
+//     incomplete. A cut is logged.
 //   - A file whose write or fsync has failed once is not used any more. Since memory has the whole
 //     state, a new base is written and replaces the file.
 //

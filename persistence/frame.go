@@ -48,9 +48,8 @@ var durableMarker = [8]byte{0xff, 'S', 'Y', 'N', 'C', 'E', 'D', '\n'}
 // durableSize is the length of the payload of a durable-offset or end record.
 const durableSize = 1 + 8 + 8 + 8 + 8
 
-// maxRecord is the maximum size in bytes of a record, and of a block of a snapshot. The record of a
-// transaction stays far below, because the keyspace refuses commands before. If any other record is
-// so large, the log is given up, and a new base has the effects of the record.
+// maxRecord is the maximum size in bytes of a record, and of a block of a snapshot. If a record of
+// effects is as large, the files of the log are given up, and the next base has the effects.
 const maxRecord = 1 << 30
 
 // castagnoli is the table for CRC32C.

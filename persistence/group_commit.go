@@ -2,8 +2,7 @@ package persistence
 
 import "time"
 
-// maxPauses is the maximum number of pauses that delay an fsync. The bound matters if the stopwatch
-// does not advance.
+// maxPauses is the maximum number of pauses that delay an fsync.
 const maxPauses = 128
 
 // answerTime is about the time that an event loop takes to send a reply and to read the next
@@ -13,7 +12,7 @@ const answerTime = 10 * time.Microsecond
 // awaitGroup implements group commit. It delays an fsync until the callers that the last fsync
 // served have appended new records, or until waiting no longer pays: see due. If the fsync began
 // without these callers, each of them would wait for two fsyncs, and there would be twice as many
-// fsyncs.
+// fsyncs. awaitGroup pauses at most maxPauses times.
 func (l *Log) awaitGroup() {
 	fsync := time.Duration(l.counts.lastSync.Load())
 	began := l.o.Stopwatch()
@@ -41,7 +40,8 @@ func (l *Log) awaitGroup() {
 // and fsync is the duration of the last fsync. Seven eighths of the crowd are enough: the others
 // keep the event loops busy during the fsync, and are served by the next one. If no caller comes
 // for longer than an fsync and the replies to all missing callers take, the fsync begins without
-// them.
+// them. It also begins once it was delayed for longer than an fsync and the replies to all expected
+// callers take.
 func due(n, crowd int, quiet, waited, fsync time.Duration) bool {
 	if 8*n >= 7*crowd {
 		return true

@@ -114,8 +114,7 @@ type CorruptError struct {
 	Offset int64  // offset of the damaged place in bytes
 	Record uint64 // number of the damaged record or block, counted from 1; 0 if no record is meant
 	What   string // what is wrong
-	// Cuttable is true if the file is an increment that is intact before Offset, so that check-aof
-	// --fix can cut it there.
+	// Cuttable is true if the file is an increment that check-aof --fix can cut before the damage.
 	Cuttable bool
 }
 

@@ -21,7 +21,7 @@ const (
 	// minute.
 	SyncNo Policy = iota
 	// SyncEverySecond ("everysec") syncs the log every second. A crash of the machine may lose the
-	// effects of the last second.
+	// effects since the last fsync: about a second, or more if the disk is slow.
 	SyncEverySecond
 	// SyncAlways ("always") syncs effects before the replies are sent. A crash of the machine loses
 	// no acknowledged effect.
@@ -134,14 +134,15 @@ type LogOptions struct {
 	// 0 if it knows none. NoteClock passes the instant to replicas, unless Watermark is nil.
 	// Watermark must be quick and must not call the log.
 	Watermark func() limit.Instant
-	// OnFault, if not nil, is called with the reason when a write or an fsync has failed and the
-	// log begins to refuse effects. It must not block.
+	// OnFault, if not nil, is called with the reason when the log begins to refuse effects because a
+	// write or an fsync has failed or a record is too large. It must not block.
 	OnFault func(error)
 	// Wrote and Synced, if not nil, are called with the duration of each write and of each fsync,
 	// by the goroutine that made it.
 	Wrote, Synced func(took time.Duration)
 	Log           *slog.Logger
-	// Tick is the interval of fsyncs and durable-offset records: a second if it is 0.
+	// Tick is the interval at which the log appends clock and durable-offset records and, unless the
+	// policy is SyncNo, syncs: a second if it is 0.
 	Tick time.Duration
 }
 
@@ -189,8 +190,8 @@ func (l *Log) Position() uint64 {
 	return l.pos
 }
 
-// Written returns the position up to which everything has been written to the kernel, in files that
-// the manifest names.
+// Written returns the position up to which everything has been written to the kernel. It includes
+// records that were dropped after a fault, once the log accepts effects again.
 func (l *Log) Written() uint64 { return l.written.Load() }
 
 // Synced returns the position up to which everything is durable. For a log without a file it never

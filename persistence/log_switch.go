@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SetTap replaces the tap by t, which may be nil. The old tap gets everything up to the position
+// SetTap replaces the tap with t, which may be nil. The old tap gets everything up to the position
 // from, and t gets everything behind it.
 func (l *Log) SetTap(t Tap) (from uint64) {
 	l.ioMu.Lock()
@@ -85,9 +85,9 @@ func (l *Log) Suspend(why error) {
 }
 
 // replace continues the log in next after the segments were given up. The base that will be written
-// from now on has all earlier effects. Effects of commands that have begun before are appended
-// again. New effects are still refused, unless adopt is true because memory has a whole new state.
-// replace closes the old files.
+// from now on has all earlier effects. Records are appended again instead of dropped. New commands
+// are still refused, unless adopt is true because memory has a whole new state. replace closes the
+// old files.
 func (l *Log) replace(next *segment, adopt bool) {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
-// lazyTicks is the number of ticks of a second after which a log is synced under SyncNo. The kernel
+// lazyTicks is the number of ticks, usually of a second, between two fsyncs under SyncNo. The kernel
 // has written nearly everything by then. After the sync a durable offset is recorded. Damage before
 // this offset is known not to be the trace of a crash.
 const lazyTicks = 60
@@ -83,9 +83,10 @@ func (l *Log) noteDurable() {
 	seg.noted = l.pos
 }
 
-// sync makes everything durable that was written before the call, and advances the synced position.
-// It closes retired segments. Only one fsync runs at a time. If an fsync fails, it is not repeated:
-// the files are given up, and sync returns the error. It also returns the error of [Log.Fault].
+// sync makes everything durable that was written before the call, and advances the synced position,
+// unless a base is still missing: see adopting. It closes retired segments. If an fsync fails, it is
+// not repeated: the files are given up, and sync returns the error. If the log refuses effects or has
+// no file, sync only returns the error of [Log.Fault].
 func (l *Log) sync() error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
@@ -261,8 +262,9 @@ func (l *Log) runTicker() {
 	}
 }
 
-// tick appends clock and durable-offset records and syncs the log: at every call, or under SyncNo
-// at every sixtieth call. After a sync it records the new durable offset at once.
+// tick appends the clock and durable-offset records that are due. Unless the log is idle, it also
+// syncs the log: at every call, or under SyncNo at every sixtieth call. After a sync it records the
+// new durable offset at once.
 func (l *Log) tick() {
 	l.note()
 	l.ticks++
@@ -274,8 +276,8 @@ func (l *Log) tick() {
 	l.wake(false)
 }
 
-// idle reports whether everything but clock records and watermarks is durable. If so, it stores the
-// present time in safeAt. The clock records of a primary, ten a second, do not need an fsync.
+// idle reports whether all effects and durable-offset records are durable. If so, it stores the
+// present time in safeAt. The clock records and watermarks of a primary do not need an fsync.
 func (l *Log) idle() bool {
 	now := l.o.Stopwatch()
 	l.mu.Lock()

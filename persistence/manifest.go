@@ -33,7 +33,7 @@ type manifest struct {
 	base       *part
 	increments []part
 	dataSet    DataSet // data set of the state in the files
-	// nextSeq is the sequence number of the next file. It is greater than all that were ever used.
+	// nextSeq is the sequence number of the next file. It is greater than those of all listed files.
 	nextSeq uint64
 }
 
@@ -196,7 +196,7 @@ func (m *manifest) addLine(line string) error {
 	return m.add(p)
 }
 
-// restoredYes is the only value of the key "restored".
+// restoredYes is the value of the key "restored" in a restored data set. Other values are ignored.
 const restoredYes = "yes"
 
 // add adds p. It returns an error if m already has a file with the name or id of p, or if p is out

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// firstBase is the name of the only base that a crash can leave in a directory without a manifest.
-// It is the first snapshot of a server without a log, and its writing has not been acknowledged.
+// firstBase is the name of the first base of a server without a log. A crash may leave this file in a
+// directory without a manifest; then the snapshot has not been acknowledged.
 const firstBase = "base.1.snap"
 
 // Exists reports whether the directory dir has files with state. It also returns true for a

@@ -11,8 +11,8 @@ import (
 // the directory from, which has the files of a server. That server must not be running. The end of
 // its log may be torn. The copy has the state of the backup but a new [DataSet], which is marked as
 // restored. The directory to may exist, but must not have files of a server. Restore checks the
-// backup as [Check] does and writes the results to w. After an error, the directory to has no
-// manifest, so no server starts with a part of the state.
+// backup as [Check] does and writes the results to w. If copying fails, Restore removes the copies
+// and writes no manifest, so no server starts with a part of the state.
 func Restore(fsys FS, from, to string, w io.Writer) error {
 	if filepath.Clean(from) == filepath.Clean(to) {
 		return fmt.Errorf("%s is the backup itself", to)
@@ -43,7 +43,8 @@ func Restore(fsys FS, from, to string, w io.Writer) error {
 }
 
 // takeFrom copies the files that backup, the manifest of the directory from, lists, and then writes
-// a manifest that lists the copies. After an error it removes them.
+// a manifest that lists the copies. After an error it removes the copies, unless the new manifest may
+// be in force.
 func (d *Dir) takeFrom(from string, backup *manifest) (err error) {
 	var made []string
 	defer func() {

@@ -15,7 +15,7 @@ type scanner struct {
 	f    framer // f.seq is the number of the next record
 
 	off int64 // offset of the next record
-	// buf has the bytes of the file from the offset at on.
+	// buf has some bytes of the file, from the offset at on.
 	buf []byte
 	at  int64
 }

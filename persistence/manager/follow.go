@@ -58,9 +58,9 @@ func (m *Persistence) Origin() *persistence.Origin {
 // findOrigin returns the origin of the files that are about to be loaded, which describes the
 // primary from which their state was copied. The result is nil if they have no origin or were
 // restored from a backup, if the server is not configured as a replica, or if appendonly is no. If
-// there is an origin, findOrigin makes the keyspace remove only keys that had expired
-// [replication.KeepExpired] before the last instant that the files record, since the primary may
-// have prolonged the expiry of others.
+// there is an origin, findOrigin makes the keyspace retain the keys whose expiry is later than
+// [replication.KeepExpired] before the last clock record, since the primary may have extended their
+// expiry. The error says that the files cannot be read.
 func (m *Persistence) findOrigin() (*persistence.Origin, error) {
 	o := m.dir.Origin()
 	if m.dir.DataSet().Restored {

@@ -11,8 +11,8 @@ import (
 )
 
 // loaded is the result of loading the files, for INFO and for the replication node. keys is the
-// number of keys in the snapshot, and records the number of records in the log. torn is the number
-// of bytes of an incomplete record that were cut off.
+// number of keys in the snapshot, and records the number of records of effects in the log. torn is
+// the number of bytes that were cut off at the end of the log.
 type loaded struct {
 	keys, records, torn int64
 	took                time.Duration

@@ -119,7 +119,7 @@ type Persistence struct {
 	log   atomic.Pointer[persistence.Log] // nil while loading, and without appendonly unless replicas need it
 
 	mu  sync.Mutex
-	dir *persistence.Dir // set while mu is locked; nil until the directory is first used
+	dir *persistence.Dir // nil until the directory is first used; for its changes see take
 
 	keepsNone
 	changes   atomic.Int64  // the number of records of effects since the start
@@ -464,7 +464,7 @@ func (m *Persistence) write(ctx context.Context) error {
 // [env.StopSaving], or if the log refuses changes: then its content on disk is unknown. Without
 // such a log, [env.StopAsConfigured] also writes one if there are save points. SaveAtStop writes
 // none if the files were not loaded. During a full resynchronization it writes one only with
-// [env.StopSaving], if memory has a complete state.
+// [env.StopSaving], if there is a log on disk and memory has a complete state.
 func (m *Persistence) SaveAtStop(mode env.StopMode) error {
 	if m.left.Load() || !m.Loaded() {
 		return nil // memory has nothing that the files lack
