@@ -97,7 +97,7 @@ func checkListDelta(delta []byte) (start, end int64, err error) {
 	}
 	start = int64(binary.LittleEndian.Uint64(delta[1:]))
 	end = int64(binary.LittleEndian.Uint64(delta[9:]))
-	if start < -farthest || end > farthest || start > end || end-start > math.MaxInt32 {
+	if start < -farthest || end > farthest || start > end || uint64(end)-uint64(start) > math.MaxInt32 {
 		return 0, 0, ErrCorrupt
 	}
 	for b := delta[listDeltaHeader:]; len(b) > 0; {

@@ -1,6 +1,7 @@
 package collection_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -121,3 +122,15 @@ func TestList(t *testing.T) {
 }
 
 func drawMax(t *rapid.T) int { return rapid.SampledFrom([]int{0, 0, 3, 70}).Draw(t, "max") }
+
+// TestDeltaWithFarBounds: a delta whose bounds are further apart than a list can be long is corrupt,
+// even if their difference is not an int64.
+func TestDeltaWithFarBounds(t *testing.T) {
+	for _, bounds := range [][2]int64{{-1 << 62, 1 << 62}, {0, 1 << 32}, {1, 0}, {-1<<62 - 1, 0}, {0, 1<<62 + 1}} {
+		for _, first := range []byte{0, 1} {
+			delta := binary.LittleEndian.AppendUint64([]byte{first}, uint64(bounds[0]))
+			delta = binary.LittleEndian.AppendUint64(delta, uint64(bounds[1]))
+			require.ErrorIs(t, new(collection.List).Apply(delta), collection.ErrCorrupt, "%d", bounds)
+		}
+	}
+}
