@@ -279,7 +279,6 @@ func (l *Log) wake(everybody bool) {
 	l.mu.Unlock()
 }
 
-// wakeAll wakes all callers that wait.
 func (l *Log) wakeAll() { l.wake(true) }
 
 // expected returns the new crowd: the number of callers that the next fsync should wait for.
