@@ -237,7 +237,6 @@ func quote(line string) string {
 	return strconv.Quote(line)
 }
 
-// hasAnyPrefix reports whether s begins with one of the prefixes.
 func hasAnyPrefix(s string, prefixes ...string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(s, p) {

@@ -158,12 +158,10 @@ func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 		number("replica_announced", bit(s.Announced)))
 }
 
-// number returns a field with the number n.
 func number(name string, n int64) protocol.Field {
 	return protocol.Field{Name: name, Value: strconv.FormatInt(n, 10)}
 }
 
-// bit returns 1 for true and 0 for false.
 func bit(b bool) int64 {
 	if b {
 		return 1

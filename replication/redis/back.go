@@ -281,9 +281,9 @@ func (e *Encoder) readTail() (read bool, err error) {
 	return n > 0, nil
 }
 
-// note records the keys that a record of effects changes. If the record consists of one effect,
-// on a limiter for which Redis has no equivalent, the key was such a limiter before. Then the
-// replica does not have the key, so nothing is sent.
+// note records the keys that a record of effects changes. If the record consists of one effect, on a
+// limiter for which Redis has no equivalent, note counts the effect as skipped and records no key: it
+// takes for granted that the replica does not have the key.
 func (e *Encoder) note(record []byte) error {
 	alone := true
 	for len(record) > 0 {
