@@ -11,8 +11,8 @@ import (
 
 // Replace replaces the file at path by one with the given content and mode, or creates the file. It
 // is atomic: a crash at any moment leaves either the old or the new content. When Replace returns
-// nil, the new content is durable. It returns an error if path names something else than a regular
-// file. Replace has no time limit: call it in the function that is passed to [Write].
+// nil, the new content is durable. It returns an error if path names anything other than a
+// regular file. Replace has no time limit: call it in the function that is passed to [Write].
 func Replace(path string, content []byte, mode os.FileMode) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("replacing %s: it is not a regular file", path)

@@ -83,7 +83,7 @@ var (
 )
 
 // maxIterations is the maximum number of iterations of PBKDF2. It bounds the work that a file can
-// cause. OpenSSL uses 2,048 iterations.
+// cause. By default OpenSSL uses 2,048 iterations.
 const maxIterations = 10_000_000
 
 // prf returns the constructor of the hash that PBKDF2 uses to derive a key from a password, or nil

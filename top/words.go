@@ -45,7 +45,7 @@ func fit(text string, width int, right bool) string {
 	return text + space
 }
 
-// amount formats n. Below a billion the text has at most six characters.
+// amount formats n. Below 999.95 million the text has at most six characters.
 func amount(n float64) string {
 	switch {
 	case n >= 999_950:
