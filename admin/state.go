@@ -10,7 +10,7 @@ type Server struct {
 	Config
 	http    http.Server
 	conns   *connections
-	serving chan struct{} // requests that are no probes
+	serving chan struct{} // requests other than probes
 	waiting chan struct{} // requests that wait after failed logins
 	stopped chan struct{} // closed by Shutdown
 	stop    sync.Once

@@ -28,8 +28,9 @@ type Options struct {
 	Open func(network, address string) (net.Listener, error)
 }
 
-// TCP opens the port on all addresses of o. It is an error if none of the addresses exists on this
-// machine. On an error TCP has closed all listeners, and opened is nil.
+// TCP opens the port on all addresses of o. It is an error if one of them cannot be opened, except
+// for a missing address with "-", or if none of them exists on this machine. On an error TCP has
+// closed all listeners, and opened is nil.
 func TCP(o Options) (opened []net.Listener, err error) {
 	defer func() {
 		if err != nil {
@@ -96,9 +97,9 @@ func missingAddress(err error) bool {
 	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
 }
 
-// Unix opens a Unix socket at path. The socket is created without permissions for other users, and
-// gets the permissions mode afterwards, so that a process without permission can never connect (the
-// class of CVE-2023-45145). If path has a socket that no server uses, which is left over from a
+// Unix opens a Unix socket at path. On Unix systems the socket is created without permissions for
+// other users, and gets the permissions mode afterwards, so that a process without permission cannot
+// connect in between (the class of CVE-2023-45145). If path has a socket that no server uses, which is left over from a
 // crash, Unix replaces it. If a server uses it, Unix returns an error.
 func Unix(path string, mode os.FileMode) (l net.Listener, err error) {
 	if conn, err := net.Dial("unix", path); err == nil {
