@@ -11,7 +11,7 @@ import (
 
 // Pause implements [command.Pauses]: it delays the commands that the bits in halt select, for the
 // duration d. If there is a pause, Pause can only extend it and delay more commands. Expiry is
-// suspended meanwhile. st provides the clock and the timer.
+// suspended meanwhile. A d of 0 begins no pause. st provides the clock and the timer.
 func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 	p := &e.pause
 	p.mu.Lock()

@@ -118,9 +118,9 @@ func (d *Distribution) Sub(earlier *Distribution) {
 	d.Sum -= earlier.Sum
 }
 
-// Below returns the number of calls that took less than limit. The result is exact if limit is a
-// power of two of nanoseconds, of at least 64 ns and at most 2^34 ns. Otherwise it includes all
-// calls in the bucket of limit, whose end is up to a sixteenth later.
+// Below returns the number of calls that took less than limit. The result is exact if limit is the
+// lower bound of a bucket, such as a power of two of nanoseconds from 64 ns to 2^34 ns. Otherwise it
+// includes all calls in the bucket of limit.
 func (d *Distribution) Below(limit time.Duration) (calls int64) {
 	for i, n := range d.counts {
 		if i > 0 && bucketEnd(i-1) >= limit {

@@ -323,7 +323,8 @@ const (
 )
 
 // await reads once. If no more input may be kept or none will come, it sleeps instead. fed tells
-// that there is new input to feed. ok is false if the connection has failed.
+// that there is new input to feed. ok is false if the connection has failed, or if it has as much
+// input as the limits allow and its session needs more.
 func (c *conn) await(next transport.Next) (fed, ok bool) {
 	limit := c.t.lim.Load().MaxInput
 	if next != transport.Read {
