@@ -48,7 +48,8 @@ func (n *Node) tapIn() error {
 }
 
 // tapOut ends the stream of a primary at its present end. related says that the state is that of
-// the history at this offset; it is false if there was no stream.
+// the history at this offset; it is false if there was no stream, or if effects were recorded while
+// a handover had sealed it.
 func (n *Node) tapOut() (related bool) {
 	t := n.tap.Load()
 	n.o.Keyspace.Exclusively(func() {
@@ -91,8 +92,9 @@ func (n *Node) resume() bool {
 	return o != nil
 }
 
-// noteOrigin is called when the server stops. On a replica with a complete state, it records in the
-// files which primary and history the state belongs to, and at which offset.
+// noteOrigin is called when the server stops. On a replica of a cellserver with a complete state, it
+// records in the files which primary and history the state belongs to, and at which offset, unless
+// the log refuses effects.
 func (n *Node) noteOrigin() {
 	n.mu.Lock()
 	replica := n.following && n.handover.state == handoverNone
