@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
-// SourceOptions has the dependencies of a [Source]. The source calls the functions from any
-// goroutine, with locks of the source held. They must be quick, and must not call the source.
+// SourceOptions has the dependencies of a [Source]. The source may call the functions from any
+// goroutine and with its locks held. They must be quick, and must not call the source.
 // Only Freed is called without locks.
 type SourceOptions struct {
 	// Keyspace has the keys that a full resynchronization copies.
