@@ -38,7 +38,8 @@ func Background(c *config.Config) bool {
 }
 
 // tellManager sends the notification news to the service manager, if there is one. It logs a
-// warning if that fails, or if supervised is systemd but there is no service manager.
+// warning if that fails, or if news is ready and supervised is systemd but there is no service
+// manager.
 func (s *Server) tellManager(news string) {
 	if s.manager == "" {
 		if s.config.Value("supervised") == "systemd" && strings.HasPrefix(news, "READY") {
