@@ -130,7 +130,7 @@ func (l *loop) sweep() {
 		return
 	}
 	l.swept = now
-	// Don't charge clients for the loop's own delay.
+	// Do not count the loop's own delay against the clients.
 	elapsed = min(elapsed, 2*l.sweepEvery())
 	for i := len(l.watch) - 1; i >= 0; i-- {
 		if c := l.watch[i]; c.watch.linger > 0 {

@@ -34,7 +34,7 @@ func (t *Transport) reap() {
 // time.
 func (t *Transport) Sweep(elapsed time.Duration) {
 	limit, pressed := t.lim.Load().WriteTimeout, base.Pressed(t.h)
-	// Don't charge clients for the time in which this process did not run.
+	// Do not count the time in which this process did not run against the clients.
 	elapsed = min(elapsed, 2*base.SweepEvery(limit))
 	t.mu.Lock()
 	defer t.mu.Unlock()

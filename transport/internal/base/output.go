@@ -25,8 +25,8 @@ type pieces struct {
 	kept int          // memory that they take: see [shared.Ref.Kept]
 }
 
-// OnDurable makes a reply that waited for its log record ready to be sent, when the outcome is
-// known: it is is. The session s may change the reply before that.
+// OnDurable makes a reply that waited for its log record ready to be sent. The argument is has the
+// outcome, which is not Pending. The session s may change the reply before it is sent.
 func (o *Output) OnDurable(s transport.Session, is transport.Outcome) {
 	from := len(o.B) - o.Held
 	refs := o.TakeRefs()
@@ -48,7 +48,7 @@ func (o *Output) HasRefs() bool { return o.pieces != nil }
 // Next returns the next bytes to send of a reply without references, up to n bytes.
 func (o *Output) Next(n int) []byte { return o.B[o.at:min(len(o.B), o.at+n)] }
 
-// Kept returns how much memory the output takes.
+// Kept returns the number of bytes of memory that the output takes.
 func (o *Output) Kept() int {
 	if o.pieces == nil {
 		return len(o.B) - o.at
@@ -117,8 +117,8 @@ func (o *Output) compact(more int) {
 	o.at = 0
 }
 
-// Gather appends the next pieces to send to parts, up to its capacity and up to limit bytes. It
-// returns parts and the number of bytes.
+// Gather appends the next pieces to send to parts, up to the capacity of parts and up to limit bytes.
+// It returns the new slice and the number of bytes in the appended pieces.
 func (o *Output) Gather(parts [][]byte, limit int) (out [][]byte, n int) {
 	at, refs, sent := o.at, []shared.Ref(nil), 0
 	if o.pieces != nil {
