@@ -137,8 +137,8 @@ func label(name string) string {
 }
 
 // see counts calls of the group called name, which l does not know, and returns the number of the
-// group. That is otherGroup until the group has had enough calls. see also has l learn the groups
-// that other lanes know.
+// group. That is otherGroup until the group has had enough calls, and if as many groups as permitted
+// are counted by name already. see also adds to l the groups that other lanes know.
 func (g *Groups) see(l *GroupLane, name []byte, hash uint64, calls int64) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 // Transport is the portable transport: one goroutine per connection, with blocking reads and writes
-// on any net.Conn. It is used on systems without epoll.
+// on any net.Conn. It is the default on systems other than Linux.
 type Transport struct {
 	h   transport.Handler
 	log *slog.Logger
