@@ -200,8 +200,7 @@ func refuse(e *command.Server, p transport.Peer) resp.Error {
 	return ""
 }
 
-// isLocal reports whether a is an address of this machine: a unix socket or a loopback address.
-// Any other kind of address is not local.
+// isLocal reports whether a is a Unix socket or a loopback address.
 func isLocal(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.UnixAddr:
