@@ -5,7 +5,6 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// lastActive returns the instant of the last [Session.Feed] that received bytes.
 func (s *Session) lastActive() limit.Instant { return limit.Instant(s.active.Load()) }
 
 // noteCommand records cmd as the client's last command, for CLIENT LIST. If cmd is nil, the last
@@ -50,10 +49,11 @@ func (e *Engine) NoteCommand(cl *command.Client, cmd *command.Command) {
 	sessionOf(cl).noteCommand(cmd)
 }
 
-// CloseOverdue closes the clients that exceed a time limit at the instant now: the limit of
-// idleness, of an incomplete command, of authentication, or of the soft output buffer limit. A
-// replica has its own limit of idleness, since it reports its offset each second. The server
-// calls CloseOverdue once a second, which is cheaper than a deadline for every read.
+// CloseOverdue closes the clients that exceed a limit at the instant now: the time limits of
+// idleness, of an incomplete command and of authentication, or the output buffer limit. A client
+// that waits or is subscribed is not idle. A replica has its own limit of idleness, since it
+// reports its offset each second. A link to a primary has none of these limits. The server calls
+// CloseOverdue once a second, which is cheaper than a deadline for every read.
 func (e *Engine) CloseOverdue(now limit.Instant) {
 	l := e.Limits()
 	for _, s := range e.clients.list() {

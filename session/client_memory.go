@@ -18,8 +18,8 @@ func (s *Session) memory(topics int64) command.ClientMemory {
 }
 
 // noteKept publishes the memory that the client's transaction, watched keys and parked command
-// take, and the number of queued commands. It is called at the end of a turn, so a transaction
-// that begins and ends within one turn does not count.
+// take, and the number of queued commands. It is called at the end of a turn or a wait, so a
+// transaction that begins and ends within one turn does not count.
 func (s *Session) noteKept() {
 	bytes, waiting := s.Server.Kept(&s.Client)
 	kept, queued := int64(bytes), int32(1+waiting)
@@ -76,10 +76,10 @@ func waitsMostly(held *command.ClientMemory) bool {
 	return held.Output == 0 && 2*(held.Input+held.Queued) >= held.Sum()
 }
 
-// refuseInput refuses an incomplete command that is most of the client's memory, and reports
-// whether there is such a command. The session is woken and discards the command in its next
-// turn. A client with unread replies is left out: its session is not fed, so it would keep the
-// command.
+// refuseInput refuses an incomplete command of more than minRefused bytes that is most of the
+// client's memory, and reports whether it did. The session is woken and discards the command in
+// its next turn. A client with unread replies is left out: its session is not fed, so it would
+// keep the command.
 func (s *Session) refuseInput(held *command.ClientMemory) bool {
 	if s.partial.Load() == 0 || held.Output > 0 || held.Input <= minRefused || 2*held.Input < held.Sum() {
 		return false

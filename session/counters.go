@@ -71,8 +71,8 @@ func (w *Worker) noteError(e resp.Error, from resp.Origin) {
 	}
 }
 
-// lackedMemory records the first key, or the derived key, of the running command, which had no
-// memory. It does nothing for a command without keys.
+// lackedMemory records that the running command had no memory for its derived key or, if it has
+// none, its first key. It does nothing if w.Server.Seen is nil or the command has no keys.
 func (w *Worker) lackedMemory() {
 	c := &w.ctx
 	switch {

@@ -9,8 +9,8 @@ import (
 
 // dispatch runs the command a of s: it checks the command's existence and arity, the client's
 // permission, and the state of the server, and then runs and counts the command, or moves it to
-// the background. If a check fails, dispatch replies with an error. If the server is paused,
-// dispatch parks the session.
+// the background. If a check fails, dispatch replies with an error. If a pause delays the
+// command, dispatch parks the session.
 func (w *Worker) dispatch(s *Session, a *request) {
 	c := &w.ctx
 	cmd, args := a.cmd, a.args

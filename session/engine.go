@@ -93,8 +93,8 @@ type pause struct {
 	until  limit.Instant // guarded by mu: the end of the pause; 0 if there is none
 	stop   func() bool   // guarded by mu: stops the timer of the end
 	behind []func(bool)  // guarded by mu: functions to call at the end, see AfterPause
-	// handover says that this primary is handing over to a replica. Commands are then delayed
-	// until the handover is over.
+	// handover says that this primary is handing over to a replica. Commands that change
+	// something are then delayed until the handover is over.
 	handover bool // guarded by mu
 
 	// One goroutine resumes the commands, even if pauses end repeatedly.

@@ -219,9 +219,9 @@ func (e *Engine) KillExclusive(c *command.Call) resp.Error {
 	return ""
 }
 
-// EndExclusive implements [command.Exclusives]: it ends the running exclusive command even if that has
-// written, because the server stops at once, and disconnects all clients except asking. The
-// clients must not see the partial effects of the command. Without a running exclusive command,
+// EndExclusive implements [command.Exclusives]: it aborts the running exclusive command even if the
+// command has written, because the server stops at once, and disconnects all clients except
+// asking. They must not see the partial effects of the command. Without a running exclusive command,
 // EndExclusive only prevents others from beginning. Any goroutine may call it.
 func (e *Engine) EndExclusive(asking *command.Client) {
 	if !e.abortExclusive() {
@@ -251,8 +251,8 @@ func (e *Engine) abortExclusive() bool {
 
 // EndScripts aborts the running exclusive command, prevents others from beginning, and waits for
 // the end of the command. All clients must have been disconnected. torn says that an exclusive
-// command was aborted, now or before. The keys in memory then contain partial effects, which must
-// not be saved. None of these effects has been logged.
+// command was aborted, now or before. The keys in memory may then contain partial effects, which
+// must not be saved. None of these effects has been logged.
 func (e *Engine) EndScripts() (torn bool) {
 	e.abortExclusive()
 	q := &e.exclusive

@@ -72,8 +72,9 @@ func (e *Engine) unfit(args [][]byte) error {
 	return nil
 }
 
-// beginExecution derives the context of from ctx. [Engine.EndExecutions] cancels it and waits
-// until end was called. ok is false if no more commands may begin; then there is nothing to end.
+// beginExecution registers a command and returns its context, which is derived from ctx.
+// [Engine.EndExecutions] cancels this context and waits until end was called. ok is false if no
+// more commands may begin; then end is nil.
 func (e *executions) beginExecution(ctx context.Context) (of context.Context, end func(), ok bool) {
 	e.executionsMu.Lock()
 	defer e.executionsMu.Unlock()
@@ -117,8 +118,9 @@ func (e *Engine) EndExecutions() {
 	e.executing.Wait()
 }
 
-// feedUntilAnswered feeds the command in to the session until its reply may be returned, and
-// returns the reply. If ctx ends before, err is the cause.
+// feedUntilAnswered feeds in, the bytes of one command, to the session until the reply may be
+// returned, and returns the reply. err is the cause if ctx ends before, [ErrNoReply] or
+// [ErrReplyTooLong].
 func (s *Session) feedUntilAnswered(ctx context.Context, p *caller, in []byte) (reply []byte, err error) {
 	for {
 		next, out, err := s.feedOnce(ctx, p, &in)
@@ -168,8 +170,9 @@ func (s *Session) wakeAfterPause() {
 }
 
 // feedOnce feeds in to the session once, removes the consumed bytes from in, and waits until the
-// reply may be returned. It returns how the session continues, and the output of this turn. A
-// reply that is too long is released and becomes [ErrReplyTooLong].
+// reply may be returned. It returns how the session continues, and the output of this turn. If
+// ctx ends before, the error is the cause. A reply of more than [MaxExecuted] bytes is released,
+// and the error is [ErrReplyTooLong].
 func (s *Session) feedOnce(ctx context.Context, p *caller, in *[]byte) (transport.Next, []byte, error) {
 	w := s.engine.takeWorker()
 	w.Actor = 0

@@ -37,8 +37,9 @@ func (e *Engine) OpenPrimary(from net.Addr) *Primary {
 
 // Run runs the command args in the database db, and waits for its reply. Commands of a
 // transaction may each have another database. [Primary.Write] has to be called soon after. The
-// error is the reply if that is an error, or the first error in the reply of EXEC. If ctx ends
-// before the reply, Run returns the cause, the command may still run, and p must be closed.
+// error is the reply if that is an error, the first error in the reply of EXEC, or [ErrNoReply] if
+// the command has closed the session. If ctx ends before the reply, Run returns the cause, the
+// command may still run, and p must be closed.
 func (p *Primary) Run(ctx context.Context, db int, args [][]byte) error {
 	if p.session.Marks&command.MarkQueuing == 0 {
 		p.session.Database.Store(int32(db))
@@ -145,9 +146,9 @@ func (p *Primary) Close() {
 // primaryUser is the name of the primary's user in CLIENT LIST, as in Redis.
 const primaryUser = "(superuser)"
 
-// Link lists conn, a connection to the followed primary, as a client until conn is closed, and
-// returns a connection to use instead of conn. The client counts for maxclients, but for no
-// address. CLIENT KILL closes the connection.
+// Link lists conn, a connection to the followed primary, as a client, and returns a connection to
+// use instead of conn. The client is listed until the returned connection is closed. It counts for
+// maxclients, but for no address. CLIENT KILL closes conn.
 func (e *Engine) Link(conn net.Conn) net.Conn {
 	u := acl.NewUsers(e.Commands).Default
 	u.Name = primaryUser

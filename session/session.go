@@ -28,7 +28,7 @@ type Session struct {
 // activity is the state of a session that CLIENT LIST, [Engine.CloseOverdue] and
 // [Engine.EvictClients] read.
 type activity struct {
-	active   atomic.Int64 // instant of the last Feed that received bytes
+	active   atomic.Int64 // instant of the last batch with input, or of the last read of a link to a primary; 0 before
 	partial  atomic.Int64 // instant at which the incomplete command began, 0 if no command is incomplete
 	lastCmd  atomic.Int32 // id of the last command, -1 before the first
 	overfull atomic.Bool  // the incomplete command is to be refused: see refuseOverfull
@@ -66,8 +66,8 @@ type registry struct {
 	last     int64              // guarded by mu: the id that was given out last
 }
 
-// blocked reports whether the client is blocked in a command. Waiting for the decision of a
-// Remote does not count. Any goroutine may call it.
+// blocked reports whether a command of the client is parked for any reason except the decision of
+// a Remote. Any goroutine may call it.
 func (s *Session) blocked() bool {
 	p := s.wait.Load()
 	return p != nil && p.Render == nil

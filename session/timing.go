@@ -18,8 +18,8 @@ func (w *Worker) paceOf(cmd *command.Command, first bool) pace {
 	return p
 }
 
-// untimed reports whether the running call is not timed because only a sample of calls is. It
-// advances the sample.
+// untimed reports whether only a sample of calls is timed and the running call is not in it. It
+// then advances the sample.
 func (w *Worker) untimed() bool {
 	if w.exact || w.pace == eachCall || w.sample <= 1 {
 		return false
