@@ -81,7 +81,7 @@ func (h *handover) linkFailed(why error, now time.Duration) {
 }
 
 // Failover implements env.Node: it begins the failover c, or aborts the present one if c says so.
-// The result is the error to reply, "" if there is none. When Failover returns "", commands that
+// The result is the error to reply, "" if there is none. Once a failover has begun, commands that
 // write are postponed until the handover has ended.
 func (n *Node) Failover(c protocol.Failover) resp.Error {
 	replicas := n.o.Source.Replicas()

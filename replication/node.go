@@ -54,7 +54,7 @@ type roleState struct {
 	downSince   time.Duration
 	wasUp       bool   // the link was up since the node began to follow
 	bytesBefore int64  // number of bytes that had been received when the present synchronization began
-	fault       string // the reason why the last link has ended; "" if none has failed
+	fault       string // why the last link has ended or none could begin; "" if there was no failure since the link was up
 	refuses     bool   // the last link ended because this node refused the state of the primary
 }
 

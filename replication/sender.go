@@ -86,7 +86,7 @@ func (s *sender) fillRedis(out []byte, limit int) (filled []byte, more bool, err
 
 // fill does the work of Fill for a replica that is a cellserver. filled is out, extended up to a
 // length of bound bytes. more says that there is more to send now; if there is not, the sender is
-// woken when the stream continues.
+// woken when there is, or when it has to try to copy keys again.
 func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err error) {
 	for steps := stepsPerFill; ; {
 		if why := s.ended.Load(); why != nil {

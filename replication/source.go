@@ -96,8 +96,8 @@ func (s *Source) Retain(on bool) {
 	s.arm()
 }
 
-// Write appends a copy of piece, the next bytes of the stream. It never blocks. It is called once
-// for each write of the log, with a lock of the log held. Replicas that have been sent everything
+// Write appends a copy of piece, the next bytes of the stream. It does not wait for replicas. It
+// may be called with a lock of the log held. Replicas that have been sent everything
 // are woken a little later, so that more bytes are sent at once: see [linger].
 func (s *Source) Write(piece []byte) {
 	s.mu.Lock()
