@@ -45,9 +45,8 @@ type SourceOptions struct {
 type History struct {
 	// ID is the replication ID, 40 hexadecimal digits.
 	ID string
-	// ID2 is the replication ID of the primary that was followed before, "" if there is none. A
-	// replica that knows the stream by ID2 may continue if the first byte that it lacks is not
-	// behind Offset2.
+	// ID2 is the previous replication ID of the stream, "" if there is none. A replica that knows
+	// the stream by ID2 may continue if the first byte that it lacks is not behind Offset2.
 	ID2 string
 	// Offset2 is second_repl_offset, or -1 if there is no ID2. It is the number of a byte,
 	// counted from 1, so it is the offset at which ID began plus one.

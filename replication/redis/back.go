@@ -187,8 +187,8 @@ func (e *Encoder) Fill(out []byte, limit int) (filled []byte, more bool, err err
 	return e.pour(out, bound), true, nil
 }
 
-// pour moves bytes from e.out to out, up to a length of bound bytes, and returns out. It drops a
-// large buffer when all of it was sent.
+// pour moves bytes from e.out to out, up to a length of bound bytes, and returns out. When e.out is
+// empty, pour drops a large buffer, and sets online if the whole RDB was sent.
 func (e *Encoder) pour(out []byte, bound int) []byte {
 	n := min(bound-len(out), len(e.out)-e.sent)
 	out = append(out, e.out[e.sent:e.sent+n]...)

@@ -16,7 +16,7 @@ const maxReply = 1 << 10
 // Authenticate sends AUTH over conn and waits for the reply. If user is "", AUTH has the password
 // only. If password is "", Authenticate sends nothing. It returns a connection over conn that is
 // closed when a read or write takes longer than timeout; a timeout of 0 means no limit. If ctx ends
-// before the reply, or AUTH is refused, conn is closed and Authenticate returns an error.
+// before the reply, or AUTH fails, conn is closed and Authenticate returns an error.
 func Authenticate(ctx context.Context, conn net.Conn, user, password string, timeout time.Duration) (net.Conn, error) {
 	conn = &deadlineConn{conn, timeout}
 	if password == "" {
