@@ -34,7 +34,7 @@ func openRemoteStore(o remote.Options) (RemoteStore, error) {
 	return s, nil
 }
 
-// clockedRemote is the store as sessions use it, with a clock that always has an instant. own returns the instant of the server's own clock.
+// clockedRemote is the store as sessions use it. Its Now falls back to own, the server's own clock.
 type clockedRemote struct {
 	RemoteStore
 	own func() limit.Instant
