@@ -84,7 +84,7 @@ type Pressed interface {
 	Pressed() bool
 }
 
-// Outcome tells whether effects have been persisted or replicated as configured.
+// Outcome says whether effects have been persisted or replicated as configured.
 type Outcome uint8
 
 const (
@@ -108,7 +108,7 @@ type Pinned interface{ Pin() }
 
 // Session interprets the bytes of one connection.
 type Session interface {
-	// Feed processes in, appends replies to out and returns how to go on. in and out belong to the
+	// Feed processes in, appends replies to out and returns how to continue. in and out belong to the
 	// transport again as soon as Feed returns.
 	Feed(l Worker, in, out []byte) Turn
 	// Closed is called when the connection is gone.
@@ -159,7 +159,7 @@ type Patient interface{ BePatient() }
 // to a Fill.
 type Pump interface {
 	// Fill appends at most `most` bytes to out and returns the result. most is never negative. more
-	// tells that there are more bytes to send now: Fill is called again once these have been sent
+	// says that there are more bytes to send now: Fill is called again once these have been sent
 	// and other clients have had their turn. After an error the connection is closed once the
 	// appended bytes have been sent. Fill does not block, and keeps neither out nor filled.
 	Fill(out []byte, most int) (filled []byte, more bool, err error)
@@ -172,15 +172,15 @@ type Pump interface {
 // replica that catches up delays other clients no longer than a large reply does.
 const PumpMost = 64 << 10
 
-// Next tells how a transport goes on after a Feed.
+// Next says how a transport continues after a Feed.
 type Next uint8
 
 const (
 	// Read: all complete commands have been consumed. Feed again when more bytes arrive, or on
 	// Wake.
 	Read Next = iota
-	// Again: the turn has reached its maximum length, and input is left. Serve other connections
-	// first, then feed again without waiting for bytes.
+	// Again: the session has more to do now. Serve other connections first, then feed again without
+	// waiting for bytes.
 	Again
 	// Park: a command is blocked, so do not feed before Wake. Bytes that arrive meanwhile are kept,
 	// up to Limits.Backlog, so that a reset is noticed. A client that only stopped sending still
@@ -206,7 +206,7 @@ type Turn struct {
 	// Barrier, if not 0, is the log position that must be durable before Out may be sent: see
 	// [Handler.Durable].
 	Barrier uint64
-	// Next tells how to go on.
+	// Next says how to continue.
 	Next Next
 }
 

@@ -28,7 +28,7 @@ type acceptor struct {
 	unix   *net.UnixAddr  // nil for TCP
 	local  netip.AddrPort // of a TCP listener; if unspecified, each connection is asked for its own
 
-	// inherits tells that connections inherit the TCP options of the listener. Otherwise accept
+	// inherits says that connections inherit the TCP options of the listener. Otherwise open
 	// sets the options of each connection. Connections of a multipath TCP listener, Go's default,
 	// do not inherit them; with Nagle's algorithm on, a pushed message would wait 40 ms for an ACK.
 	inherits atomic.Bool
@@ -88,8 +88,8 @@ func (a *acceptor) retired() bool {
 	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
-// accept accepts one connection and opens its session. It never waits for the peer. After close it
-// returns net.ErrClosed.
+// accept waits for a connection, accepts it and opens its session. It does nothing and returns nil
+// if the client has closed the connection meanwhile. After close it returns net.ErrClosed.
 func (a *acceptor) accept() error {
 	fd, sa, err := -1, unix.Sockaddr(nil), error(nil)
 	rerr := a.raw.Read(func(lfd uintptr) bool {

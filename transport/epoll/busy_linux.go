@@ -44,7 +44,7 @@ func (t *Transport) Busy() []float64 {
 	return slices.Clone(b.ratios)
 }
 
-// errSilent tells that a loop has not completed a round in time.
+// errSilent means that a loop has not completed a round in time.
 var errSilent = errors.New("an event loop does not answer")
 
 // Answer implements [transport.Looped].

@@ -47,7 +47,8 @@ type Transport struct {
 	acceptors map[*acceptor]struct{}
 }
 
-// New starts event loops that feed sessions of h. It fails when the kernel refuses a descriptor.
+// New starts event loops, at least one, that feed sessions of h. It fails when the kernel refuses a
+// descriptor.
 // GOMAXPROCS should be one more than loops. now is the clock for the write timeout.
 func New(h transport.Handler, lim transport.Limits, loops int, log *slog.Logger, now func() time.Time) (*Transport, error) {
 	t := &Transport{

@@ -25,7 +25,8 @@ const (
 	phaseInterrupted               // being pulled out of Read by a deadline
 )
 
-// conn is one connection and its [transport.Peer]. Fields without a note belong to its goroutine.
+// conn is one connection and its [transport.Peer]. Fields that are not atomic and have no note
+// belong to its goroutine.
 type conn struct {
 	t       *Transport
 	nc      net.Conn
@@ -322,7 +323,7 @@ const (
 	pollTime  = time.Millisecond
 )
 
-// await reads once. If no more input may be kept or none will come, it sleeps instead. fed tells
+// await reads once. If no more input may be kept or none will come, it sleeps instead. fed says
 // that there is new input to feed. ok is false if the connection has failed, or if it has as much
 // input as the limits allow and its session needs more.
 func (c *conn) await(next transport.Next) (fed, ok bool) {
@@ -349,7 +350,7 @@ func (c *conn) await(next transport.Next) (fed, ok bool) {
 	return next == transport.Read && c.in.len() > had, true
 }
 
-// feed calls the session's Feed and sends the replies. next tells how to go on; it is Close if the
+// feed calls the session's Feed and sends the replies. next says how to continue; it is Close if the
 // session has left as much input as may be kept. ok is false if the connection cannot be used any
 // more.
 func (c *conn) feed() (next transport.Next, ok bool) {

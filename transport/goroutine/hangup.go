@@ -13,7 +13,7 @@ import (
 func (c *conn) refuse(rejection []byte) {
 	defer c.t.unregister(c)
 	if c.secure() != nil {
-		c.Abort() // it could not read the reason before a handshake
+		c.Abort()
 		return
 	}
 	_ = c.nc.SetDeadline(time.Now().Add(c.t.lim.Load().Linger)) // a closed connection fails below

@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// WithDefaults returns l with default values in place of sizes that are not positive.
+// WithDefaults returns l with the defaults in place of those values of Backlog, MaxInput, Chunk,
+// Linger and Handshake that are not positive.
 func WithDefaults(l transport.Limits) *transport.Limits {
 	d := transport.DefaultLimits()
 	for _, size := range []struct {

@@ -33,8 +33,8 @@ func Explanation(h transport.Handler, err error) []byte {
 // maxReason limits the logged part of an error, because the client can influence its text.
 const maxReason = 200
 
-// LogHandshake logs a failed handshake. It logs at level debug if the client only connected and
-// left, as programs that monitor ports do.
+// LogHandshake logs a failed handshake: at level debug if the connection ended or timed out before
+// the handshake was complete, as with programs that monitor ports, and at level info otherwise.
 func LogHandshake(log *slog.Logger, from net.Addr, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.ECONNRESET) {
 		log.Debug("a TLS handshake was not completed", "client", from.String())

@@ -27,7 +27,7 @@ type mappedMemory struct {
 }
 
 // Mapped returns how many bytes of memory outside of Go's heap the input of all transports of the
-// process takes.
+// process takes, including the spare buffers.
 func Mapped() int64 { return longInputs.bytes.Load() }
 
 // Trim releases memory for long commands that has not been used since the last call.
