@@ -18,7 +18,8 @@ func (e errForbidden) Error() string {
 }
 
 // Answer returns the report q as JSON, with the parts that u may see. from is the address of the
-// request. The error says that there is no such report or that u may not see it.
+// request. It is an error if there is no such report, if u may not see the report, or if a command
+// that it needs has no reply; the last is a [*Failed].
 func (r *Reporter) Answer(u *acl.User, from string, q Query) ([]byte, error) {
 	is, err := r.value(u, from, q)
 	if err != nil {

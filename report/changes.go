@@ -46,7 +46,7 @@ const aroundMinutes = 10
 
 // around compares the calls of the aroundMinutes before civil, in Unix milliseconds, with those of
 // the aroundMinutes after it. It counts only the calls of the group that of names; if of is nil, it
-// counts all calls. The result is nil if the history is too short.
+// counts all calls. The result is nil if the history has too little of these times.
 func (r *Recorder) around(civil int64, of *Key) *Around {
 	if r.last.At == 0 {
 		return nil

@@ -33,9 +33,10 @@ const (
 	maxKindTokens  = 5
 )
 
-// Look compares the kinds of all clients with those that were known before. For each new kind it
-// calls changed with a sentence and with the number of its clients in words. Look must be called
-// once a second. It ranges over clients in every lookEvery-th call.
+// Look compares the kinds of all clients with those that were known before. It calls changed for a
+// new kind, with a sentence and with the number of its clients in words. It leaves out clients with
+// a new name shortly after the start, and further kinds if there are many new ones. Look must be
+// called once a second. It ranges over clients in every lookEvery-th call.
 func (k *ClientKinds) Look(clients iter.Seq[ClientKind], changed func(text, by string)) {
 	k.looks++
 	if k.looks%lookEvery != 0 {

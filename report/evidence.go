@@ -15,7 +15,7 @@ type Facts struct {
 	Lacking   Key   // the group with most of the calls that have lacked memory
 
 	Dependencies
-	Code string // the first word of most errors
+	Code string // the first word of the most frequent errors; "" if there were none
 
 	// Named is the previous verdict. Its figures have to become clearly better before it is
 	// withdrawn, so that the verdict does not change with each sample.

@@ -7,7 +7,7 @@ var steps = [...]struct{ span, step int64 }{{300, 1}, {3600, 10}, {6 * 3600, 60}
 const MaxSpan = 24 * 3600
 
 // History returns the history of the given number of seconds, at most [MaxSpan], before the last
-// sample. It has at most 720 steps. Its Marks are those of marks that were made in this time.
+// sample. It has at most 721 steps. Its Marks are those of marks that were made in this time.
 func (r *Recorder) History(seconds int64, marks []Change) History {
 	seconds = min(max(1, seconds), MaxSpan)
 	size := int64(0)

@@ -41,7 +41,7 @@ type Recorder struct {
 	faulty      limit.Instant            // since when the state cannot be persisted
 	full        limit.Instant            // since when calls have lacked memory
 	lacking     string                   // the group with most of the calls that have lacked memory
-	code        string                   // the first word of most errors
+	code        string                   // the first word of the most frequent errors; "" before the first
 }
 
 // counted holds the counters at the end of a second, and the duration of the slowest script in it.
@@ -122,7 +122,8 @@ func (r *Recorder) Add(s Sample) {
 	r.note(s.At)
 }
 
-// noteCode stores the first word of most errors in the last second with errors.
+// noteCode stores the first word of the most frequent errors since the last sample, if there were
+// errors.
 func (r *Recorder) noteCode(s *Sample) {
 	most := int64(0)
 	for code, n := range s.Codes {

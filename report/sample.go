@@ -86,11 +86,11 @@ type Figures struct {
 // Dependencies is the state of the other processes that a server depends on: its remote store, its
 // primary and its replicas.
 type Dependencies struct {
-	// HasStore tells that the option store is set. StoreFault is the reason why the store does not
+	// HasStore says that the option store is set. StoreFault is the reason why the store does not
 	// answer, "" if it does.
 	HasStore   bool
 	StoreFault string
-	// Replica tells that the server is a replica. Primary is its primary. LinkUp tells that the
+	// Replica says that the server is a replica. Primary is its primary. LinkUp says that the
 	// server receives changes, and PrimaryRefused that it keeps its keys because its primary has
 	// another data set.
 	Replica, LinkUp, PrimaryRefused bool
@@ -99,7 +99,7 @@ type Dependencies struct {
 	// Replicas is the number of this server's replicas, GoodReplicas the number of those that count
 	// for min-replicas-to-write, and WantedReplicas the value of that option on a primary.
 	Replicas, GoodReplicas, WantedReplicas int64
-	AckAge                                 time.Duration // since the latest acknowledgement of a replica
+	AckAge                                 time.Duration // the longest time since a replica last acknowledged something
 }
 
 // RunningScript is a script in progress.

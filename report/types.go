@@ -33,7 +33,7 @@ type Server struct {
 // You describes the user of the request.
 type You struct {
 	User string `json:"user"`
-	// Actions tells that POST /api/v1/run is enabled (admin-actions).
+	// Actions says that POST /api/v1/run is enabled (admin-actions).
 	Actions bool `json:"actions"`
 	// May lists the commands of [Offered] that the user's rules allow, regardless of keys.
 	May []string `json:"may"`
@@ -54,7 +54,7 @@ const (
 	LockedOut = "locked_out" // clients of a user cannot log in
 	Limit     = "limit"      // many keys of a group are denied, by a lower limit than before
 	OneCaller = "one_caller" // one key has most of the denials
-	Denials   = "denials"    // more calls are denied than usual, and no limit has changed
+	Denials   = "denials"    // more calls are denied than usual, and no other verdict explains that
 	Failing   = "check"      // a check fails that no other verdict explains
 )
 
@@ -131,7 +131,7 @@ type Now struct {
 }
 
 // History is the history in steps, the oldest first. All lists but Marks have the same length.
-// Steps in which the server did not run are omitted.
+// Steps before the start of the server are omitted.
 type History struct {
 	Step    int64     `json:"step"` // seconds
 	From    int64     `json:"from"` // when the first step began
@@ -182,8 +182,8 @@ type Group struct {
 	NearRatio  float64   `json:"near_ratio"`  // share of the calls that were allowed near their limit (option metrics-near-limit)
 	Limit      string    `json:"limit"`       // of most of its calls, in words
 	Args       Key       `json:"args"`        // of most of its calls
-	// Rest tells that this entry sums up keys without a group, and groups beyond
-	// [Server.MaxGroups].
+	// Rest says that this entry sums up the keys without a group, or the groups that are not counted
+	// separately.
 	Rest bool `json:"rest,omitempty"`
 }
 
@@ -246,7 +246,7 @@ type Action struct {
 	Name string `json:"name"` // "Reset once"
 	Args []Key  `json:"args"` // for POST /api/v1/run
 	Line string `json:"line"` // the same for a shell: redis-cli DEL 'api:acme'
-	// Danger tells that clients notice the action.
+	// Danger says that clients notice the action.
 	Danger bool `json:"danger"`
 	// Inputs are arguments that the user may edit. Args and Line contain their proposed values
 	// after the first Fixed words. A caller with other values replaces all of these.
@@ -291,7 +291,7 @@ type RunRequest struct {
 	DB   int   `json:"db"`
 }
 
-// RunReply is the response to a RunRequest. One of the two fields is set.
+// RunReply is the response to a RunRequest. At most one of the two fields is set: none for a null.
 type RunReply struct {
 	Reply any    `json:"reply,omitempty"` // nil, a number, a Key, a list, or an object
 	Error string `json:"error,omitempty"` // an error reply: "NOPERM ..."
