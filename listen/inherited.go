@@ -27,7 +27,7 @@ type Socket struct {
 // Inherited returns the listening sockets that a service manager has passed to this process, as
 // sd_listen_fds of systemd does. The result is nil if there are none. Inherited removes the
 // variables from the environment, so a second call returns none. It is an error if a descriptor is
-// not a listening socket.
+// not a listening socket, or if LISTEN_FDS is not a number.
 func Inherited() ([]Socket, error) {
 	pid, n, names := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
 	if pid != strconv.Itoa(os.Getpid()) {

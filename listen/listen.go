@@ -99,8 +99,8 @@ func missingAddress(err error) bool {
 
 // Unix opens a Unix socket at path. On Unix systems the socket is created without permissions for
 // other users, and gets the permissions mode afterwards, so that a process without permission cannot
-// connect in between (the class of CVE-2023-45145). If path has a socket that no server uses, which is left over from a
-// crash, Unix replaces it. If a server uses it, Unix returns an error.
+// connect in between (the class of CVE-2023-45145). Unix replaces a socket at path that no server
+// uses, such as one left over from a crash. If a server uses it, Unix returns an error.
 func Unix(path string, mode os.FileMode) (l net.Listener, err error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		return nil, errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
