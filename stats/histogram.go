@@ -132,7 +132,7 @@ func (d *Distribution) Below(limit time.Duration) (calls int64) {
 }
 
 // Quantile returns the q-quantile of the durations, for q from 0 to 1, rounded up to the end of its
-// bucket. It is 0 if there are no calls.
+// bucket. Durations above 34 s count as 34 s. The result is 0 if there are no calls.
 func (d *Distribution) Quantile(q float64) time.Duration {
 	if d.Calls == 0 {
 		return 0

@@ -23,5 +23,5 @@ type Measures struct {
 	ExpireTime   time.Duration // the time that the removal of expired keys without a command has taken
 }
 
-// Measured is implemented by a process, as package env defines it, that also has these figures.
+// Measured is an env.Process that also has these figures.
 type Measured interface{ Measures() Measures }
