@@ -29,9 +29,9 @@ func (s *Server) hostAllowed(host string) bool {
 	})
 }
 
-// sameOrigin reports whether r comes from a page of this port, or from no page. If the port does
-// not use TLS, the page may have an https address, because a proxy in front of the port may use
-// TLS.
+// sameOrigin reports whether r comes from a page of this port or from no page, or follows a link
+// of any page and is no POST. If the port does not use TLS, the page may have an https address,
+// because a proxy in front of the port may use TLS.
 func (s *Server) sameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -54,7 +54,7 @@ func jsonPost(r *http.Request) bool {
 }
 
 // guarded returns a handler that passes a request on to h only if no page of another origin can
-// have caused it. It also bounds the size of the body.
+// have caused it, except by a link. It also bounds the size of the body.
 func (s *Server) guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
