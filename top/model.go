@@ -175,7 +175,7 @@ func (m Model) lines() []string {
 	return append(lines, l.style(faint(), fit(foot, m.width, false)))
 }
 
-// note returns the time of the snapshot as text. lost tells that the snapshot is too old, because
+// note returns the time of the snapshot as text. lost says that the snapshot is too old, because
 // the server does not answer; the text then says so.
 func (m Model) note() (text string, lost bool) {
 	text = time.UnixMilli(m.snapshot.Overview.At).UTC().Format("15:04:05") + " UTC"
