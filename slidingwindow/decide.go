@@ -16,9 +16,8 @@ import (
 //
 // If the mode, window, phase or number of slots of c is not that of the stored value, a call that
 // changes the state converts it. The units in use become units of the new windows, as if they had
-// been used at now.
-// Every other call is answered from the stored windows with the limit of c, so that its times are
-// exact.
+// been used at now. Every other call is answered from the stored windows with the limit of c, so
+// that its times are exact.
 //
 // The error is [limit.ErrOverflow] if a count would exceed int64, and [limit.ErrWrongType] for an
 // unknown mode. With an error, the plan changes nothing, and its decision is undefined. c must be

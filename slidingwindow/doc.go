@@ -10,8 +10,8 @@
 //
 // [Decide] decides a [Call] on the bytes that are stored under a key, and writes the result to a
 // [Plan]. [Plan.Apply] returns the bytes to store. The two steps are separate so that a caller can
-// decide about several keys before it changes any. The package reads no clock and does no I/O. Only
-// Apply allocates memory, if the value needs more.
+// decide about several keys before it changes any. The package reads no clock and does no I/O.
+// Decide allocates no memory, and Apply does so only if the value needs more.
 //
 // Windows are half-open: an event no longer counts when its age is the window. COUNTER, FIXED and
 // BUCKETS may admit more than the limit within a span of the length of a window, if the span does
@@ -21,12 +21,12 @@
 // # Memory and work
 //
 // COUNTER takes 32 bytes and FIXED 24, and both decide in constant time. BUCKETS takes 24 + 8m
-// bytes, at most 8,024, and reads each slot once per call. LOG takes 24 bytes, and 16 for each
+// bytes, at most 8,024, and reads each slot a few times per call. LOG takes 24 bytes, and 16 for each
 // place in a ring. An entry of the ring stands for one distinct instant. The capacity of the ring
 // is a power of two. It is at most twice the number of entries while that grows, and at most eight
 // times while it shrinks. At the default maximum of 100,000 entries it takes 2 MiB. Each call that
 // stores drops expired entries. An entry has the running total of units, not its own units, so that
 // a binary search finds the entry at which a call would pass. An admitted call does amortized
-// constant work, since every entry is added once and dropped once, and no call does more than a
-// logarithmic search.
+// constant work, since every entry is added once and dropped once. Unless the ring has to change
+// its size, no call does more than a logarithmic search.
 package slidingwindow
