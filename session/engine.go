@@ -188,7 +188,6 @@ func (e *Engine) newSession(p transport.Peer, proto int, u *acl.User) *Session {
 	return s
 }
 
-// errProtected is the error for a connection that protected mode refuses.
 const errProtected resp.Error = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers, set a password with requirepass, or turn protected mode off."
 
 // refuse returns the error if the connection of p may not even authenticate, because of protected

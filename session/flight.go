@@ -25,7 +25,6 @@ var flights = sync.Pool{New: func() any {
 	return f
 }}
 
-// newFlight returns an empty flight from the pool.
 func newFlight() *flight { return flights.Get().(*flight) }
 
 // recycle clears the flight and returns it to the pool. A flight that has grown beyond keptBytes

@@ -73,8 +73,6 @@ func (s *Session) blocked() bool {
 	return p != nil && p.Render == nil
 }
 
-// sessionOf returns the session that x belongs to.
 func sessionOf(x *command.Client) *Session { return x.Owner.(*Session) }
 
-// engineOf returns the engine that x belongs to.
 func engineOf(x *command.Server) *Engine { return x.Host.Calls.(*Engine) }

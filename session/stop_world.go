@@ -35,7 +35,6 @@ func (w *Worker) startWorld() {
 // keys there is no world to stop, and stop returns true.
 func (w *Worker) stop() bool { return w.world == nil || w.world.StopWorld() }
 
-// start starts the world that stop has stopped.
 func (w *Worker) start() {
 	if w.world != nil {
 		w.world.StartWorld()

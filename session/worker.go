@@ -172,5 +172,4 @@ type workers struct {
 	coroutines, everyCoroutine []*coroutine  // guarded by workersMu: the idle coroutines, and all coroutines
 }
 
-// workerOf returns the session's Worker that x belongs to.
 func workerOf(x *command.Worker) *Worker { return x.Owner.(*Worker) }

@@ -97,7 +97,6 @@ func (e *Engine) withWorker(client int64, f func(w *Worker)) {
 // enter enters the store, and returns false if another goroutine has stopped the world.
 func (w *Worker) enter() bool { return w.world == nil || w.world.Enter() }
 
-// leave leaves the store.
 func (w *Worker) leave() {
 	if w.world != nil {
 		w.world.Leave()
