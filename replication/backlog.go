@@ -168,5 +168,4 @@ func (s *segment) pin(k int64) bool {
 	return true
 }
 
-// unpin ends a successful pin.
 func (s *segment) unpin() { s.readers.Add(-1) }

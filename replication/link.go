@@ -129,7 +129,6 @@ func (l *link) received() {
 	l.lastProgress.Store(now)
 }
 
-// progressed records that there was progress just now.
 func (l *link) progressed() { l.lastProgress.Store(int64(l.o.Stopwatch())) }
 
 // run connects to address and receives until the link ends. It returns the reason why the link
@@ -331,7 +330,6 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errSelf is the reason why a node does not follow itself.
 var errSelf = errors.New("the primary is this server itself")
 
 // isSelf reports whether conn connects this server to itself: both ends of conn have the same IP

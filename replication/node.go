@@ -61,7 +61,6 @@ type roleState struct {
 // place is the host and port at which a server listens.
 type place struct{ host, port string }
 
-// address returns p as host:port.
 func (p place) address() string { return net.JoinHostPort(p.host, p.port) }
 
 // order is a requested change of the role that Run has not carried out yet.

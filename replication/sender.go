@@ -162,7 +162,6 @@ func (s *sender) appendTail(out []byte, n uint64) ([]byte, error) {
 	return out, nil
 }
 
-// move advances the sender by n bytes of the stream.
 func (s *sender) move(n uint64) {
 	s.at += n
 	s.position.Store(s.at)

@@ -39,7 +39,6 @@ type tap struct {
 	ahead atomic.Int64
 }
 
-// newTap returns a tap for log that passes bytes to the stream to.
 func newTap(log Log, to stream, gap func()) *tap {
 	return &tap{log: log, to: to, gap: gap, ended: true}
 }
@@ -97,7 +96,6 @@ func (t *tap) seal() {
 	t.sealed, t.sealing = t.sealed || t.ended, !t.sealed && !t.ended
 }
 
-// isSealed reports whether the tap is sealed, so that the stream does not advance.
 func (t *tap) isSealed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

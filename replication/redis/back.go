@@ -306,7 +306,6 @@ func (e *Encoder) note(record []byte) error {
 	return nil
 }
 
-// change records that the key n has changed.
 func (e *Encoder) change(n name) { e.pending[n] = struct{}{} }
 
 // flush records that the database db was emptied. Its pending keys are dropped.

@@ -67,7 +67,6 @@ func (d *databaseEndings) strike(key string) {
 	}
 }
 
-// strikeAll removes all keys of the database db.
 func (e *endings) strikeAll(db int) { delete(e.databases, db) }
 
 // reach removes the keys whose check is due at the instant now, and calls f for each.

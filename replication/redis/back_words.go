@@ -107,7 +107,6 @@ type parts struct {
 	words     int
 }
 
-// word adds a word to the current command.
 func (p *parts) word(w []byte) {
 	p.pending = appendWord(p.pending, w)
 	p.words++

@@ -317,7 +317,6 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 	}
 }
 
-// inTransaction sets f.inside.
 func (f *Follower) inTransaction(inside bool) {
 	if f.inside == inside {
 		return // only this goroutine writes f.inside

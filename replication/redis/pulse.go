@@ -173,7 +173,6 @@ func (p *pulse) store(n name, at int64, read func() (found bool, err error)) err
 	return nil
 }
 
-// close closes the second connection if it is open.
 func (p *pulse) close() {
 	if p.second != nil {
 		_ = p.second.conn.Close()

@@ -317,7 +317,6 @@ func absoluteSet(args [][]byte) (done [][]byte, relative bool) {
 	return done, false
 }
 
-// isPlain reports whether number is a decimal integer.
 func isPlain(number []byte) bool {
 	_, err := strconv.ParseInt(string(number), 10, 64)
 	return err == nil
