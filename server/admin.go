@@ -101,7 +101,6 @@ func (s *Server) adminHosts() []string {
 	return hosts
 }
 
-// hasPasswords reports whether at least one user has a password.
 func hasPasswords(users *acl.Users) bool {
 	return slices.ContainsFunc(users.Names(), func(name string) bool {
 		u := users.Find(name)

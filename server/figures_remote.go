@@ -34,7 +34,6 @@ func (i *remoteState) away() bool {
 	return i.Fault != "" || len(i.Nodes) > 0 && !slices.ContainsFunc(i.Nodes, up)
 }
 
-// provideRemote registers the source of the figures of the remote store.
 func (s *Server) provideRemote(r *figure.Registry) {
 	figure.Provide(r, func(*figure.View) *remoteState {
 		if s.remote == nil {

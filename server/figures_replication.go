@@ -40,7 +40,6 @@ func (s *Server) replicationState() nodeState {
 	return n
 }
 
-// provideReplication registers the source of the figures of replication.
 func (s *Server) provideReplication(r *figure.Registry) {
 	figure.Provide(r, func(*figure.View) nodeState { return s.replicationState() })
 }

@@ -19,7 +19,6 @@ type logging struct {
 	exposed bool // logExposure has logged its warning
 }
 
-// logLevels maps the values of the option loglevel to levels of [slog].
 var logLevels = map[string]slog.Level{
 	"debug":   slog.LevelDebug,
 	"verbose": slog.LevelDebug,
