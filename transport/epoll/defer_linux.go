@@ -29,7 +29,6 @@ func (l *loop) sendDeferred() {
 	l.deferred, l.deferBy = l.deferred[:0], l.deferBy[:0]
 }
 
-// sendOne sends out, a postponed reply to c.
 func (l *loop) sendOne(c *conn, out []byte) {
 	c.deferred = false
 	if l.reply(c, out, nil, false); c.fd >= 0 {

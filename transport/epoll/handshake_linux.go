@@ -106,7 +106,6 @@ func (x *handshake) linger() {
 	x.t.assign(c)
 }
 
-// closeFile closes the duplicate, if there is one.
 func (x *handshake) closeFile() {
 	if x.file != nil {
 		_ = x.file.Close() // the connection ends

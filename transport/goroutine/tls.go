@@ -30,7 +30,7 @@ func (x *handshake) Shorten(by time.Time) {
 	_ = x.nc.SetDeadline(x.by) // fails on a closed connection only
 }
 
-// end removes the deadline.
+// end removes the deadline. Later calls of Shorten do nothing.
 func (x *handshake) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

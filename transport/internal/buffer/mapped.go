@@ -14,7 +14,6 @@ import (
 // next long commands, since mapping memory again costs as much as receiving the bytes.
 const maxSpare = 4 << 20
 
-// longInputs is the pool of mapped buffers.
 var longInputs mappedMemory
 
 // mappedMemory is a pool of mapped buffers. It is safe for concurrent use.

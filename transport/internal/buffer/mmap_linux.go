@@ -23,7 +23,6 @@ func remapMemory(b []byte, n int) []byte {
 	return longer
 }
 
-// unmapMemory releases memory of mapMemory.
 func unmapMemory(b []byte) {
 	_ = unix.Munmap(b) // there is no way to handle an error
 }
