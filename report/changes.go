@@ -119,7 +119,6 @@ func explains(changes []Change, before int64, name string, kinds ...string) *Cha
 	return nil
 }
 
-// named reports whether name is among the words of text.
 func named(text, name string) bool {
 	for _, word := range strings.Fields(text) {
 		if word == name {

@@ -202,7 +202,6 @@ func (r *Recorder) describe(g *group, top func(group string) float64) Group {
 	return d
 }
 
-// sparkSteps is the number of steps of a sparkline.
 const sparkSteps = 60
 
 // spark returns the ratio of denied calls in each of 60 steps of the last hour, the oldest first;

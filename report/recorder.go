@@ -64,7 +64,6 @@ type group struct {
 	limits limits
 }
 
-// groupTime holds the counts of a group in one step.
 type groupTime struct{ allowed, denied uint32 }
 
 // limits follows the limit of most calls of a group.

@@ -21,13 +21,11 @@ type Reporter struct {
 // New returns a Reporter with the history of rec and the information of src.
 func New(rec *Recorder, src Source) *Reporter { return &Reporter{rec: rec, src: src} }
 
-// keysAtMost is the maximum number of keys in one report.
 const keysAtMost = 1000
 
 // hidden is shown in place of a key that the user may not read.
 const hidden Key = "(a key that you may not read)"
 
-// readable reports whether a user may read a key.
 func readable(u *acl.User, key string) bool {
 	return u != nil && slices.ContainsFunc(u.Rules().Selectors(), func(s *acl.Selector) bool { return s.Key([]byte(key), acl.Read) })
 }

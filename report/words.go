@@ -70,7 +70,6 @@ func thousands(n int64) string {
 	return text
 }
 
-// percent formats a ratio as a percentage.
 func percent(ratio float64) string {
 	switch p := 100 * ratio; {
 	case p == 0:
@@ -93,7 +92,6 @@ func (f *Facts) clock(millis int64) string {
 	return at.Format("15:04 UTC")
 }
 
-// lasting formats a duration for reading.
 func lasting(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -115,7 +113,6 @@ func lasting(d time.Duration) string {
 	}
 }
 
-// mebibytes formats a size in MiB.
 func mebibytes(n int64) string { return thousands(n >> 20) }
 
 // shown formats a key for a sentence: unchanged if it is plain text, otherwise quoted.
