@@ -1,6 +1,5 @@
 package stats
 
-// redacted is shown instead of a secret argument.
 var redacted = []byte("(redacted)")
 
 // Secrets is a function that calls hide with the index of each secret argument in args, the
