@@ -51,7 +51,6 @@ func New(c Config) *Server {
 	return s
 }
 
-// discard is an io.Writer that discards everything.
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
