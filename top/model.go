@@ -138,7 +138,6 @@ func (m Model) press(key string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// keyboard describes the keys of the keyboard.
 const keyboard = `  q        leaves
   tab      goes to the next table: keys, groups, changes
   up down  moves in it; enter on a group shows its keys, esc all keys again
