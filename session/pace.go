@@ -26,10 +26,10 @@ const (
 )
 
 // pacesOf returns the pace of each command of t, by command id. The pace is sampled for commands with
-// FlagFast, for limiters, and for commands with a key and the complexity O(1). The pace is byWork for
-// other commands with a key whose long calls count their work or leave the event loop. With a Remote
-// no pace is byWork, because the work is done elsewhere. The pace of all remaining commands, and of
-// administrative and blocking commands and fences without FlagFast, is eachCall.
+// FlagFast, for limiters, and for commands on keys with the complexity O(1). The pace is byWork for
+// other commands on keys whose long calls count their work or leave the event loop. With a Remote no
+// pace is byWork, because the work is done elsewhere. The pace of all remaining commands is eachCall.
+// Administrative and blocking commands and fences do not count as commands on keys here.
 func pacesOf(t *command.Table, remote bool) []pace {
 	const long = command.FlagAdmin | command.FlagBlocking | command.FlagFence
 	paces := make([]pace, len(t.Entries))
