@@ -32,8 +32,8 @@ type adminPort struct {
 
 // openAdmin creates the admin port, if one is configured. It uses the listeners given if that is
 // not nil, else inherited sockets, else it opens those of the configuration. It returns an error if
-// other machines could reach the port without a password, or if admin-tls is yes and there is no
-// certificate.
+// that fails, if other machines could reach the port without a password and without TLS, or if
+// admin-tls is yes and there is no certificate.
 func (s *Server) openAdmin(given []net.Listener) error {
 	addresses := s.config.AdminAddresses()
 	if len(addresses) == 0 && given == nil && len(s.given.Inherited["admin-port"]) == 0 {
