@@ -43,8 +43,9 @@ func SmallInteger(b []byte) (float64, bool) {
 	return float64(n), true
 }
 
-// Double parses the whole of b as C's strtod does, including C's hexadecimal notation and NaN. A
-// number that is too large becomes infinite. failed is true if b is no number.
+// Double parses the whole of b as C's strtod does, including C's hexadecimal notation and NaN, but
+// without spaces before the number. A number that is too large becomes infinite. failed is true if
+// b is no number.
 func Double(b []byte) (f float64, failed bool) {
 	if bytes.IndexByte(b, '_') >= 0 {
 		return 0, true // only Go permits an underscore

@@ -8,9 +8,7 @@ import (
 // Budget bounds the memory of replies that are long copies: of large collections, of many short
 // values, and of the results of scripts. A command asks for the memory of its reply before it
 // builds the reply, and waits in order of arrival until there is room. Each piece of a reply
-// returns its memory when it has been sent. A client is not closed because of memory that is
-// counted here, but while commands wait for memory, a client that reads nothing of its reply is
-// closed before write-timeout has passed. Any goroutine may use a Budget.
+// returns its memory when it has been sent. Any goroutine may use a Budget.
 type Budget struct {
 	// Room returns the number of bytes that all such replies together may take.
 	Room func() int64
@@ -25,8 +23,8 @@ type Budget struct {
 
 // Grant is the memory that was granted for one reply. A Grant is a Ledger of package shared for the
 // pieces of the reply: their bytes are taken from the granted ones until these are used up, and
-// then from the Budget. Only the goroutine that builds the reply may call Count with a positive
-// number, or End.
+// then from the Budget. Any goroutine may call Count with a negative number; otherwise only the
+// goroutine that builds the reply may use a Grant.
 type Grant struct {
 	All  *Budget
 	left int64 // granted bytes that no piece has taken

@@ -45,7 +45,8 @@ func Word(b []byte) Kind {
 	return None
 }
 
-// Count returns the number of clauses in words, or -1 if words do not begin with a clause.
+// Count returns the number of clauses in words: 0 if words is empty, and -1 if words do not begin
+// with a clause.
 func Count(words [][]byte) int {
 	if len(words) > 0 && Word(words[0]) == None {
 		return -1
@@ -163,8 +164,8 @@ func (r *Room) SetMember(member []byte) resp.Error {
 	return ""
 }
 
-// read parses words, one clause, into r. An error about one of the words, or about too few words,
-// includes the syntax of the clause.
+// read parses words, one clause, into r. An error about the value of an argument, or about too few
+// words, includes the syntax of the clause.
 func (r *Room) read(words [][]byte, o Options) resp.Error {
 	err := r.readKind(words, o)
 	switch {

@@ -14,9 +14,9 @@ import (
 //
 //	CC.ACQUIRE key limit lease member [MS] [PEEK] [BLOCK timeout]
 //
-// into call, whose member refers to args. maxMembers is the option cc-max-members. The arguments
-// are checked from left to right; then the bounds of lease and member, which depend on MS. The error
-// is "" on success.
+// into call, whose member refers to args. maxMembers is the option cc-max-members. The words are
+// checked from left to right, then the timeout, then whether PEEK excludes BLOCK, and last the
+// bounds of lease and member. The error is "" on success.
 func LeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("cc.acquire")
@@ -117,7 +117,6 @@ func leaseClause(args [][]byte, o Options, call *concurrency.Call) resp.Error {
 	return buildLease(&c, lease, call)
 }
 
-// leaseUnit returns the unit of the times of c.
 func leaseUnit(c *concurrency.Call) time.Duration {
 	if c.Millis {
 		return time.Millisecond

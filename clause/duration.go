@@ -34,8 +34,7 @@ func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
 }
 
 // WithUnit returns text, a clause of a policy, with the suffix "s" added to its duration, or "ms"
-// if millis is set, as in "TB 10 10 1s". The duration must be a number in that unit. InUnit accepts
-// the result.
+// if millis is set, as in "TB 10 10 1s". The duration must be a number in that unit.
 func WithUnit(text string, millis bool) string {
 	words := strings.Split(text, " ")
 	if at, _ := durationOf(Word([]byte(words[0]))); at < len(words) {

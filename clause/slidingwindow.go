@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// windowArgs has the parsed arguments of SW.ALLOW. Times are numbers without a unit, because the
-// option MS, which determines the unit, may follow them.
+// windowArgs has the parsed arguments of SW.ALLOW or of an SW clause. Times are numbers without a
+// unit, because the option MS, which determines the unit, may follow them.
 type windowArgs struct {
 	call   slidingwindow.Call
 	window int64
@@ -46,8 +46,9 @@ const (
 //	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
 //	  [BLOCK timeout]
 //
-// into call. logMax is the option sw-log-max-entries. The arguments are checked from left to right;
-// then contradictions; then the bounds of the window and the limit. The error is "" on success.
+// into call. logMax is the option sw-log-max-entries. The words are checked from left to right.
+// After that come the checks that depend on several words, such as contradictions and the bounds of
+// the window. The error is "" on success.
 func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("sw.allow")

@@ -16,9 +16,9 @@ import (
 const defaultCold = 3
 
 // Acquire parses args, the arguments of TB.ACQUIRE from the key on, into call. It makes all checks
-// that do not depend on the stored bucket. First it checks for invalid numbers, in the order of the
-// arguments, then for contradicting options, and last for values whose results would overflow. The
-// error is "" on success.
+// that do not depend on the stored bucket. First it checks the words from left to right, then
+// whether options contradict each other, and last the timeout of BLOCK and whether values would
+// overflow. The error is "" on success.
 func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("tb.acquire")
@@ -97,8 +97,8 @@ var bucketOptions = []struct {
 	{"FORCE", wordForce, false},
 }
 
-// bucketWords has the arguments of TB.ACQUIRE, with times as numbers without a unit, because the
-// option MS, which determines the unit, may follow them.
+// bucketWords has the arguments of TB.ACQUIRE or of a TB clause, with times as numbers without a
+// unit, because the option MS, which determines the unit, may follow them.
 type bucketWords struct {
 	capacity, count, period, quantity int64
 	least                             int64 // the minimum of the capacity

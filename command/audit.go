@@ -101,8 +101,8 @@ const (
 )
 
 // changeWords joins words, the arguments of a change, with spaces. It quotes the words that are
-// empty, contain a space or are not printable, and shortens long words and long lists with an
-// ellipsis.
+// empty or contain a space, a quotation mark, a backslash or an unprintable character, and shortens
+// long words and long lists with an ellipsis.
 func changeWords(words [][]byte) string {
 	var b strings.Builder
 	for i, word := range words {

@@ -138,7 +138,8 @@ func (s *Client) Identity() Identity {
 	return Identity{}
 }
 
-// SetName sets the name of the client (CLIENT SETNAME).
+// SetName sets the name of the client (CLIENT SETNAME); an empty name removes it. Only the goroutine
+// that feeds the client may call it.
 func (s *Client) SetName(name []byte) {
 	n := s.Identity()
 	n.Name = string(name)

@@ -115,7 +115,6 @@ func (c *Command) HasLongKey(args [][]byte) bool {
 	return d != nil && size(args[1:d.Last+1]) > MaxKey-d.Extra
 }
 
-// size returns the sum of the lengths of args in bytes.
 func size(args [][]byte) (n int) {
 	for _, a := range args {
 		n += len(a)

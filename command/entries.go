@@ -31,7 +31,6 @@ func Entries(d Defaults, commands []*Command) []*Command {
 	return commands
 }
 
-// setDefault sets field to d if it has its zero value.
 func setDefault[T comparable](field *T, d T) {
 	var zero T
 	if *field == zero {

@@ -126,7 +126,7 @@ func (s *Server) BatchEnd(w *Worker) {
 }
 
 // Limited calls the Limited hook with the decision on a, for a command that limits callers but does
-// not belong to the limiters' group. If the decision refuses the call, Limited also adds it to
+// not belong to the limiters' group. If the decision refuses the call, Limited also increments
 // c.Denied.
 func (s *Server) Limited(c *Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {

@@ -138,7 +138,7 @@ func NewRenamedTable(groups []Group, pairs [][2]string) (*Table, error) {
 	return renamed(NewTable(groups), pairs)
 }
 
-// NewStoreTable is NewRenamedTable for a server with a Remote, which has all keys. The table has
+// NewStoreTable is [NewRenamedTable] for a server with a Remote, which has all keys. The table has
 // the commands that ask the Remote ([Command].Parse) and those that access no key ([FlagLocal]).
 // Their handlers need no more than an [env.Store]. A call of any other command is refused with an
 // error that names the command. A group without such commands is left out, together with its hooks.
@@ -259,8 +259,8 @@ func (t *Table) Lookup(name []byte) *Command {
 	}
 }
 
-// All returns all entries. The subcommands of a container follow it. The caller must not change the
-// result.
+// All returns all entries, also those of removed commands. The subcommands of a container follow it.
+// The caller must not change the result.
 func (t *Table) All() []*Command { return t.Entries }
 
 // Top returns all entries except subcommands, sorted by name. Removed commands are left out. The

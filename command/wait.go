@@ -116,7 +116,7 @@ func (p *Wait) Reserve() bool {
 	return true
 }
 
-// Release gives back what [Wait.Reserve] has charged, if anything.
+// Release gives back what [Wait.Reserve] has charged, if anything. A second call does nothing.
 func (p *Wait) Release() {
 	p.Client.Server.Host.Waits.Keep(-p.reserved)
 	p.reserved = 0
@@ -142,7 +142,8 @@ func (c *Call) Park(p *Wait) {
 func (p *Wait) Claim() bool { return p.State.CompareAndSwap(WaitPending, waitClaimed) }
 
 // Answer has fill write the reply of a command that the caller has claimed, sets that reply, and
-// wakes the session. fill may be nil: then the reply is empty.
+// wakes the session. fill may be nil: then the reply is empty. If the wait was answered before,
+// Answer discards what fill has written.
 func (p *Wait) Answer(fill func(w *resp.Writer)) {
 	w := resp.Writer{Proto: p.Proto, Ledger: p.Client.Server.Options.Ledger, OnError: p.NoteError}
 	if fill != nil {

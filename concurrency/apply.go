@@ -8,8 +8,8 @@ import (
 
 // Apply returns the bytes to store for a plan whose Action is Store. value is the stored value on
 // which the plan was decided, or empty if there was none. Apply may change value in place and
-// return it; otherwise it writes the new value into dst, up to its capacity, or into new memory if
-// dst is too small. value must not be used after Apply. dst must not overlap value.
+// return it; otherwise the new value is in the memory of dst or in new memory. value must not be
+// used after Apply. dst must not overlap value.
 func (p *Plan) Apply(value, dst []byte) []byte {
 	switch {
 	case p.Effect == Nothing:
@@ -54,9 +54,8 @@ func (l list) apply(dst []byte, p *Plan) []byte {
 	return out
 }
 
-// dropMost is the maximum number of expired members that a call drops. A call adds at most one
-// member, so a backlog of expired members shrinks, and a set never stores more members than were
-// live at one time.
+// dropMost is the maximum number of expired members that a call drops from an index. A call adds at
+// most one member, so the number of expired members shrinks.
 const dropMost = 8
 
 // apply drops up to dropMost expired members and carries out the effect of p. It changes x in place

@@ -15,7 +15,7 @@ const (
 	MaxMemberSize = 1024
 	// DefaultMaxMembers is the maximum number of members of a set if a call sets no other maximum.
 	DefaultMaxMembers = 100_000
-	// LargestMaxMembers is the largest maximum that a call may set.
+	// LargestMaxMembers is the largest maximum of a set. A call that sets a larger one gets this one.
 	LargestMaxMembers = 1 << 20
 )
 
@@ -48,7 +48,7 @@ type Call struct {
 	Lease time.Duration
 	// Peek makes Acquire only report whether it would pass.
 	Peek bool
-	// MaxMembers is the maximum number of members of the set, whatever Limit is; 0 means
+	// MaxMembers is the maximum number of members of the set, whatever Limit is; 0 or less means
 	// [DefaultMaxMembers].
 	MaxMembers int64
 
@@ -99,5 +99,4 @@ func (c *Call) maxMembers() int64 {
 	return min(c.MaxMembers, LargestMaxMembers)
 }
 
-// until returns the instant at which a lease that is granted at now expires.
 func (c *Call) until(now limit.Instant) limit.Instant { return now.Add(c.Lease) }

@@ -7,8 +7,8 @@
 // lease is not refused (unless the limit is 0), and its call only refreshes the lease. The package
 // reads no clock and does no I/O. Only Apply allocates memory, if the value needs more.
 //
-// A lease is live until its expiry, exclusive. Calls that write drop expired leases, a few at a
-// time. Until they are dropped, these take memory but do not count.
+// A lease is live until its expiry, exclusive. Calls that write drop expired leases, in a large set
+// only a few at a time. Until they are dropped, these take memory but do not count.
 //
 // # Memory and work
 //

@@ -3,10 +3,10 @@ package concurrency
 import "github.com/cellserver/cellserver/limit"
 
 // A new layout has half as much spare memory as the value needs. The value gets another layout when
-// the spare memory is used up, or when three quarters of the memory are unused. So all members are
-// copied only once in a number of calls that grows with the number of members.
+// the spare memory is used up, or when about three quarters of the nodes or of the memory for names
+// are unused. So all members are copied only once in a number of calls that grows with the number of
+// members.
 
-// spacious returns 1.5 n, which is n with spare memory.
 func spacious(n int) int { return n + n/2 }
 
 // laidOut returns the same set in other memory, of dst or new, without the names of dropped
@@ -43,7 +43,6 @@ func (x index) shrunk(dst []byte) []byte {
 	return x
 }
 
-// list returns the set in the form of a list.
 func (x index) list(dst []byte) []byte {
 	out := sized(dst, listHeader+x.size()*entryHeader+int(x.u32(headLive)))[:listHeader]
 	out[0], out[1] = formList, byte(x.size())
@@ -54,7 +53,7 @@ func (x index) list(dst []byte) []byte {
 	return out
 }
 
-// indexOf returns the set l in the form of an index.
+// indexOf returns the set l as an index, in new memory.
 func indexOf(l list) []byte {
 	room := spacious(l.size())
 	names := spacious(len(l) - listHeader - l.size()*entryHeader)

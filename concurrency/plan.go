@@ -52,5 +52,4 @@ type Plan struct {
 	Now    limit.Instant
 }
 
-// after returns the time from now to at, or 0 if at has passed.
 func after(at, now limit.Instant) time.Duration { return max(0, at.Sub(now)) }

@@ -174,7 +174,8 @@ func (p *Plan) addInt(value []byte, c *Call, declined bool) (passes bool, err er
 }
 
 // addFloat does the same as addInt for a call with fractions. The number that was applied is the
-// difference of the new and the old number. It may differ from By if the sum was rounded.
+// difference of the new and the old number. It may differ from By if the sum was rounded or replaced
+// by a bound.
 func (p *Plan) addFloat(value []byte, c *Call, declined bool) (passes bool, err error) {
 	f := c.Float
 	was, ok := longdouble.Parse(value)
@@ -227,7 +228,8 @@ func (p *Plan) Append(dst []byte) []byte {
 }
 
 // Check returns nil if value can have been stored by a call, otherwise [limit.ErrWrongType]. Such a
-// value has an optional minus sign, digits, and at most one point between two of the digits.
+// value has at most [MaxText] bytes: an optional minus sign, digits, and at most one point between
+// two of the digits.
 func Check(value []byte) error {
 	digits := value
 	if len(digits) > 0 && digits[0] == '-' {

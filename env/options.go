@@ -48,7 +48,7 @@ type Options struct {
 	Node Node
 	// UserFile is the file of ACL LOAD and ACL SAVE; nil if there is no such file.
 	UserFile UserFile
-	// Report returns the JSON of the report with that name, restricted to what the user u may see.
+	// Report returns the JSON of the report called report, restricted to what the user u may see.
 	// given has the parameters of the report, and from is the caller's address. An error says what
 	// is wrong with the request. Report is nil if there are no reports.
 	Report func(u *acl.User, from, report string, given map[string][]string) ([]byte, error)

@@ -23,8 +23,7 @@ func Replicates(n Node) bool {
 	return n != nil && !standalone
 }
 
-// ReplicaOf implements [Node] and does nothing. It is not called, because REPLICAOF checks
-// [Replicates] first.
+// ReplicaOf implements [Node] and does nothing.
 func (Standalone) ReplicaOf(string, string) {}
 
 // Promote implements [Node]. It calls done at once, because the server is a primary already.

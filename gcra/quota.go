@@ -12,8 +12,8 @@ import (
 var ErrZeroRate = errors.New("zero rates are not supported")
 
 // Quota has the numbers that [Decide] needs, derived from the arguments of a call. It is a value of
-// 24 bytes without pointers. Only [NewQuota] and [NewQuotaPer] make valid quotas; the zero value is
-// not valid.
+// 24 bytes without pointers. Valid quotas are the results of [NewQuota], [NewQuotaPer] and
+// [Quota.Share]; the zero value is not valid.
 type Quota struct {
 	// interval is T, the emission interval in nanoseconds. It is at least 1.
 	interval int64

@@ -21,8 +21,9 @@ type Decision struct {
 	// Remaining is the number of units that another call would be granted at the same instant, from
 	// 0 to Limit.
 	Remaining int64
-	// RetryAfter is the time that the caller has to wait: until a refused call would pass, or until
-	// a granted reservation may be used. It is [NoRetry] if there is nothing to wait for.
+	// RetryAfter is the time that the caller has to wait: until a refused call would pass, until a
+	// granted reservation may be used or, after a forced charge beyond the limit, until one unit
+	// would pass. It is [NoRetry] if there is nothing to wait for.
 	RetryAfter time.Duration
 	// ResetAfter is the time until the limiter is as if it had never been used.
 	ResetAfter time.Duration
@@ -31,8 +32,8 @@ type Decision struct {
 // Allowed reports whether all requested units were granted. It is false for a partial grant.
 func (d Decision) Allowed() bool { return d.Refused == 0 }
 
-// These are the errors of valid calls. They depend on the stored state. Package command has the
-// text of the reply for each of them.
+// These are the errors that limiters and stores share. Package command has the text of the reply for
+// each of them.
 var (
 	// ErrWrongType means that the key holds another kind of value.
 	ErrWrongType = errors.New("key holds another kind of value")

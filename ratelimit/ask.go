@@ -13,8 +13,9 @@ import (
 )
 
 // Ask fills in a, an ask that decides the call under its limits at once: a call in the mode Block does
-// not wait. The ask is about a single family if there is only one clause and the family supports the
-// mode, and otherwise a [decide.Several]. It refers to memory of d until the next call.
+// not wait. The ask is about a single family if there is only one clause and an ask of its family
+// supports the call, and otherwise a [decide.Several]. It refers to memory of d, which the next call
+// of Ask or AskToWait reuses.
 //
 // The errors are [ErrNoMember], [ErrForce], [ErrPartial], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and
 // [concurrency.ErrMemberTooLong].

@@ -38,8 +38,8 @@ type Explained struct {
 	Decision limit.Decision
 }
 
-// explainMember is the name of the member in calls that Explain has decided. This member never
-// holds a place of a concurrency limit.
+// explainMember is the name of the member in calls that Explain has decided. Explain only peeks, so
+// the member gets no place of a concurrency limit.
 var explainMember = []byte("\x00RL.EXPLAIN")
 
 // Tries reports whether the candidate of the policy would decide the call, too.

@@ -39,8 +39,8 @@ func (l *Lookup) blockedFor() time.Duration {
 // shadow policy.
 func (l *Lookup) lenient() bool { return l.Applied.Exempt != nil || l.Rules.Main.Shadow }
 
-// Waits reports whether the call waits if there is no room for it. A call that a block denies, and one
-// that passes in any case, do not wait.
+// Waits reports whether the call waits if there is no room for it: its mode is Block, it charges
+// units, no block denies it, and no exemption or shadow policy lets it pass.
 func (l *Lookup) Waits() bool {
 	return l.Mode == Block && l.Quantity > 0 && !l.Blocked() && !l.lenient()
 }
@@ -68,7 +68,8 @@ func (l *Lookup) factor() int64 {
 	return l.Applied.Boost.Factor
 }
 
-// check returns an error if limits do not support the mode or the member of the call.
+// check returns an error if limits do not support the mode of the call, or need a member that the
+// call does not have: [ErrNoMember], [ErrForce] or [ErrPartial].
 func (l *Lookup) check(limits *policy.Limits) error {
 	for i := range limits.Clauses {
 		c := &limits.Clauses[i]

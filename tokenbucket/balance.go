@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// fresh returns the bucket of a new key, which has c.Init tokens. The error is [limit.ErrOverflow]
-// if the debt cannot be stored.
+// fresh returns the bucket of a new key, which has c.Init tokens. A new Warmup bucket is cold: it
+// has all its permits. The error is [limit.ErrOverflow] if the debt cannot be stored.
 func fresh(now limit.Instant, c *Call) (state, error) {
 	s, err := emptied(now, c, c.Capacity-c.Init)
 	s.stored = s.most
@@ -138,8 +138,8 @@ func (s *state) push(now limit.Instant, d time.Duration) error {
 }
 
 // give returns quantity tokens, which must be positive, to the bucket. In the modes that store an
-// instant, each token is worth interval. If more tokens are returned than are in use, the bucket is
-// full.
+// instant, each token is worth interval. If more tokens are returned than are in use, the rest has
+// no effect.
 func (s *state) give(now limit.Instant, quantity int64, interval time.Duration) {
 	if s.mode == Interval {
 		s.used = max(0, s.used-quantity)

@@ -71,7 +71,7 @@ type Call struct {
 	Millis, Block bool
 }
 
-// Validate reports whether the parameters can be used in calculations, whatever state is stored.
+// Validate returns nil if the parameters can be used in calculations, whatever state is stored.
 // The error is [limit.ErrRateTooHigh] if a token takes less than a nanosecond, and
 // [limit.ErrOverflow] if a duration that follows from the parameters alone would exceed 2^62 ns, or
 // 2^61 ns for the warm-up.

@@ -54,7 +54,7 @@ const Unknown int64 = -1
 // with quantity 0 would answer them. Debt mode stores its capacity; in other modes the parameter
 // capacity is used. If capacity is [Unknown], both results are Unknown, except in Warmup mode,
 // where remaining does not depend on the capacity. value must pass [Check] under mode. For an
-// unknown mode both results are Unknown. For an unknown mode both results are Unknown.
+// unknown mode both results are Unknown.
 func Room(mode Mode, value []byte, now limit.Instant, capacity int64) (most, remaining int64) {
 	if mode.size() == 0 {
 		return Unknown, Unknown
@@ -70,7 +70,7 @@ func Room(mode Mode, value []byte, now limit.Instant, capacity int64) (most, rem
 	return capacity, s.remaining(now, capacity)
 }
 
-// millionths returns permits in millionths. A number too large becomes math.MaxInt64.
+// millionths returns permits in millionths. A result above math.MaxInt64 becomes math.MaxInt64.
 func millionths(permits float64) int64 {
 	const most = 1 << 63
 	if n := permits * 1e6; n < most {

@@ -7,8 +7,8 @@ import (
 )
 
 // reprice converts a Greedy or Debt bucket to the mode, interval and capacity of c. changed is true
-// if the interval changes, or the capacity of a Debt bucket, so that the stored state must be
-// replaced. The error is [limit.ErrOverflow] if the new debt cannot be stored.
+// if the interval changes, or the capacity of a bucket that stays in Debt mode, so that the stored
+// state must be replaced. The error is [limit.ErrOverflow] if the new debt cannot be stored.
 //
 // The debt in tokens stays the same, rounded up to the nanosecond. A bucket that stays in Debt mode
 // follows Guava's setRate instead: the stored tokens scale with the capacity, and the instant until

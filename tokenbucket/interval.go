@@ -29,7 +29,6 @@ func (s *state) batchWait(now limit.Instant, spare int64) time.Duration {
 	return max(0, plus(s.at.Sub(now), times(s.period, batches)))
 }
 
-// samePair reports whether the bucket has the count and period of c.
 func (s *state) samePair(c *Call) bool {
 	return s.count == c.Count && s.period == c.Period
 }

@@ -70,7 +70,6 @@ func plus(a, b time.Duration) time.Duration {
 // until returns the time from now to at, or 0 if at has passed.
 func until(at, now limit.Instant) time.Duration { return max(0, at.Sub(now)) }
 
-// orNoRetry returns wait, or limit.NoRetry if wait is 0.
 func orNoRetry(wait time.Duration) time.Duration {
 	if wait == 0 {
 		return limit.NoRetry

@@ -16,7 +16,7 @@ type Detail struct {
 	// Command is the name of the command, in lower case.
 	Command string
 
-	retry  int64 // the time in nanoseconds after which the call may be repeated; negative if never
+	retry  int64 // RetryAfter of the decision in nanoseconds; negative if there is nothing to wait for
 	words  [stats.MaxSeenArgs]byte
 	length uint8 // the number of bytes of words in use
 	limit  uint8 // the number of bytes of words, from the beginning, that give the limit

@@ -30,7 +30,7 @@ type Caller interface {
 type Recorder struct {
 	keys   *Keys
 	counts *stats.GroupLane
-	// noted has the samples of denied calls in this batch, and called has the samples of all calls.
+	// noted has the samples of the denied calls of this batch, and called has those of all its calls.
 	noted, called []notedKey
 	details       []Detail // the details of sampled calls, referred to by index
 	denials       stats.Sampler
@@ -40,7 +40,7 @@ type Recorder struct {
 	untilCall, untilDetail int
 
 	mu     sync.Mutex
-	tables [2]topTable // guarded by mu, by Kind
+	tables [2]topTable // guarded by mu; the index is a Kind
 	groups seenGroups  // guarded by mu: what was recorded about groups of keys
 }
 

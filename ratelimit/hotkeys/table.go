@@ -59,7 +59,7 @@ func (t *topTable) locate(keys []notedKey) {
 	for i := range keys {
 		k := &keys[i]
 		k.hash = topHash(k.db, k.key)
-		t.seen += t.slots[k.hash%topSlots].count // the neighbouring slot is mostly in the same cache line
+		t.seen += t.slots[k.hash%topSlots].count
 	}
 }
 
@@ -141,8 +141,8 @@ func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 	return t.total
 }
 
-// notedKey is a sample for a table: a key and the calls for which it stands. key refers
-// to the input of its batch, which is kept until the batch ends.
+// notedKey is a sample for a table: a key and the calls for which it stands. key refers to the input
+// of its batch, which is kept until the batch ends, or is a copy.
 type notedKey struct {
 	key    []byte
 	db     int
