@@ -27,7 +27,6 @@ func (b bits) full() bool {
 	return true
 }
 
-// empty reports whether no number is in the set.
 func (b bits) empty() bool {
 	for _, word := range b {
 		if word != 0 {

@@ -48,8 +48,9 @@ type definition struct {
 }
 
 // ParseFile parses content, the content of the ACL file at path: lines `user name rule ...`, empty
-// lines, and lines that begin with '#'. The error has all faults with their lines. ParseFile
-// changes no user; for that pass the result to [Users.Replace].
+// lines, and lines that begin with '#'. The error has the first maxFaults faults with their lines,
+// and the number of the others. ParseFile changes no user; for that pass the result to
+// [Users.Replace].
 func (us *Users) ParseFile(path string, content []byte) (*Parsed, error) {
 	if len(content) > MaxFile {
 		return nil, fmt.Errorf("%s: the file is longer than %d bytes", path, MaxFile)
@@ -98,7 +99,8 @@ type Line struct {
 
 // ParseLines parses the user lines of a configuration. If the main file has a line for a user, that
 // line replaces the lines for the user in included files, because CONFIG REWRITE cannot change
-// included files. The error has all faults. ParseLines changes no user.
+// included files. The error has the first maxFaults faults, and the number of the others. ParseLines
+// changes no user.
 func (us *Users) ParseLines(lines []Line) (*Parsed, error) {
 	var faults faults
 	replaced := make(map[string]bool)

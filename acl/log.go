@@ -84,9 +84,10 @@ func LogText[T string | []byte](whole T) string {
 	return strings.Clone(string(whole[:min(len(whole), maxLogText)]))
 }
 
-// Add records the refusal e at nowMillis, in Unix milliseconds. If there is an entry for similar
-// refusals that is at most logGroup old, Add counts e there, and otherwise it makes a new entry.
-// Add sets Count, ID, Created and Updated.
+// Add records the refusal e at nowMillis, in Unix milliseconds. If one of the newest maxLogLook
+// entries is for similar refusals and was updated within logGroup, Add counts e there, and otherwise
+// it makes a new entry. Add sets Count, ID, Created and Updated. With a maximum of 0 entries, Add
+// only counts the refusal.
 func (l *Log) Add(e LogEntry, nowMillis int64) {
 	e.Object, e.User = LogText(e.Object), LogText(e.User)
 	l.mu.Lock()

@@ -188,12 +188,12 @@ func (us *Users) end(u *User) { u.rules.Store(newRules(us.vocabulary, false).sea
 // that logs a client in reads it before and after the login: see [Users.Delete].
 func (us *Users) Closings() int64 { return us.closings.Load() }
 
-// noRules stands for the rules of an unknown user, so that a login of such a user takes the same
-// time.
+// noRules stands for the rules of an unknown user, so that a login of such a user takes about the
+// same time, and for those of a user whose line in a file has a fault.
 var noRules = new(Rules)
 
 // Authenticate returns the user called name if password is right and the user is on. An unknown
-// name, a user that is off and a wrong password take the same time.
+// name, a user that is off and a wrong password take about the same time.
 func (us *Users) Authenticate(name string, password []byte) (u *User, ok bool) {
 	sum := sha256.Sum256(password)
 	r := noRules
