@@ -47,7 +47,6 @@ func (k Kind) String() string {
 // each kind without a pattern.
 func (k Kind) HasPattern() bool { return k >= Override }
 
-// hasLimits reports whether entries of the kind have limits.
 func (k Kind) hasLimits() bool { return k <= Override }
 
 // These are the bounds of [Entry.Factor], in thousandths.

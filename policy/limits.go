@@ -101,7 +101,7 @@ const (
 	errQuantity       resp.Error = "ERR a clause of a policy has no quantity"
 )
 
-// inClause adds the number of the clause, counted from 0, to an error.
+// inClause adds the number of the clause to the error err. The clause with index 0 is clause 1.
 func inClause(i int, err resp.Error) resp.Error {
 	text := strings.TrimPrefix(string(err), "ERR ")
 	return resp.Error("ERR clause " + strconv.Itoa(i+1) + ": " + text)
@@ -153,7 +153,6 @@ func copied[T any](p *T) *T {
 	return &v
 }
 
-// hasRate reports whether the clause has a count and a period.
 func (c *Clause) hasRate() bool { return c.Kind == clause.Cell || c.Kind == clause.Bucket }
 
 // Equal reports whether l and other have the same text and the same unit, or are both nil. If they

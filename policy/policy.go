@@ -127,7 +127,6 @@ func (p *Policy) InForce(a *Applied) *Limits {
 	return p.Main.Limits
 }
 
-// empty reports whether the policy has no entry.
 func (p *Policy) empty() bool {
 	return p.Main == nil && p.Candidate == nil && p.exact.count == 0 && p.prefixes == nil
 }

@@ -71,7 +71,6 @@ type infoWriter struct {
 	names  []string
 }
 
-// look sets w.values and w.names to the figures that v has for the section.
 func (w *infoWriter) look(v *figure.View, section string) {
 	w.values, w.names = make(map[string]int64), w.names[:0]
 	v.Fields(section, func(name string, value int64) {

@@ -185,7 +185,6 @@ func writeStep(w *resp.Writer, next uint64, n int, keys resp.Reply) {
 // before the keys are known. Longer keys are accounted as they are written.
 const nameBytes = 64
 
-// addName adds key to the encoded keys found.
 func addName(found *resp.Writer, key []byte) {
 	found.Bulk(key)
 	if found.Pieces != nil {

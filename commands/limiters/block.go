@@ -227,7 +227,6 @@ func (w *wait) first(st env.Store) bool {
 	return true
 }
 
-// dequeue removes the wait from the queues.
 func (w *wait) dequeue(st env.Store) {
 	for _, ticket := range w.tickets {
 		st.Dequeue(ticket)

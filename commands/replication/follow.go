@@ -116,7 +116,6 @@ func auditFollow(c *command.Call) []slog.Attr {
 	return []slog.Attr{slog.String("primary", host+":"+string(c.Args[2]))}
 }
 
-// isNoOne reports whether the arguments of REPLICAOF are NO ONE.
 func isNoOne(c *command.Call) bool {
 	return arg.IsWord(c.Args[1], "NO") && arg.IsWord(c.Args[2], "ONE")
 }

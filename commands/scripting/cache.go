@@ -149,7 +149,6 @@ func (sc *scriptCache) drop() bool {
 	return false
 }
 
-// flush removes all scripts.
 func (sc *scriptCache) flush() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()

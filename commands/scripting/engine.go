@@ -81,7 +81,7 @@ func (k *worker) scriptOf(source []byte) *script {
 	return k.script(shaOf(source))
 }
 
-// shaOf returns the SHA-1 of source.
+// shaOf returns the SHA-1 of source in hexadecimal digits.
 func shaOf(source []byte) (sha scriptSHA) {
 	sum := sha1.Sum(source)
 	hex.Encode(sha[:], sum[:])

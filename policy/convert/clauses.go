@@ -34,14 +34,14 @@ func window(limit, seconds int64, anchor string) string {
 	return fmt.Sprintf("SW %d %d FIXED%s", limit, seconds, anchor)
 }
 
-// checksum returns a short hash that distinguishes long texts.
+// checksum returns the FNV-1a hash of text.
 func checksum(text string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text)) // Write never fails
 	return h.Sum32()
 }
 
-// sorted sorts the faults of a file by line.
+// sorted sorts faults by line in place, and returns them.
 func sorted(faults strict.Faults) strict.Faults {
 	slices.SortStableFunc(faults, func(a, b strict.Fault) int { return a.Line - b.Line })
 	return faults
