@@ -27,7 +27,8 @@ type Policy struct {
 	gen uint64
 }
 
-// Counts are the counters of the calls of one policy. They are safe for concurrent use.
+// Counts are the counters of the calls of one policy. They do not count calls that neither charge
+// nor return units. They are safe for concurrent use.
 type Counts struct {
 	// Allowed and Denied count the calls that charge units, by their reply, whichever entry has
 	// determined the reply.
@@ -119,7 +120,7 @@ func (a *Applied) take(e *Entry, now limit.Instant) {
 }
 
 // InForce returns the limits that apply before a boost: those of a.Override if that is set,
-// otherwise those of Main.
+// otherwise those of Main, which must not be nil then.
 func (p *Policy) InForce(a *Applied) *Limits {
 	if a.Override != nil {
 		return a.Override.Limits

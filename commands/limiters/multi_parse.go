@@ -63,7 +63,7 @@ func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 }
 
 // lease sets the member of all CC clauses to the argument of MEMBER. It returns an error if there
-// is a CC clause but no MEMBER, or a MEMBER but no CC clause.
+// is a CC clause but no MEMBER, if there is a MEMBER but no CC clause, or if the member is too long.
 func (m *multiArgs) lease() resp.Error {
 	some := false
 	for i := range m.Rooms {
