@@ -16,8 +16,8 @@ type Author struct {
 	What string
 	// File says that the author is the policy file, which may change the entries that it defines.
 	File bool
-	// Urgent says that the change does not wait for the end of others: a change in progress is
-	// undone and starts again afterwards.
+	// Urgent says that the change does not wait for the end of a long change: that change is undone
+	// and starts again afterwards, unless it has given way to several urgent changes already.
 	Urgent bool
 }
 
