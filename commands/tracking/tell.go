@@ -344,8 +344,9 @@ type notice struct {
 const invalidateChannel = "__redis__:invalidate"
 
 // send posts n to the tracking client cl with the options t, or to the client to which cl redirects
-// its messages. If that client has disconnected, send notifies cl instead. As in Redis, a RESP2
-// client gets no message of its own tracking, and a redirected one only if it has a subscription.
+// its messages. If that client has disconnected, send does not post n, and calls redirectBroken. As
+// in Redis, a RESP2 client gets no message of its own tracking, and a redirected one only if it has
+// a subscription.
 func (v *invalidator) send(n *notice, cl *command.Client, t *tracking) {
 	to, host := cl, v.server.Host
 	if t.redirect != 0 {

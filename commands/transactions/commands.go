@@ -11,8 +11,8 @@ import (
 )
 
 // store is the part of the store that EXEC uses if the keys are in this process. With --store, a
-// Remote has the keys: then EXEC locks no keys and checks no watched ones, and the Remote decides the asks of the
-// queue together.
+// Remote has the keys: then EXEC locks no keys and checks no watched ones, and the Remote decides
+// the asks of the queue together.
 type store interface {
 	env.Store
 	env.Watcher
