@@ -20,7 +20,6 @@ type engine struct {
 	tidy    tidy
 }
 
-// figures returns the metrics of the cached scripts.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		figure.Shown("Memory", "used_memory_scripts", command.Counted(func(e *engine) int64 {
