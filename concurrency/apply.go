@@ -1,10 +1,6 @@
 package concurrency
 
-import (
-	"bytes"
-
-	"github.com/cellserver/cellserver/limit"
-)
+import "bytes"
 
 // Apply returns the bytes to store for a plan whose Action is Store. value is the stored value on
 // which the plan was decided, or empty if there was none. Apply may change value in place and
@@ -14,40 +10,55 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	switch {
 	case p.Effect == Nothing:
 		return value
-	case len(value) == 0 || value[0] == formList:
+	case len(value) == 0 || isList(value):
 		return list(value).apply(dst, p)
 	}
 	return index(value).apply(dst, p)
 }
 
-// apply writes the list without its expired leases and with the effect of p. It returns an index if
-// the set has become too large for a list.
+// apply writes the list without its expired leases and with the effect of p, in the mode of p. It
+// returns an index if the set has become too large for a list.
 func (l list) apply(dst []byte, p *Plan) []byte {
-	out := sized(dst, max(len(l), listHeader)+entryHeader+len(p.Member))[:listHeader]
-	count := byte(0)
-	placed := p.Effect != Holds
-	var rest []byte
-	if len(l) > 0 {
-		rest = l[listHeader:]
+	if len(l) == 0 {
+		l = list{formList, 0}
 	}
-	for len(rest) > 0 {
-		var (
-			until limit.Instant
-			m     []byte
-		)
-		until, m, rest = l.next(rest)
-		if until <= p.Now || bytes.Equal(m, p.Member) {
-			continue
+	form, header := listOf(p.Mode)
+	old := l.header()
+	// The live entries begin at first. That of the member, if it is among them, is from own to
+	// ownEnd, and its new entry belongs before the one at place.
+	first, own, ownEnd, place := listHeader, len(l), len(l), len(l)
+	count := l[1]
+	for at := listHeader; at < len(l); {
+		until, end := l.entry(at, old)
+		switch {
+		case until <= p.Now:
+			first = end
+			count--
+		case bytes.Equal(l[at+old:end], p.Member):
+			own, ownEnd = at, end
+			count--
+		case until > p.Until && place == len(l):
+			place = at
 		}
-		if !placed && until > p.Until {
-			out, count, placed = appendEntry(out, p.Until, p.Member), count+1, true
-		}
-		out, count = appendEntry(out, until, m), count+1
+		at = end
 	}
-	if !placed {
-		out, count = appendEntry(out, p.Until, p.Member), count+1
+	size := len(l) + header + len(p.Member)
+	if header > old {
+		size += listMost * (header - old)
 	}
-	out[0], out[1] = formList, count
+	out := sized(dst, size)[:listHeader]
+	if p.Effect != Holds {
+		out = l.appendRange(out, header, first, own)
+		out = l.appendRange(out, header, ownEnd, len(l))
+	} else {
+		count++
+		out = l.appendRange(out, header, first, min(own, place))
+		out = l.appendRange(out, header, ownEnd, place)
+		out = appendEntry(out, header, p.Until, p.Places, p.Member)
+		out = l.appendRange(out, header, place, own)
+		out = l.appendRange(out, header, max(ownEnd, place), len(l))
+	}
+	out[0], out[1] = form, count
 	if count > listMost {
 		return indexOf(list(out))
 	}
@@ -59,7 +70,7 @@ func (l list) apply(dst []byte, p *Plan) []byte {
 const dropMost = 8
 
 // apply drops up to dropMost expired members and carries out the effect of p. It changes x in place
-// unless the value needs a new layout.
+// unless the value needs a new layout, as it does if the mode of p is another one.
 func (x index) apply(dst []byte, p *Plan) []byte {
 	for range dropMost {
 		first := x.at(0)
@@ -68,24 +79,26 @@ func (x index) apply(dst []byte, p *Plan) []byte {
 		}
 		x.drop(first)
 	}
+	if m := modeOf(x); (m == Places) != (p.Mode == Places) {
+		// dst is in use from here on.
+		x, dst = x.laidOut(dst, p.Mode, x.size()+1, len(p.Member)), nil
+	}
 	r := x.find(p.Member)
 	switch {
 	case p.Effect == Gone:
 		if r != none {
 			x.drop(r)
 		}
-		return x.shrunk(dst)
 	case r != none:
-		byExpiry.remove(x, r)
-		putInstant(x[x.node(r):], p.Until)
-		byExpiry.insert(x, r)
-		return x.shrunk(dst)
-	}
-	if x.size() == x.room() || len(x.names())-int(x.u32(headUsed)) < len(p.Member) {
-		x = x.laidOut(dst, x.size()+1, len(p.Member))
-		x.add(p.Until, p.Member)
+		x.refresh(r, p.Until, p.Places)
+	case x.size() == x.room() || x.namesRoom()-int(x.u32(headUsed)) < len(p.Member):
+		x = x.laidOut(dst, p.Mode, x.size()+1, len(p.Member))
+		x.add(p.Until, p.Places, p.Member)
+		x.count()
 		return x
+	default:
+		x.add(p.Until, p.Places, p.Member)
 	}
-	x.add(p.Until, p.Member)
+	x.count()
 	return x.shrunk(dst)
 }

@@ -17,6 +17,8 @@ const (
 	DefaultMaxMembers = 100_000
 	// LargestMaxMembers is the largest maximum of a set. A call that sets a larger one gets this one.
 	LargestMaxMembers = 1 << 20
+	// MaxPlaces is the maximum number of places that a member can have.
+	MaxPlaces = 1<<31 - 1
 )
 
 // Op is the operation of a call.
@@ -39,15 +41,20 @@ type Call struct {
 	// Member is the name of the holder of the lease, any bytes up to the length [MaxMemberSize].
 	// [Plan.Apply] copies the bytes.
 	Member []byte
-	// Limit is the maximum number of members that hold a lease at the same time. A limit of 0
-	// refuses every Acquire, even that of a member that holds a lease. Release and Renew have no
-	// limit.
+	// Limit is the maximum number of places that are in use at the same time. A limit of 0 refuses
+	// every Acquire, even that of a member that holds a lease. Release and Renew have no limit.
 	Limit int64
+	// Places is the number of places that the member has after an Acquire, from 1 to [MaxPlaces]; 0
+	// means 1. A Renew keeps the places of the member, and a Release ends all of them, whatever
+	// Places is.
+	Places int64
 	// Lease is the duration of the lease from now on, from 1 ns to [MaxLease]. Release has no
 	// duration.
 	Lease time.Duration
 	// Peek makes Acquire only report whether it would pass.
 	Peek bool
+	// Force makes Acquire pass beyond a Limit that is not 0, but not beyond MaxMembers.
+	Force bool
 	// MaxMembers is the maximum number of members of the set, whatever Limit is; 0 or less means
 	// [DefaultMaxMembers].
 	MaxMembers int64
@@ -62,8 +69,9 @@ type Call struct {
 
 // These are the errors of [Call.Validate].
 var (
-	// ErrRange means that a limit is negative or a lease is not positive.
-	ErrRange = errors.New("limit or lease is out of range")
+	// ErrRange means that a limit or a number of places is negative, that a number of places is
+	// larger than [MaxPlaces], or that a lease is not positive.
+	ErrRange = errors.New("limit, places or lease is out of range")
 	// ErrExclusive means that options contradict each other.
 	ErrExclusive = errors.New("options exclude each other")
 	// ErrMemberTooLong means that a member is longer than [MaxMemberSize].
@@ -78,10 +86,11 @@ var (
 func (c *Call) Validate() error {
 	switch {
 	case c.Op > Renew,
-		c.Op != Acquire && (c.Peek || c.Block),
-		c.Peek && c.Block:
+		c.Op != Acquire && (c.Peek || c.Block || c.Force),
+		c.Peek && c.Block,
+		c.Force && (c.Peek || c.Block):
 		return ErrExclusive
-	case c.Op == Acquire && c.Limit < 0,
+	case c.Op == Acquire && (c.Limit < 0 || c.Places < 0 || c.Places > MaxPlaces),
 		c.Op != Release && c.Lease < 1:
 		return ErrRange
 	case c.Op != Release && c.Lease > MaxLease:
@@ -98,5 +107,8 @@ func (c *Call) maxMembers() int64 {
 	}
 	return min(c.MaxMembers, LargestMaxMembers)
 }
+
+// places returns the number of places that an Acquire asks for.
+func (c *Call) places() int64 { return max(1, c.Places) }
 
 func (c *Call) until(now limit.Instant) limit.Instant { return now.Add(c.Lease) }

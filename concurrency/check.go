@@ -11,12 +11,12 @@ import (
 // value may be any bytes, such as those of a file. Check never panics, and takes time in proportion
 // to the length of value.
 func Check(mode Mode, value []byte) error {
-	ok := mode == Leases && len(value) > 0
+	ok := known(mode) && len(value) > 0 && value[0] <= formPlacesIndex && modeOf(value) == mode
 	if ok {
 		switch value[0] {
-		case formList:
+		case formList, formPlacesList:
 			ok = list(value).sound()
-		case formIndex:
+		case formIndex, formPlacesIndex:
 			ok = index(value).sound()
 		default:
 			ok = false
@@ -37,27 +37,23 @@ func (l list) sound() bool {
 		seen   [listMost][]byte
 		before = limit.MinInstant
 		n      = 0
-		rest   = []byte(l[listHeader:])
+		header = l.header()
 	)
-	for ; len(rest) > 0; n++ {
-		if n == listMost || len(rest) < entryHeader {
+	for at := listHeader; at < len(l); n++ {
+		if n == listMost || len(l)-at < header {
 			return false
 		}
-		size := int(binary.LittleEndian.Uint16(rest[8:]))
-		if size > MaxMemberSize || len(rest)-entryHeader < size {
+		until, end := l.entry(at, header)
+		if end-at-header > MaxMemberSize || end > len(l) || until < before || !validPlaces(l.places(at, header)) {
 			return false
 		}
-		var until limit.Instant
-		until, seen[n], rest = l.next(rest)
-		if until < before {
-			return false
-		}
+		seen[n] = l[at+header : end]
 		for _, m := range seen[:n] {
 			if bytes.Equal(m, seen[n]) {
 				return false
 			}
 		}
-		before = until
+		at, before = end, until
 	}
 	return n > 0 && n == l.size()
 }
@@ -68,23 +64,42 @@ func (x index) sound() bool {
 		return false
 	}
 	size, room := uint64(x.u32(headSize)), uint64(x.u32(headRoom))
-	if size < 1 || size > room || indexHeader+room*nodeBytes > uint64(len(x)) {
+	perNode := uint64(nodeBytes)
+	if hasPlaces(x) {
+		perNode += weightBytes
+	}
+	if size < 1 || size > room || indexHeader+room*perNode > uint64(len(x)) {
 		return false
 	}
 	used, live := uint64(x.u32(headUsed)), uint64(x.u32(headLive))
-	if live > used || used > uint64(len(x.names())) || uint64(len(x.names())) > 1<<32-1 {
+	if names := uint64(x.namesRoom()); live > used || used > names || names > 1<<32-1 {
 		return false
 	}
 	total := uint64(0)
 	for r := ref(1); uint64(r) <= size; r++ {
 		n := x.node(r)
 		length := uint64(binary.LittleEndian.Uint16(x[n+nodeLen:]))
-		if length > MaxMemberSize || uint64(x.u32(n+nodeName))+length > used {
+		if length > MaxMemberSize || uint64(x.u32(n+nodeName))+length > used || !validPlaces(x.places(r)) {
 			return false
 		}
 		total += length
 	}
 	return total == live && byExpiry.sound(x) && byName.sound(x)
+}
+
+func validPlaces(n int64) bool { return n >= 1 && n <= MaxPlaces }
+
+// summed reports whether the sum of r is right, if the sums of its children are. The right child may
+// be any reference.
+func (x index) summed(r ref) bool {
+	left, right := byExpiry.left(x, r), byExpiry.right(x, r)
+	switch {
+	case !hasPlaces(x):
+		return true
+	case right > ref(x.size()):
+		return false
+	}
+	return x.sum(r) == x.sum(left)+x.sum(right)+x.places(r)
 }
 
 // sound reports whether t is a balanced tree of all members of x in order. The numbers in every
@@ -118,6 +133,9 @@ func (t tree) soundBelow(x index, top ref, size uint32, before *ref) bool {
 	}
 	right := rest - left
 	if left+1 > weightDelta*(right+1) || right+1 > weightDelta*(left+1) {
+		return false
+	}
+	if t == byExpiry && !x.summed(top) {
 		return false
 	}
 	if !t.soundBelow(x, t.left(x, top), left, before) {

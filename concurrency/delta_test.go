@@ -14,6 +14,7 @@ import (
 
 // change is the record of one call: a delta, a whole value, or the removal of the key.
 type change struct {
+	mode         concurrency.Mode
 	value, delta []byte
 	expiry       limit.Instant
 }
@@ -35,22 +36,23 @@ func recorded(t require.TestingT, k *key, now limit.Instant, c *concurrency.Call
 		require.False(t, isDelta)
 		return ch, true
 	case isDelta:
-		return change{delta: delta[len("in front"):], expiry: k.expiry}, true
+		return change{mode: k.mode, delta: delta[len("in front"):], expiry: k.expiry}, true
 	}
-	return change{value: bytes.Clone(k.value), expiry: k.expiry}, true
+	return change{mode: k.mode, value: bytes.Clone(k.value), expiry: k.expiry}, true
 }
 
 // apply replays ch over k.
 func (ch *change) apply(t require.TestingT, k *key) {
 	switch {
-	case ch.delta != nil && k.mode == concurrency.None:
+	case ch.delta != nil && k.mode != ch.mode:
+		require.NoError(t, concurrency.CheckDelta(ch.mode, ch.delta))
 		return // k is newer
 	case ch.delta != nil:
 		v, err := concurrency.ApplyDelta(k.mode, bytes.Clone(k.value), nil, ch.delta)
 		require.NoError(t, err)
 		k.value, k.expiry = v, ch.expiry
 	case ch.value != nil:
-		*k = key{mode: concurrency.Leases, value: bytes.Clone(ch.value), expiry: ch.expiry}
+		*k = key{mode: ch.mode, value: bytes.Clone(ch.value), expiry: ch.expiry}
 	default:
 		*k = key{}
 		return
@@ -58,18 +60,20 @@ func (ch *change) apply(t require.TestingT, k *key) {
 	require.NoError(t, concurrency.Check(k.mode, k.value))
 }
 
-// holders returns the members that hold a lease at now, and until when.
-func (k *key) holders(names int, now limit.Instant) map[string]limit.Instant {
-	all := map[string]limit.Instant{}
+// holders returns what the members hold that hold a lease at now.
+func (k *key) holders(names int, now limit.Instant) map[string]holding {
+	all := map[string]holding{}
 	if k.mode == concurrency.None || k.expiry <= now {
 		return all
 	}
+	places := map[string]int64{}
+	concurrency.List(k.mode, k.value, now, nil, true, names+1, func(name []byte, _ limit.Instant, n int64) { places[string(name)] = n })
 	for i := range names {
 		name := fmt.Sprint("member-", i)
 		var p concurrency.Plan
 		if concurrency.Decide(k.mode, k.value, k.expiry, now, renew(name, time.Hour), &p) == nil && p.Decision.Allowed() {
 			alone := key{mode: k.mode, value: bytes.Clone(k.value), expiry: limit.MaxInstant}
-			all[name] = alone.until(name)
+			all[name] = holding{until: alone.until(name), places: places[name]}
 		}
 	}
 	return all
@@ -110,8 +114,11 @@ func TestDeltasReplay(t *testing.T) {
 				member := fmt.Sprint("member-", rapid.IntRange(0, names-1).Draw(rt, "member"))
 				lease := time.Duration(rapid.Int64Range(1, 9).Draw(rt, "lease"))
 				c := []*concurrency.Call{
-					acquire(member, 99, lease), release(member), renew(member, lease),
-				}[rapid.IntRange(0, 2).Draw(rt, "op")]
+					acquire(member, 99, lease), release(member), renew(member, lease), acquire(member, 999, lease),
+				}[rapid.IntRange(0, 3).Draw(rt, "op")]
+				if c.Limit == 999 {
+					c.Places = rapid.Int64Range(1, 3).Draw(rt, "places")
+				}
 				if ch, ok := recorded(rt, &k, now, c); ok {
 					changes = append(changes, ch)
 					states = append(states, key{mode: k.mode, value: bytes.Clone(k.value), expiry: k.expiry})
@@ -138,6 +145,16 @@ func TestDeltaLayout(t *testing.T) {
 	ch, ok = recorded(t, k, 259, release("bob"))
 	require.True(t, ok)
 	require.Equal(t, append([]byte{2, 3, 1, 0, 0, 0, 0, 0, 0}, "bob"...), ch.delta)
+	two := acquire("two", 9, 300)
+	two.Places = 2
+	ch, ok = recorded(t, k, 259, two)
+	require.True(t, ok)
+	require.Empty(t, ch.delta, "the mode has changed")
+	two.Places = 300
+	two.Force = true
+	ch, ok = recorded(t, k, 258, two)
+	require.True(t, ok)
+	require.Equal(t, append([]byte{3, 2, 1, 0, 0, 0, 0, 0, 0, 0xac, 2, 0xac, 2}, "two"...), ch.delta)
 }
 
 // TestDeltasAllocateNothing: a delta does not allocate in a buffer with enough capacity.

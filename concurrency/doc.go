@@ -10,6 +10,25 @@
 // A lease is live until its expiry, exclusive. Calls that write drop expired leases, in a large set
 // only a few at a time. Until they are dropped, these take memory but do not count.
 //
+// # Places
+//
+// A member usually has one place. A call may ask for several, which the member gets and loses
+// together: it has the number that its last Acquire has asked for, and a Renew keeps it. For example
+// with a limit of 4:
+//
+//	0s  a takes 3, for 10 s   1 of 4 is left
+//	1s  b takes 2             refused: 3 and 2 are more than 4. It may pass after 9 s
+//	3s  a takes 2, for 20 s   2 are left
+//	4s  b takes 2             none is left
+//	5s  a takes 3             refused. It may pass in 9 s, when the lease of b ends
+//
+// A member that asks for no more than it has is not refused, even if the limit was lowered.
+//
+// A set with such a member is stored in the mode Places, and takes 4 bytes more for each member as a
+// list, and 12 as trees. When all members have one place again, a list gets the mode Leases with the
+// next call that writes. Trees get it after as many calls as they have members, because all members
+// are copied then.
+//
 // # Memory and work
 //
 // Up to 64 members are stored as a list in the order of their expiries. It takes 2 bytes, and 10

@@ -7,9 +7,13 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
+// These are the forms, of which the first byte of a value is one. The first two are those of the
+// mode Leases, the others those of the mode Places. Lists are odd.
 const (
-	formList  = 1
-	formIndex = 2
+	formList        = 1
+	formIndex       = 2
+	formPlacesList  = 3
+	formPlacesIndex = 4
 )
 
 // A set becomes an index above listMost members, and a list again at indexLeast. These differ so
@@ -21,6 +25,28 @@ const (
 
 // ErrCorrupt means that bytes are not a valid value or delta.
 var ErrCorrupt = errors.New("bytes are not a set of leases")
+
+// isList reports whether value is a list. value must not be empty.
+func isList(value []byte) bool { return value[0]&1 == formList }
+
+// hasPlaces reports whether value, which may be empty, has a form of the mode Places.
+func hasPlaces(value []byte) bool { return len(value) > 0 && value[0] >= formPlacesList }
+
+// modeOf returns the mode of value, which must not be empty.
+func modeOf(value []byte) Mode {
+	if hasPlaces(value) {
+		return Places
+	}
+	return Leases
+}
+
+// listOf returns the first byte of a list in mode m, and the number of bytes before each name.
+func listOf(m Mode) (form byte, header int) {
+	if m == Places {
+		return formPlacesList, placesHeader
+	}
+	return formList, entryHeader
+}
 
 func getInstant(b []byte) limit.Instant { return limit.Instant(binary.LittleEndian.Uint64(b)) }
 

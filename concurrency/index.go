@@ -54,8 +54,32 @@ func (x index) find(member []byte) ref {
 	return none
 }
 
-// add adds a new member, whose lease ends at until, to a set that has room for it.
-func (x index) add(until limit.Instant, member []byte) {
+// look returns the numbers that decide a call of member at now.
+func (x index) look(member []byte, now limit.Instant) holdings {
+	h := holdings{stored: x.size()}
+	h.live = h.stored - x.expired(now)
+	h.last = x.expiry(h.stored - 1)
+	h.others = h.last
+	r := x.find(member)
+	if r != none {
+		until := x.until(r)
+		if until > now {
+			h.held, h.own = true, x.places(r)
+		}
+		if until == h.last {
+			h.others = set(x).expiry(h.stored - 2)
+		}
+	}
+	h.used = int64(h.live)
+	if hasPlaces(x) {
+		h.used = x.total() - x.expiredPlaces(now)
+		h.several = !x.ones()
+	}
+	return h
+}
+
+// add adds a new member with places, whose lease ends at until, to a set that has room for it.
+func (x index) add(until limit.Instant, places int64, member []byte) {
 	r := ref(x.size() + 1)
 	x.setU32(headSize, r)
 	n := x.node(r)
@@ -67,8 +91,21 @@ func (x index) add(until limit.Instant, member []byte) {
 	binary.LittleEndian.PutUint16(x[n+nodeLen:], uint16(len(member)))
 	x.setU32(headUsed, at+uint32(len(member)))
 	x.setU32(headLive, x.u32(headLive)+uint32(len(member)))
+	if hasPlaces(x) {
+		x.setPlaces(r, places)
+	}
 	byExpiry.insert(x, r)
 	byName.insert(x, r)
+}
+
+// refresh gives the member at r so many places until the instant until.
+func (x index) refresh(r ref, until limit.Instant, places int64) {
+	byExpiry.remove(x, r)
+	putInstant(x[x.node(r):], until)
+	if hasPlaces(x) {
+		x.setPlaces(r, places)
+	}
+	byExpiry.insert(x, r)
 }
 
 // drop removes the member at r, and moves the last node into its place.
@@ -81,6 +118,9 @@ func (x index) drop(r ref) {
 		byExpiry.redirect(x, last, r)
 		byName.redirect(x, last, r)
 		copy(x[x.node(r):x.node(r)+nodeBytes], x[x.node(last):])
+		if hasPlaces(x) {
+			copy(x[x.weight(r):x.weight(r)+weightBytes], x[x.weight(last):])
+		}
 	}
 	x.setU32(headSize, last-1)
 }

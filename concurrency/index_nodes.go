@@ -13,10 +13,17 @@ import (
 //	header  form (4 bytes, of which the first is used), then 32 bits each:
 //	        members, nodes there is room for, root by expiry, root by name,
 //	        bytes of names in use (with those of dropped members), bytes of
-//	        live names, 0
+//	        live names, 0 or (in mode Places) the number of calls that ones
+//	        describes
 //	node    expiry (64 bits), then 32 bits each: left, right and size by
 //	        expiry, left, right and size by name, where the name begins;
 //	        then its length (16 bits), 0
+//
+// In mode Places the value ends with the weights of the nodes there is room for, in the opposite
+// order, so that the nodes and the names are where they are in mode Leases:
+//
+//	weight  sum of the places in the subtree by expiry (64 bits), places of
+//	        the member (32 bits)
 //
 // A reference to a node is its position in the array, counted from 1; 0 is none. The order of nodes
 // has no meaning: the last node moves into the place of a dropped one, so that the array has no
@@ -37,10 +44,14 @@ const (
 	headRoots = 12 // two roots: by expiry, then by name
 	headUsed  = 20
 	headLive  = 24
+	headOnes  = 28
 
 	nodeLinks = 8 // left, right and size by expiry, then by name
 	nodeName  = 32
 	nodeLen   = 36
+
+	weightBytes  = 12
+	weightPlaces = 8
 )
 
 func (x index) u32(at int) uint32 { return binary.LittleEndian.Uint32(x[at:]) }
@@ -55,8 +66,11 @@ func (x index) node(r ref) int { return indexHeader + int(r-1)*nodeBytes }
 
 func (x index) until(r ref) limit.Instant { return getInstant(x[x.node(r):]) }
 
-// names returns all names, and the spare memory after them.
+// names returns all names, and what is after them: spare memory and, in mode Places, the weights.
 func (x index) names() []byte { return x[indexHeader+x.room()*nodeBytes:] }
+
+// namesRoom returns the number of bytes for names, with the spare memory.
+func (x index) namesRoom() int { return len(x.names()) - x.weights() }
 
 func (x index) name(r ref) []byte {
 	n := x.node(r)

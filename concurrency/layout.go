@@ -1,7 +1,5 @@
 package concurrency
 
-import "github.com/cellserver/cellserver/limit"
-
 // A new layout has half as much spare memory as the value needs. The value gets another layout when
 // the spare memory is used up, or when about three quarters of the nodes or of the memory for names
 // are unused. So all members are copied only once in a number of calls that grows with the number of
@@ -9,14 +7,24 @@ import "github.com/cellserver/cellserver/limit"
 
 func spacious(n int) int { return n + n/2 }
 
-// laidOut returns the same set in other memory, of dst or new, without the names of dropped
-// members. members is the number of members for which the result must have room, and bytes is the
-// number of bytes by which the names are about to grow. The result also has spare memory for more
-// members and names.
-func (x index) laidOut(dst []byte, members, bytes int) index {
+// indexSize returns the number of bytes of an index in mode m with room for so many members and for
+// names of so many bytes.
+func indexSize(m Mode, room, names int) int {
+	size := indexHeader + room*nodeBytes + names
+	if m == Places {
+		size += room * weightBytes
+	}
+	return size
+}
+
+// laidOut returns the same set with mode m in other memory, of dst or new, without the names of
+// dropped members. If m is Leases, each member must have one place. members is the number of
+// members for which the result must have room, and bytes is the number of bytes by which the names
+// are about to grow. The result also has spare memory for more members and names.
+func (x index) laidOut(dst []byte, m Mode, members, bytes int) index {
 	room := spacious(members)
 	names := spacious(int(x.u32(headLive)) + bytes)
-	y := index(sized(dst, indexHeader+room*nodeBytes+names))
+	y := index(sized(dst, indexSize(m, room, names)))
 	end := indexHeader + x.size()*nodeBytes
 	copy(y, x[:end])
 	clear(y[end:])
@@ -28,6 +36,20 @@ func (x index) laidOut(dst []byte, members, bytes int) index {
 		at += uint32(n)
 	}
 	y.setU32(headUsed, at)
+	switch {
+	case hasPlaces(x) && m == Places:
+		copy(y[y.weight(ref(x.size())):], x[x.weight(ref(x.size())):])
+	case hasPlaces(x):
+		y[0] = formIndex
+		y.setU32(headOnes, 0)
+	case m == Places:
+		y[0] = formPlacesIndex
+		y.setU32(headOnes, 0)
+		for r := ref(1); r <= ref(x.size()); r++ {
+			y.setPlaces(r, 1)
+			y.setSum(r, int64(byExpiry.size(y, r)))
+		}
+	}
 	return y
 }
 
@@ -37,36 +59,38 @@ func (x index) shrunk(dst []byte) []byte {
 	switch {
 	case x.size() <= indexLeast:
 		return x.list(dst)
-	case x.size()*4 < x.room(), int(x.u32(headLive))*4 < len(x.names())-4*MaxMemberSize:
-		return x.laidOut(dst, x.size(), 0)
+	case x.size()*4 < x.room(), int(x.u32(headLive))*4 < x.namesRoom()-4*MaxMemberSize:
+		return x.laidOut(dst, modeOf(x), x.size(), 0)
 	}
 	return x
 }
 
 func (x index) list(dst []byte) []byte {
-	out := sized(dst, listHeader+x.size()*entryHeader+int(x.u32(headLive)))[:listHeader]
-	out[0], out[1] = formList, byte(x.size())
+	form, header := listOf(modeOf(x))
+	out := sized(dst, listHeader+x.size()*header+int(x.u32(headLive)))[:listHeader]
+	out[0], out[1] = form, byte(x.size())
 	for i := range x.size() {
 		r := x.at(i)
-		out = appendEntry(out, x.until(r), x.name(r))
+		out = appendEntry(out, header, x.until(r), x.places(r), x.name(r))
 	}
 	return out
 }
 
 // indexOf returns the set l as an index, in new memory.
 func indexOf(l list) []byte {
+	header := l.header()
 	room := spacious(l.size())
-	names := spacious(len(l) - listHeader - l.size()*entryHeader)
-	x := index(make([]byte, indexHeader+room*nodeBytes+names))
+	names := spacious(len(l) - listHeader - l.size()*header)
+	x := index(make([]byte, indexSize(modeOf(l), room, names)))
 	x[0] = formIndex
+	if hasPlaces(l) {
+		x[0] = formPlacesIndex
+	}
 	x.setU32(headRoom, uint32(room))
-	for rest := []byte(l[listHeader:]); len(rest) > 0; {
-		var (
-			until  limit.Instant
-			member []byte
-		)
-		until, member, rest = l.next(rest)
-		x.add(until, member)
+	for at := listHeader; at < len(l); {
+		until, end := l.entry(at, header)
+		x.add(until, l.places(at, header), l[at+header:end])
+		at = end
 	}
 	return x
 }

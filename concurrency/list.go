@@ -9,29 +9,51 @@ import (
 
 // list is the form of a small set. It has the form byte and the number of members (one byte). After
 // these come the members in the order of their expiries, the earliest first. Each has its expiry (8
-// bytes), the length of its name (2 bytes) and the name.
+// bytes), the length of its name (2 bytes), its number of places (4 bytes, in mode Places alone) and
+// the name.
 type list []byte
 
 const (
-	listHeader  = 2
-	entryHeader = 10
+	listHeader   = 2
+	entryHeader  = 10
+	placesHeader = entryHeader + 4
 )
 
-// next decodes the first entry in rest. until is its expiry, member is its name, and others has the
-// other entries.
-func (list) next(rest []byte) (until limit.Instant, member, others []byte) {
-	end := entryHeader + int(binary.LittleEndian.Uint16(rest[8:]))
-	return getInstant(rest), rest[entryHeader:end], rest[end:]
+// header returns the number of bytes before the name of a member: placesHeader if the mode of the
+// list is Places, else entryHeader.
+func (l list) header() int {
+	if hasPlaces(l) {
+		return placesHeader
+	}
+	return entryHeader
+}
+
+// entry returns the expiry of the entry that begins at the offset at, and the offset of its end.
+// Its name is between at+header and end. header is the header of the list.
+func (l list) entry(at, header int) (until limit.Instant, end int) {
+	e := l[at : at+entryHeader]
+	return getInstant(e), at + header + int(binary.LittleEndian.Uint16(e[8:]))
+}
+
+// places returns the number of places of the entry that begins at the offset at. header is the
+// header of the list.
+func (l list) places(at, header int) int64 {
+	if header == entryHeader {
+		return 1
+	}
+	return int64(binary.LittleEndian.Uint32(l[at+entryHeader:]))
 }
 
 func (l list) size() int { return int(l[1]) }
 
 func (l list) expired(now limit.Instant) (n int) {
-	for rest := l[listHeader:]; len(rest) > 0; n++ {
-		var until limit.Instant
-		if until, _, rest = l.next(rest); until > now {
+	header := l.header()
+	for at := listHeader; at < len(l); n++ {
+		until, end := l.entry(at, header)
+		if until > now {
 			break
 		}
+		at = end
 	}
 	return n
 }
@@ -39,28 +61,109 @@ func (l list) expired(now limit.Instant) (n int) {
 // expiry returns the expiry with index i in ascending order. i must be less than the number of
 // members.
 func (l list) expiry(i int) limit.Instant {
-	rest := l[listHeader:]
+	header := l.header()
+	at := listHeader
 	for range i {
-		_, _, rest = l.next(rest)
+		_, at = l.entry(at, header)
 	}
-	return getInstant(rest)
+	return getInstant(l[at:])
 }
 
-func (l list) find(member []byte) (limit.Instant, bool) {
-	for rest := l[listHeader:]; len(rest) > 0; {
-		var (
-			until limit.Instant
-			m     []byte
-		)
-		if until, m, rest = l.next(rest); bytes.Equal(m, member) {
+func (l list) find(member []byte) (until limit.Instant, found bool) {
+	header := l.header()
+	for at := listHeader; at < len(l); {
+		until, end := l.entry(at, header)
+		if bytes.Equal(l[at+header:end], member) {
 			return until, true
 		}
+		at = end
 	}
 	return limit.MinInstant, false
 }
 
-func appendEntry(out []byte, until limit.Instant, member []byte) []byte {
+// look returns the numbers that decide a call of member at now.
+func (l list) look(member []byte, now limit.Instant) holdings {
+	h := holdings{stored: l.size(), last: limit.MinInstant, others: limit.MinInstant}
+	header := l.header()
+	for at := listHeader; at < len(l); {
+		until, end := l.entry(at, header)
+		h.last = until
+		own := bytes.Equal(l[at+header:end], member)
+		if !own {
+			h.others = until
+		}
+		if until > now {
+			places := l.places(at, header)
+			h.live++
+			h.used += places
+			if own {
+				h.held, h.own = true, places
+			}
+		}
+		at = end
+	}
+	// A call writes all members of a list, so it always writes them in the right mode.
+	others := int64(h.live)
+	if h.held {
+		others--
+	}
+	h.several = h.used-h.own != others
+	return h
+}
+
+// used returns the number of places of the members that hold a lease at now.
+func (l list) used(now limit.Instant) (n int64) {
+	header := l.header()
+	for at := listHeader; at < len(l); {
+		until, end := l.entry(at, header)
+		if until > now {
+			n += l.places(at, header)
+		}
+		at = end
+	}
+	return n
+}
+
+// freed returns the first instant at which so many places have become free, because leases of
+// other members than member have expired after now. These members must have that many places.
+func (l list) freed(places int64, member []byte, now limit.Instant) limit.Instant {
+	header := l.header()
+	for at := listHeader; at < len(l); {
+		until, end := l.entry(at, header)
+		if until > now && !bytes.Equal(l[at+header:end], member) {
+			if places -= l.places(at, header); places <= 0 {
+				return until
+			}
+		}
+		at = end
+	}
+	return limit.MaxInstant
+}
+
+// appendEntry appends an entry to out, a list with the header header.
+func appendEntry(out []byte, header int, until limit.Instant, places int64, member []byte) []byte {
 	out = binary.LittleEndian.AppendUint64(out, uint64(until))
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(member)))
+	if header == placesHeader {
+		out = binary.LittleEndian.AppendUint32(out, uint32(places))
+	}
 	return append(out, member...)
+}
+
+// appendRange appends to out, a list with the header header, the entries of l from the offset from
+// up to the offset to. If from is not below to, there are none.
+func (l list) appendRange(out []byte, header, from, to int) []byte {
+	switch old := l.header(); {
+	case from >= to:
+		return out
+	case old == header:
+		return append(out, l[from:to]...)
+	default:
+		for from < to {
+			until, end := l.entry(from, old)
+			out = appendEntry(out, header, until, l.places(from, old), l[from+old:end])
+			from = end
+		}
+		return out
+	}
 }

@@ -1,6 +1,7 @@
 package concurrency_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,47 +16,87 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// model is the definition of the family: until when each member holds a lease. It is written for
-// readability.
-type model map[string]limit.Instant
+// model is the definition of the family: what each member holds. It is written for readability.
+type model map[string]holding
+
+// holding is a lease with a number of places.
+type holding struct {
+	until  limit.Instant
+	places int64
+}
 
 // expire removes the leases that are no longer live at now.
 func (m model) expire(now limit.Instant) {
-	maps.DeleteFunc(m, func(_ string, until limit.Instant) bool { return until <= now })
+	maps.DeleteFunc(m, func(_ string, h holding) bool { return h.until <= now })
 }
 
 // latest returns how long the last lease lasts after now.
 func (m model) latest(now limit.Instant) (last time.Duration) {
-	for _, until := range m {
-		last = max(last, until.Sub(now))
+	for _, h := range m {
+		last = max(last, h.until.Sub(now))
 	}
 	return last
 }
 
-// nth returns how long the n-th lease to expire lasts after now.
-func (m model) nth(n int64, now limit.Instant) time.Duration {
-	return slices.Sorted(maps.Values(m))[n-1].Sub(now)
+// used returns the number of places in use.
+func (m model) used() (n int64) {
+	for _, h := range m {
+		n += h.places
+	}
+	return n
+}
+
+// byEnd returns the holdings of all members but one, those that end first in front.
+func (m model) byEnd(but string) (all []holding) {
+	for name, h := range m {
+		if name != but {
+			all = append(all, h)
+		}
+	}
+	slices.SortFunc(all, func(a, b holding) int { return cmp.Compare(a.until, b.until) })
+	return all
+}
+
+// acquire decides an Acquire and returns the decision without ResetAfter.
+func (m model) acquire(now limit.Instant, c *concurrency.Call) limit.Decision {
+	d := limit.Decision{Limit: c.Limit, RetryAfter: limit.NoRetry}
+	name, n := string(c.Member), max(1, c.Places)
+	own := m[name].places
+	needed := m.used() - own + n
+	switch {
+	case c.Limit > 0 && (c.Force || n <= own || needed <= c.Limit):
+		if !c.Peek {
+			m[name] = holding{until: now.Add(c.Lease), places: n}
+		}
+	default:
+		d.Refused = 1
+		for _, h := range m.byEnd(name) {
+			if n > c.Limit || c.Limit == 0 {
+				break
+			}
+			if needed -= h.places; needed <= c.Limit {
+				d.RetryAfter = h.until.Sub(now)
+				break
+			}
+		}
+	}
+	d.Remaining = max(0, c.Limit-m.used())
+	return d
 }
 
 func (m model) call(now limit.Instant, c *concurrency.Call) limit.Decision {
 	m.expire(now)
 	d := limit.Decision{RetryAfter: limit.NoRetry}
-	_, held := m[string(c.Member)]
-	switch live := int64(len(m)); {
-	case c.Op == concurrency.Acquire && !held && live >= c.Limit:
-		d.Refused = 1
-		d.RetryAfter = m.nth(live-c.Limit+1, now)
-	case c.Op == concurrency.Acquire && c.Peek:
-	case c.Op != concurrency.Acquire && !held:
+	name := string(c.Member)
+	switch h, held := m[name]; {
+	case c.Op == concurrency.Acquire:
+		d = m.acquire(now, c)
+	case !held:
 		d.Refused = 1
 	case c.Op == concurrency.Release:
-		delete(m, string(c.Member))
+		delete(m, name)
 	default:
-		m[string(c.Member)] = now.Add(c.Lease)
-	}
-	if c.Op == concurrency.Acquire {
-		d.Limit = c.Limit
-		d.Remaining = max(0, c.Limit-int64(len(m)))
+		m[name] = holding{until: now.Add(c.Lease), places: h.places}
 	}
 	d.ResetAfter = m.latest(now)
 	return d
@@ -74,6 +115,8 @@ type traffic struct {
 	release, varied int
 	// pause is the longest usual pause between two calls. A few are longer.
 	pause time.Duration
+	// places is the largest number of places that a call asks for; 0 means 1.
+	places int64
 }
 
 // TestDecisionsAgreeWithTheModel compares every decision of more than a million random calls with
@@ -86,6 +129,9 @@ func TestDecisionsAgreeWithTheModel(t *testing.T) {
 		"list or index": {steps: 150_000, names: 130, most: 100, longest: 30, lease: 90 * second, release: 3, varied: 9, pause: second / 2},
 		"index":         {steps: 100_000, names: 500, most: 300, longest: 20, lease: 300 * second, release: 4, varied: 20, pause: second},
 		"long names":    {steps: 30_000, names: 150, most: 120, longest: 1024, lease: 100 * second, release: 3, varied: 20, pause: second},
+		"places":        {steps: 550_000, names: 12, most: 20, longest: 40, lease: 5 * second, release: 4, varied: 8, pause: second, places: 9},
+		"many places":   {steps: 100_000, names: 300, most: 900, longest: 20, lease: 300 * second, release: 4, varied: 20, pause: second, places: 7},
+		"few places":    {steps: 150_000, names: 130, most: 110, longest: 30, lease: 90 * second, release: 3, varied: 9, pause: second / 2, places: 2},
 		"bursts":        {steps: 20_000, names: 3000, most: 900, longest: 16, lease: second, release: 50, varied: 1000, pause: second / 1000},
 	}
 	for name, kind := range kinds {
@@ -114,7 +160,7 @@ func (k traffic) play(t *testing.T, r *rand.Rand) {
 		if want, got := m.call(now, c), stored.call(t, now, c); want != got {
 			require.Equal(t, want, got, "step %d at %d: %+v", step, now, c)
 		}
-		if len(stored.value) > 0 && stored.value[0] == 2 {
+		if len(stored.value) > 0 && stored.value[0]%2 == 0 {
 			large++
 		}
 		if step%500 == 0 {
@@ -139,7 +185,7 @@ func (k traffic) advance(r *rand.Rand, m model, now limit.Instant) limit.Instant
 		return 1
 	case n < 40:
 		if m.expire(now); len(m) > 0 {
-			return max(0, limit.Instant(m.nth(1, now))+limit.Instant(r.IntN(3)-1))
+			return max(0, limit.Instant(m.byEnd("")[0].until.Sub(now))+limit.Instant(r.IntN(3)-1))
 		}
 	}
 	return limit.Instant(r.Int64N(int64(k.pause)))
@@ -162,7 +208,14 @@ func (k traffic) random(r *rand.Rand, names []string) *concurrency.Call {
 	case r.IntN(8) == 0:
 		return peek(member, most, lease)
 	}
-	return acquire(member, most, lease)
+	c := acquire(member, most, lease)
+	if k.places > 1 {
+		if r.IntN(3) == 0 {
+			c.Places = r.Int64N(k.places + 1)
+		}
+		c.Force = r.IntN(50) == 0
+	}
+	return c
 }
 
 // sameAsModel compares what is stored member by member.
@@ -173,6 +226,17 @@ func sameAsModel(t *testing.T, m model, k *key, now limit.Instant, names []strin
 	}
 	require.NoError(t, concurrency.Check(k.mode, k.value))
 	require.Equal(t, now.Add(m.latest(now)), k.expiry)
+	listed := model{}
+	last, more := concurrency.List(k.mode, k.value, now, nil, true, len(names)+len(k.value), func(name []byte, until limit.Instant, places int64) {
+		listed[string(name)] = holding{until, places}
+	})
+	require.False(t, more, "%q", last)
+	require.Equal(t, m, listed)
+	members, places := concurrency.Used(k.mode, k.value, now)
+	require.Equal(t, []int64{int64(len(m)), m.used()}, []int64{int64(members), places})
+	if places > int64(members) {
+		require.Equal(t, concurrency.Places, k.mode)
+	}
 	for _, name := range names {
 		// A member passes a limit of 1 iff it holds a lease or no member does.
 		d := k.call(t, now, peek(name, 1, 1))

@@ -4,7 +4,8 @@ import "bytes"
 
 // tree is one of the two trees over the nodes of an index. It is a weight-balanced tree, in which
 // every node stores the size of its subtree. The sizes are used for balancing and, in the tree by
-// expiry, for counting expired members and finding the member with a given index.
+// expiry, for counting expired members and finding the member with a given index. In mode Places,
+// the nodes of the tree by expiry also store the sum of the places in their subtree.
 //
 // The weight of a side of a node is the size of its subtree plus one. A node is balanced while the
 // weight of neither side is more than three times that of the other. A rotation is double if the
@@ -44,12 +45,15 @@ func (t tree) size(x index, r ref) uint32 {
 	return x.u32(t.link(x, r) + 8)
 }
 
-// set sets the children of r, and its size, which follows from theirs.
+// set sets the children of r, and its size and its sum, which follow from theirs.
 func (t tree) set(x index, r, left, right ref) {
 	at := t.link(x, r)
 	x.setU32(at, left)
 	x.setU32(at+4, right)
 	x.setU32(at+8, t.size(x, left)+t.size(x, right)+1)
+	if t == byExpiry && hasPlaces(x) {
+		x.setSum(r, x.sum(left)+x.sum(right)+x.places(r))
+	}
 }
 
 // compare returns a negative number if member a is before member b, else a positive one. byExpiry

@@ -23,6 +23,26 @@ func filled(t require.TestingT, members int) *key {
 	return k
 }
 
+// filledPlaces returns the key of filled with two places for the member with the longest lease, so
+// that its mode is Places.
+func filledPlaces(t require.TestingT, members int) *key {
+	k := filled(t, members)
+	k.call(t, t0, placing(fmt.Sprintf("member-%d", (members-1)*7919%members), int64(members)+1, 2, time.Duration(members)*time.Second))
+	return k
+}
+
+// placing returns an Acquire of so many places.
+func placing(member string, most, places int64, lease time.Duration) *concurrency.Call {
+	c := acquire(member, most, lease)
+	c.Places = places
+	return c
+}
+
+// sets are the keys of both modes with so many members.
+func sets(t require.TestingT, members int) map[concurrency.Mode]*key {
+	return map[concurrency.Mode]*key{concurrency.Leases: filled(t, members), concurrency.Places: filledPlaces(t, members)}
+}
+
 func TestListLayout(t *testing.T) {
 	var k key
 	k.call(t, t0, acquire("bb", 2, 2*time.Second))
@@ -180,7 +200,9 @@ func TestEffects(t *testing.T) {
 // that Check accepts.
 func FuzzCheck(f *testing.F) {
 	for _, members := range []int{1, 2, 64, 65, 100} {
-		f.Add(filled(f, members).value, []byte("\x00\x01\x02\x03\x04\x05"))
+		for _, k := range sets(f, members) {
+			f.Add(k.value, []byte("\x00\x01\x02\x03\x04\x05"))
+		}
 	}
 	drained := filled(f, 65)
 	for i := range 32 {
@@ -190,17 +212,21 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte{1, 0}, []byte{0})
 	f.Add([]byte{2}, []byte{0})
 	f.Fuzz(func(t *testing.T, value, script []byte) {
-		if concurrency.Check(concurrency.Leases, value) != nil {
-			require.Error(t, concurrency.Check(concurrency.None, value))
+		require.Error(t, concurrency.Check(concurrency.None, value))
+		mode := concurrency.Leases
+		if concurrency.Check(mode, value) != nil {
+			mode = concurrency.Places
+		}
+		if concurrency.Check(mode, value) != nil {
 			return
 		}
-		k := key{mode: concurrency.Leases, value: append([]byte(nil), value...), expiry: limit.MaxInstant}
+		k := key{mode: mode, value: append([]byte(nil), value...), expiry: limit.MaxInstant}
 		now := t0
 		for _, b := range script[:min(len(script), 50)] {
 			member := fmt.Sprintf("member-%d", b>>2)
 			switch b & 3 {
 			case 0:
-				k.call(t, now, acquire(member, 1<<40, time.Duration(b)+1))
+				k.call(t, now, placing(member, 1<<40, int64(b>>5), time.Duration(b)+1))
 			case 1:
 				k.call(t, now, release(member))
 			case 2:
@@ -225,35 +251,41 @@ func TestCheckRefuses(t *testing.T) {
 		flips = flips[:1]
 	}
 	for _, members := range []int{3, 66} {
-		value := filled(t, members).value
-		require.NoError(t, concurrency.Check(concurrency.Leases, value))
-		require.ErrorIs(t, concurrency.Check(concurrency.None, value), concurrency.ErrCorrupt)
-		for n := range value {
-			if concurrency.Check(concurrency.Leases, value[:n]) == nil {
-				require.Equal(t, 66, members, "a list of %d bytes cut at %d", len(value), n)
-				survives(t, value[:n])
-			}
-		}
-		accepted := 0
-		for i := range value {
-			for _, flip := range flips {
-				bad := append([]byte(nil), value...)
-				bad[i] ^= flip
-				if concurrency.Check(concurrency.Leases, bad) == nil {
-					accepted++
-					survives(t, bad)
+		for mode, k := range sets(t, members) {
+			value := k.value
+			require.NoError(t, concurrency.Check(mode, value))
+			for _, other := range []concurrency.Mode{concurrency.None, concurrency.Leases, concurrency.Places, 3} {
+				if other != mode {
+					require.ErrorIs(t, concurrency.Check(other, value), concurrency.ErrCorrupt)
 				}
 			}
+			for n := range value {
+				if concurrency.Check(mode, value[:n]) == nil {
+					require.Equal(t, 66, members, "a list of %d bytes cut at %d", len(value), n)
+					survives(t, mode, value[:n])
+				}
+			}
+			accepted := 0
+			for i := range value {
+				for _, flip := range flips {
+					bad := append([]byte(nil), value...)
+					bad[i] ^= flip
+					if concurrency.Check(mode, bad) == nil {
+						accepted++
+						survives(t, mode, bad)
+					}
+				}
+			}
+			require.Less(t, accepted, len(flips)*len(value)*3/4, "most damage shows")
 		}
-		require.Less(t, accepted, len(flips)*len(value)*3/4, "most damage shows")
 	}
 	require.Error(t, concurrency.Check(concurrency.Leases, filled(t, 70).value[:40]))
 }
 
 // survives makes calls on a value that Check has accepted.
-func survives(t *testing.T, value []byte) {
+func survives(t *testing.T, mode concurrency.Mode, value []byte) {
 	t.Helper()
-	k := key{mode: concurrency.Leases, value: append([]byte(nil), value...), expiry: limit.MaxInstant}
+	k := key{mode: mode, value: append([]byte(nil), value...), expiry: limit.MaxInstant}
 	for i := range 40 {
 		member := fmt.Sprintf("member-%d", i)
 		k.call(t, t0.Add(time.Duration(i)*time.Second), acquire(member, 1000, time.Hour))
@@ -268,25 +300,33 @@ func survives(t *testing.T, value []byte) {
 // that does not grow allocates nothing.
 func TestCallsAllocateNothing(t *testing.T) {
 	for _, members := range []int{10, 1000} {
-		k := filled(t, members)
-		calls := []*concurrency.Call{
-			acquire("member-3", int64(members), time.Hour), renew("member-4", time.Hour), release("member-5"),
-			acquire("member-5", int64(members), time.Hour), acquire("refused", int64(members), time.Hour),
+		for mode, k := range sets(t, members) {
+			allocatesNothing(t, k, members)
+			require.Equal(t, mode, k.mode)
 		}
-		var p concurrency.Plan
-		round := func() {
-			for _, c := range calls {
-				if err := concurrency.Decide(k.mode, k.value, k.expiry, t0, c, &p); err != nil {
-					panic(err)
-				}
-				k.apply(&p)
-			}
-		}
-		for range 2 * members {
-			round()
-		}
-		require.Zero(t, testing.AllocsPerRun(1000, round), "%d members", members)
 	}
+}
+
+func allocatesNothing(t *testing.T, k *key, members int) {
+	t.Helper()
+	most := int64(members) + 1
+	calls := []*concurrency.Call{
+		acquire("member-3", most, time.Hour), renew("member-4", time.Hour), release("member-5"),
+		acquire("member-5", most, time.Hour), placing("refused", most, 2, time.Hour),
+	}
+	var p concurrency.Plan
+	round := func() {
+		for _, c := range calls {
+			if err := concurrency.Decide(k.mode, k.value, k.expiry, t0, c, &p); err != nil {
+				panic(err)
+			}
+			k.apply(&p)
+		}
+	}
+	for range 2 * members {
+		round()
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, round), "%d members", members)
 }
 
 func BenchmarkAcquire(b *testing.B) {
