@@ -30,7 +30,8 @@ func Decide(mode Mode, value []byte, expiry, now limit.Instant, c *Call, p *Plan
 	case !known(mode):
 		return limit.ErrWrongType
 	}
-	h := look(s, c.Member, now)
+	h := holdings{last: limit.MinInstant, others: limit.MinInstant}
+	h.look(s, c.Member, now)
 	switch c.Op {
 	case Release:
 		p.release(&h, expiry)
@@ -59,14 +60,15 @@ type holdings struct {
 	last, others limit.Instant
 }
 
-func look(s set, member []byte, now limit.Instant) holdings {
+// look sets h for a call of member on s at now. h must be that of an empty set.
+func (h *holdings) look(s set, member []byte, now limit.Instant) {
 	switch {
 	case len(s) == 0:
-		return holdings{last: limit.MinInstant, others: limit.MinInstant}
 	case isList(s):
-		return list(s).look(member, now)
+		list(s).look(h, member, now)
+	default:
+		index(s).look(h, member, now)
 	}
-	return index(s).look(member, now)
 }
 
 func (p *Plan) acquire(s set, h *holdings, c *Call) error {

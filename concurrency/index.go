@@ -54,9 +54,9 @@ func (x index) find(member []byte) ref {
 	return none
 }
 
-// look returns the numbers that decide a call of member at now.
-func (x index) look(member []byte, now limit.Instant) holdings {
-	h := holdings{stored: x.size()}
+// look sets h for a call of member at now.
+func (x index) look(h *holdings, member []byte, now limit.Instant) {
+	h.stored = x.size()
 	h.live = h.stored - x.expired(now)
 	h.last = x.expiry(h.stored - 1)
 	h.others = h.last
@@ -75,7 +75,6 @@ func (x index) look(member []byte, now limit.Instant) holdings {
 		h.used = x.total() - x.expiredPlaces(now)
 		h.several = !x.ones()
 	}
-	return h
 }
 
 // add adds a new member with places, whose lease ends at until, to a set that has room for it.

@@ -81,34 +81,38 @@ func (l list) find(member []byte) (until limit.Instant, found bool) {
 	return limit.MinInstant, false
 }
 
-// look returns the numbers that decide a call of member at now.
-func (l list) look(member []byte, now limit.Instant) holdings {
-	h := holdings{stored: l.size(), last: limit.MinInstant, others: limit.MinInstant}
-	header := l.header()
+// look sets h for a call of member at now. h must be that of an empty set.
+func (l list) look(h *holdings, member []byte, now limit.Instant) {
+	var (
+		header       = l.header()
+		live, rest   int // rest is the number of live members but that of the call
+		used, own    int64
+		last, others = limit.MinInstant, limit.MinInstant
+	)
 	for at := listHeader; at < len(l); {
 		until, end := l.entry(at, header)
-		h.last = until
-		own := bytes.Equal(l[at+header:end], member)
-		if !own {
-			h.others = until
+		last = until
+		mine := bytes.Equal(l[at+header:end], member)
+		if !mine {
+			others = until
 		}
 		if until > now {
 			places := l.places(at, header)
-			h.live++
-			h.used += places
-			if own {
-				h.held, h.own = true, places
+			live++
+			used += places
+			if mine {
+				own = places
+			} else {
+				rest++
 			}
 		}
 		at = end
 	}
+	h.stored, h.live, h.used = l.size(), live, used
+	h.held, h.own = own > 0, own
+	h.last, h.others = last, others
 	// A call writes all members of a list, so it always writes them in the right mode.
-	others := int64(h.live)
-	if h.held {
-		others--
-	}
-	h.several = h.used-h.own != others
-	return h
+	h.several = used-own != int64(rest)
 }
 
 // used returns the number of places of the members that hold a lease at now.
@@ -153,17 +157,22 @@ func appendEntry(out []byte, header int, until limit.Instant, places int64, memb
 // appendRange appends to out, a list with the header header, the entries of l from the offset from
 // up to the offset to. If from is not below to, there are none.
 func (l list) appendRange(out []byte, header, from, to int) []byte {
-	switch old := l.header(); {
-	case from >= to:
-		return out
-	case old == header:
-		return append(out, l[from:to]...)
-	default:
-		for from < to {
-			until, end := l.entry(from, old)
-			out = appendEntry(out, header, until, l.places(from, old), l[from+old:end])
-			from = end
-		}
-		return out
+	if from >= to {
+		return out // without a call, since most ranges are empty
 	}
+	return l.appendEntries(out, header, from, to)
+}
+
+// appendEntries is appendRange for from below to.
+func (l list) appendEntries(out []byte, header, from, to int) []byte {
+	old := l.header()
+	if old == header {
+		return append(out, l[from:to]...)
+	}
+	for from < to {
+		until, end := l.entry(from, old)
+		out = appendEntry(out, header, until, l.places(from, old), l[from+old:end])
+		from = end
+	}
+	return out
 }

@@ -99,3 +99,27 @@ func TestListInParts(t *testing.T) {
 	require.True(t, more, "after %s", last)
 	require.Zero(t, listed, "leases that have expired are looked at, and not listed")
 }
+
+func BenchmarkAcquirePlaces(b *testing.B) {
+	for _, members := range []int{10, 60, 1000, 100_000} {
+		b.Run(fmt.Sprint(members), func(b *testing.B) {
+			k := filledPlaces(b, members)
+			calls := make([]*concurrency.Call, members)
+			for i := range calls {
+				calls[i] = placing(fmt.Sprintf("member-%d", i), 1<<40, int64(1+i%3), time.Hour)
+			}
+			var p concurrency.Plan
+			now := t0
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				i = (i + 7919) % members
+				now++
+				if err := concurrency.Decide(k.mode, k.value, k.expiry, now, calls[i], &p); err != nil {
+					b.Fatal(err)
+				}
+				k.apply(&p)
+			}
+		})
+	}
+}
