@@ -71,9 +71,9 @@ func (s set) freed(places int64, member []byte, now limit.Instant) limit.Instant
 // known reports whether mode is the mode of a set.
 func known(mode Mode) bool { return mode == Leases || mode == Places }
 
-// Used returns the number of members that hold a lease at now, and the number of their places.
+// inUse returns the number of members that hold a lease at now, and the number of their places.
 // value must pass [Check] under mode. If mode is neither Leases nor Places, both are 0.
-func Used(mode Mode, value []byte, now limit.Instant) (members int, places int64) {
+func inUse(mode Mode, value []byte, now limit.Instant) (members int, places int64) {
 	if !known(mode) {
 		return 0, 0
 	}
@@ -96,7 +96,7 @@ func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string
 	if !known(mode) {
 		return 0
 	}
-	_, used = Used(mode, value, now)
+	_, used = inUse(mode, value, now)
 	s := set(value)
 	emit("used", used)
 	emit("members", int64(s.size()))

@@ -127,6 +127,9 @@ func operateOnLarge(v *keyspace.Handle, rng *rand.Rand, db int, key []byte) erro
 		}
 		if c.Op == concurrency.Acquire {
 			c.Limit = 50
+			if rng.IntN(20) == 0 { // rarely, so that sets change their mode
+				c.Places = int64(rng.IntN(4))
+			}
 		}
 		_, err = asks.Lease(v, db, append(key, 'm'), c)
 	}
@@ -179,7 +182,7 @@ func meaning(ks *keyspace.Keyspace, now limit.Instant) map[string]any {
 		switch e.Kind {
 		case 16 + entry.Kind(slidingwindow.Log):
 			m[name] = []any{e.Kind, e.Expiry, logEntries(e.Value)}
-		case 48 + entry.Kind(concurrency.Leases):
+		case entry.OfLease(concurrency.Leases), entry.OfLease(concurrency.Places):
 			m[name] = []any{e.Kind, e.Expiry, leases(e, now)}
 		default:
 			m[name] = e
@@ -205,9 +208,11 @@ func logEntries(value []byte) (entries []uint64) {
 	return entries
 }
 
-// leases returns the holders of a lease at now, and until when each holds it.
-func leases(e entry.Entry, now limit.Instant) map[string]limit.Instant {
-	held := map[string]limit.Instant{}
+// leases returns, for each holder of a lease at now, when the lease ends and the number of places.
+func leases(e entry.Entry, now limit.Instant) map[string][2]int64 {
+	held, places := map[string][2]int64{}, map[string]int64{}
+	mode := e.Kind.LeaseMode()
+	concurrency.List(mode, e.Value, now, nil, true, len(e.Value), func(name []byte, _ limit.Instant, n int64) { places[string(name)] = n })
 	for i := range 90 {
 		member := fmt.Appendf(nil, "member:%d", i)
 		if i >= 60 {
@@ -215,7 +220,7 @@ func leases(e entry.Entry, now limit.Instant) map[string]limit.Instant {
 		}
 		holds := func(at limit.Instant) bool {
 			var p concurrency.Plan
-			err := concurrency.Decide(concurrency.Leases, e.Value, e.Expiry, at, &concurrency.Call{Op: concurrency.Renew, Member: member, Lease: 1}, &p)
+			err := concurrency.Decide(mode, e.Value, e.Expiry, at, &concurrency.Call{Op: concurrency.Renew, Member: member, Lease: 1}, &p)
 			return err == nil && p.Decision.Allowed()
 		}
 		from, to := now, e.Expiry+1
@@ -229,7 +234,7 @@ func leases(e entry.Entry, now limit.Instant) map[string]limit.Instant {
 				to = mid
 			}
 		}
-		held[string(member)] = to
+		held[string(member)] = [2]int64{int64(to), places[string(member)]}
 	}
 	return held
 }
