@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
@@ -78,8 +79,8 @@ type Options struct {
 	// LogMaxEntries is the option sw-log-max-entries, and MaxMembers is cc-max-members.
 	LogMaxEntries, MaxMembers int64
 	// Policy says that the clause is part of a policy. Then its limit or capacity may be 0, which
-	// denies every call, and the syntax in an error does not mention the quantity, which each call
-	// sets.
+	// denies every call, its last word may be CALLS, and the syntax in an error does not mention the
+	// quantity, which each call sets.
 	Policy bool
 }
 
@@ -92,12 +93,12 @@ func (o *Options) leastLimit() int64 {
 }
 
 // Usage returns the syntax of clauses of the kind k. If inPolicy is true, the syntax has no
-// quantity.
+// quantity, and it has CALLS if the kind counts units.
 func Usage(k Kind, inPolicy bool) string {
-	if inPolicy {
-		return strings.Replace(usages[k], " [quantity]", "", 1)
+	if !inPolicy || k == Lease {
+		return usages[k]
 	}
-	return usages[k]
+	return strings.Replace(usages[k], " [quantity]", "", 1) + " [CALLS]"
 }
 
 var usages = [...]string{
@@ -117,6 +118,9 @@ type Room struct {
 	// KeyPhase says that the clause contains ANCHOR KEY, so that the phase of its windows depends
 	// on the key.
 	KeyPhase bool
+	// Calls says that the clause ends with CALLS: it counts one unit for each call, whatever the
+	// quantity of the call is.
+	Calls bool
 
 	Quota    gcra.Quota // of a Cell, together with Quantity
 	Quantity int64
@@ -178,7 +182,10 @@ func (r *Room) read(words [][]byte, o Options) resp.Error {
 }
 
 func (r *Room) readKind(words [][]byte, o Options) resp.Error {
-	r.Kind, r.HasQuantity, r.KeyPhase = Word(words[0]), false, false
+	r.Kind, r.HasQuantity, r.KeyPhase, r.Calls = Word(words[0]), false, false, false
+	if o.Policy && r.Kind != None && r.Kind != Lease {
+		words = r.readCalls(words)
+	}
 	switch r.Kind {
 	case Cell:
 		r.HasQuantity = len(words) > 4
@@ -197,4 +204,13 @@ func (r *Room) readKind(words [][]byte, o Options) resp.Error {
 		return leaseClause(words, o, &r.Lease)
 	}
 	return resp.SyntaxNear(words[0])
+}
+
+// readCalls sets r.Calls if CALLS is the last of words, and returns the words before it.
+func (r *Room) readCalls(words [][]byte) [][]byte {
+	last := len(words) - 1
+	if r.Calls = arg.IsWord(words[last], "CALLS"); r.Calls {
+		return words[:last]
+	}
+	return words
 }

@@ -97,3 +97,30 @@ func TestRoomAllocatesNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = r.Parse(args, key, o) }), line)
 	}
 }
+
+// TestCalls: CALLS is the last word of a clause of a policy that counts units.
+func TestCalls(t *testing.T) {
+	o := Options{Unit: time.Second, Policy: true}
+	for line, calls := range map[string]bool{
+		"SW 5 10 calls": true, "SW 5 10 FIXED ANCHOR KEY CALLS": true, "TB 5 1 10 DEBT INIT 3 CALLS": true, "CL 4 1 10 CALLS": true,
+		"SW 5 10": false, "CC 5 10": false,
+	} {
+		r := Room{Calls: !calls}
+		_, err := r.Parse(words(line), nil, o)
+		require.Empty(t, err, line)
+		require.Equal(t, calls, r.Calls, line)
+	}
+	for line, want := range map[string]resp.Error{
+		"SW 5 10 CALLS CALLS": near("CALLS"), "SW 5 10 CALLS FIXED": near("CALLS"), "CC 5 10 CALLS": near("CALLS"), "SW CALLS": near("SW"),
+		"SW 5 CALLS": near("SW"), "TB CALLS 1 1": resp.ErrNotInteger, "CALLS": near("CALLS"),
+	} {
+		var r Room
+		_, err := r.Parse(words(line), nil, o)
+		require.Equal(t, want, resp.Bare(err), line)
+	}
+	for _, line := range []string{"SW 5 10 CALLS", "TB 5 1 10 CALLS", "CL 5 1 10 CALLS"} {
+		var r Room
+		_, err := r.Parse(words(line), nil, Options{Unit: time.Second})
+		require.NotEmpty(t, err, "in RL.MULTI a clause has a quantity of its own")
+	}
+}

@@ -56,11 +56,11 @@ func TestClauseErrorsSayTheUsage(t *testing.T) {
 	for line, want := range map[string][2]string{
 		"TB 1 1": {
 			"ERR syntax error near 'TB'; usage: TB capacity count period [quantity] [GREEDY | INTERVAL] [DEBT] [INIT tokens]",
-			"ERR syntax error near 'TB'; usage: TB capacity count period [GREEDY | INTERVAL] [DEBT] [INIT tokens]",
+			"ERR syntax error near 'TB'; usage: TB capacity count period [GREEDY | INTERVAL] [DEBT] [INIT tokens] [CALLS]",
 		},
 		"CL 1 1": {
 			"ERR syntax error near 'CL'; usage: CL max_burst count period [quantity]",
-			"ERR syntax error near 'CL'; usage: CL max_burst count period",
+			"ERR syntax error near 'CL'; usage: CL max_burst count period [CALLS]",
 		},
 		"CC -1 1": {
 			"ERR value is out of range, must be positive: limit is '-1', must be at least 1; usage: CC limit lease",

@@ -1,13 +1,16 @@
 package decide
 
 import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 )
 
 // administer decides the operation c on e and fills in r and the plan. The error is
-// [limit.ErrWrongType] if the operation is Text or Describe and does not fit the kind of e, and
+// [limit.ErrWrongType] if the operation is Text, Describe or Members and does not fit the kind of e, and
 // errNotOne if the operation is about all keys.
 func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *AdminResult) (err error) {
 	p.Action, p.by = Keep, Admin
@@ -34,6 +37,8 @@ func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *Ad
 		r.Text, err = textOf(e)
 	case Describe:
 		r.Fields, err = fieldsOf(e, now, c.By)
+	case Members:
+		r.Members, r.Next, err = membersOf(e, now, c.After, c.Count)
 	default:
 		err = errNotOne
 	}
@@ -121,4 +126,25 @@ func fieldsOf(e *entry.Entry, now limit.Instant, by any) (fields []Field, err er
 	}
 	note("expire-at", "", at, false)
 	return fields, nil
+}
+
+// membersOf returns up to most members that hold a lease in the lease set e at now, in the order of
+// their names, and the name after which the next step begins; nil at the end. It begins after the name
+// after, or with the first one if after is nil. The error is [limit.ErrWrongType] if e is of another
+// kind. The result does not refer to e.
+func membersOf(e *entry.Entry, now limit.Instant, after []byte, most int) (members []Member, next []byte, err error) {
+	switch {
+	case e.Kind == entry.None:
+		return nil, nil, nil
+	case !e.Kind.IsLease():
+		return nil, nil, limit.ErrWrongType
+	}
+	last, more := concurrency.List(e.Kind.LeaseMode(), e.Value, now, after, after == nil, most,
+		func(name []byte, until limit.Instant, places int64) {
+			members = append(members, Member{Name: bytes.Clone(name), Until: until, Places: places})
+		})
+	if more {
+		next = append([]byte{}, last...) // not nil, even if the name is empty
+	}
+	return members, next, nil
 }

@@ -42,8 +42,8 @@ func (a *Ask) Whole() limit.Decision {
 	return a.Decision
 }
 
-// Units returns the number of units that a [Several] asks each clause for. It returns 1 if no
-// clause counts units.
+// Units returns the number of units that a Partial asks each clause for. It returns 1 if every
+// clause is a lease or Fixed.
 func (a *Ask) Units() int64 {
 	for i := range a.Clauses {
 		if n := a.Clauses[i].units(); n != nil {
@@ -53,7 +53,8 @@ func (a *Ask) Units() int64 {
 	return 1
 }
 
-// Granted returns the number of units that each clause of a granted [Several] was granted.
+// Granted returns the number of units that each clause of a granted Partial was granted, except
+// leases and clauses that are Fixed.
 func (a *Ask) Granted() int64 { return a.Units() - a.Missing }
 
 // Refuse turns the answer of a [Several] into a refusal of all units: it sets Refused, and for a
@@ -62,24 +63,4 @@ func (a *Ask) Refuse() {
 	if a.Refused = true; a.Partial {
 		a.Missing = a.Units()
 	}
-}
-
-// Undo returns back, an ask that gives back the units which clause i of a granted [Several] took.
-// It is used when the caller no longer waits for promised tokens. back refers to the same bytes as
-// a. ok is false if a was not granted, or if the clause took nothing. ok is also false for a window
-// or a lease, whose units expire by themselves: by now the newest units of the window may be those
-// of other calls, and the member may have acquired the lease again.
-func (a *Ask) Undo(i int) (back Ask, ok bool) {
-	c, n := &a.Clauses[i], a.Granted()
-	back = Ask{DB: a.DB, Key: c.Key, Millis: a.Millis}
-	switch {
-	case a.Refused || a.Err != nil || n <= 0:
-		return back, false
-	case c.Bucket != nil:
-		back.Family, back.Bucket = Cancel, *c.Bucket
-		back.Bucket.Quantity = n
-	case c.Quota != nil:
-		back.Family, back.Quota, back.Quantity = Cell, *c.Quota, -n
-	}
-	return back, back.Family != 0
 }

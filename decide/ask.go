@@ -73,8 +73,8 @@ type Ask struct {
 	Admin    AdminCall
 	Counter  counter.Call
 	// Partial makes a Several grant the same number of units to every clause: as many as every
-	// clause can grant. Every clause asks for the same number. A lease is granted or refused as a
-	// whole. If no unit can be granted, all clauses are refused. With a quantity that is not
+	// clause can grant. Every clause asks for the same number. A lease and a clause that is Fixed are
+	// granted or refused as a whole. If no unit can be granted, all clauses are refused. With a quantity that is not
 	// positive Partial has no effect.
 	Partial bool
 
@@ -94,9 +94,12 @@ type Clause struct {
 	Quota    *gcra.Quota // charged for Quantity units
 	Quantity int64
 	Force    bool // charge Quota even beyond its limit; the other calls have the field Charge for that
-	Window   *slidingwindow.Call
-	Bucket   *tokenbucket.Call
-	Lease    *concurrency.Call // an acquisition; if its field Peek is set, the clause refuses nothing, and the other clauses are charged
+	// Fixed says that a Partial takes the quantity whole or not at all, as it does with a lease.
+	// The other clauses of the ask may have another quantity.
+	Fixed  bool
+	Window *slidingwindow.Call
+	Bucket *tokenbucket.Call
+	Lease  *concurrency.Call // an acquisition; if its field Peek is set, the clause refuses nothing, and the other clauses are charged
 	// Peek makes the whole call a peek, which charges no clause.
 	Peek bool
 }
@@ -115,6 +118,7 @@ const (
 	Type                   // TYPE
 	Text                   // GET: a string, or the decimal TAT of a cell; limit.ErrWrongType for other kinds
 	Describe               // RL.INFO; uses By
+	Members                // CC.LIST; uses After and Count
 	Scan                   // SCAN; uses Cursor and Count
 	Count                  // DBSIZE
 	Flush                  // FLUSHDB; with --store it removes only the keys with the server's prefix
@@ -127,7 +131,10 @@ type AdminCall struct {
 	Condition ExpireCondition
 	By        any    // of Describe: the parameters of the limit, see Tell
 	Cursor    uint64 // of Scan: 0 for the first step
-	Count     int    // of Scan: the approximate number of keys of a step
+	Count     int    // of Scan: the approximate number of keys of a step; of Members: the maximum number of members
+	// After, of Members, is the name of the member after which the list begins; nil begins with the
+	// first name.
+	After []byte
 	// Match and TypeName select which of the keys that a Scan has found appear in the reply. They
 	// do not change the decision.
 	Match    []byte
@@ -160,7 +167,17 @@ type AdminResult struct {
 	Number    int64   // of Count
 	Fields    []Field // of Describe
 	Cursor    uint64  // of Scan: the cursor of the next step, 0 at the end
-	Keys      []Named // of Scan
+	Keys      []Named  // of Scan
+	Members   []Member // of Members
+	// Next, of Members, is the After of the next step; nil at the end.
+	Next []byte
+}
+
+// Member is a member of a lease set that Members has listed. Its Places end at Until.
+type Member struct {
+	Name   []byte
+	Until  limit.Instant
+	Places int64
 }
 
 // Field is a field of RL.INFO: the text Text if IsText is true, otherwise the number Number.
@@ -204,9 +221,8 @@ func (a *Ask) OnlyLooks() bool {
 	return false
 }
 
-// units returns a pointer to the quantity of the clause, or nil if the clause is a lease, which
-// counts no units.
-func (c *Clause) units() *int64 {
+// quantity returns a pointer to the quantity of the clause, or nil if the clause is a lease.
+func (c *Clause) quantity() *int64 {
 	switch {
 	case c.Window != nil:
 		return &c.Window.Quantity
@@ -216,6 +232,15 @@ func (c *Clause) units() *int64 {
 		return nil
 	}
 	return &c.Quantity
+}
+
+// units returns a pointer to the quantity of the clause, or nil if a Partial cannot grant a part of
+// it: the clause is a lease or Fixed.
+func (c *Clause) units() *int64 {
+	if c.Fixed {
+		return nil
+	}
+	return c.quantity()
 }
 
 // takes reports whether the clause may change its key.
@@ -259,10 +284,12 @@ func (a *Ask) Own(buf []byte) []byte {
 	} else {
 		a.Lease.Member = nil
 	}
-	if a.Family != Admin {
-		a.Admin.Match = nil
-	} else if a.Admin.Match != nil { // an empty pattern is a pattern, too
-		a.Admin.Match = own(a.Admin.Match)
+	for _, text := range []*[]byte{&a.Admin.Match, &a.Admin.After} {
+		if a.Family != Admin {
+			*text = nil
+		} else if *text != nil { // an empty pattern is a pattern, too, and an empty name a name
+			*text = own(*text)
+		}
 	}
 	clauses := a.Clauses
 	if a.Clauses, a.Details = nil, nil; a.Family == Several {
@@ -284,7 +311,7 @@ func (a *Ask) Own(buf []byte) []byte {
 
 // Bytes returns the maximum number of bytes that [Ask.Own] appends.
 func (a *Ask) Bytes() int {
-	n := len(a.Key) + len(a.Lease.Member) + len(a.Admin.Match)
+	n := len(a.Key) + len(a.Lease.Member) + len(a.Admin.Match) + len(a.Admin.After)
 	for i := range a.Clauses {
 		n += len(a.Clauses[i].Key)
 		if l := a.Clauses[i].Lease; l != nil {

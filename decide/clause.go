@@ -85,10 +85,10 @@ func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 }
 
 // decidePart decides the clause c of a Partial. The manner as must be sharing, granting or
-// exhausted. A lease counts as one unit. When granting, the clause takes as many units as the
-// parameter units says; a lease is taken as a whole. When sharing, d.Refused is the number of units
-// that were not granted. When exhausted, d.Refused is the number of all units, or 0 if the clause
-// could grant at least one unit.
+// exhausted. A lease and a clause that is Fixed count as one unit. When granting, the clause takes
+// as many units as the parameter units says; a lease or a Fixed clause is taken as a whole. When
+// sharing, d.Refused is the number of units that were not granted. When exhausted, d.Refused is the
+// number of all units, or 0 if the clause could grant at least one unit.
 func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner, units int64) (err error) {
 	quantity := c.units()
 	switch {
@@ -116,6 +116,8 @@ func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 // d.Refused is the number of units that were not granted.
 func (p *Plan) share(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
 	switch {
+	case c.Fixed:
+		err = p.decideClause(d, e, now, c, charging)
 	case c.Window != nil:
 		was := c.Window.Charge
 		c.Window.Charge = slidingwindow.Partial

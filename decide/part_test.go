@@ -185,23 +185,53 @@ func TestPartialOfACellIsThatOfABucket(t *testing.T) {
 	})
 }
 
+// TestPartialTakesAFixedClauseWhole: a clause that is Fixed takes its own quantity, or the call is
+// refused as for lack of a place. The others share what the least of them grants.
+func TestPartialTakesAFixedClauseWhole(t *testing.T) {
+	fixed := func(k *keys, calls, n int64) *decide.Ask {
+		a := asking(t, n)
+		a.Clauses[0].Fixed, a.Clauses[0].Quantity = true, calls
+		require.NoError(t, k.ask(t, a))
+		return a
+	}
+	a := fixed(holding(t, 0, 2, 0), 1, 9)
+	require.False(t, a.Refused)
+	require.Equal(t, []int64{6, 3}, []int64{a.Missing, a.Granted()})
+	require.Equal(t, [4]int64{4, 0, 2, 1}, remaining(a))
+	k := holding(t, 4, 0, 0)
+	before := k.entries
+	a = fixed(k, 2, 3)
+	require.True(t, a.Refused)
+	require.Equal(t, int64(3), a.Binding().Refused)
+	require.Equal(t, before, k.entries)
+}
+
 // TestPartialIsTheLeastOfEach: every clause is charged like a single call for that many units, and
-// not all clauses could have been charged one unit more.
+// not all clauses could have been charged one unit more. A Fixed clause takes its own quantity.
 func TestPartialIsTheLeastOfEach(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		asks, entries, now := drawSeveral(rt, t)
 		n := rapid.Int64Range(1, 7).Draw(rt, "units")
 		counted := false
+		fixed := make(map[*decide.Ask]bool)
 		for _, one := range asks {
-			with(one, n)
-			counted = counted || one.Family != decide.Lease
+			if with(one, n); one.Family != decide.Lease && rapid.IntRange(0, 4).Draw(rt, "fixed") == 0 {
+				with(one, rapid.Int64Range(0, 3).Draw(rt, "own units"))
+				fixed[one] = true
+			}
+			counted = counted || one.Family != decide.Lease && !fixed[one]
 		}
 		a := severalOf(asks)
+		for i, one := range asks {
+			a.Clauses[i].Fixed = fixed[one]
+		}
 		a.Partial = true
 		got := together(t, a, entries, now)
 		passes := func(n int64) bool {
 			for _, one := range asks {
-				with(one, n)
+				if !fixed[one] {
+					with(one, n)
+				}
 			}
 			answers, _ := alone(t, asks, entries, now)
 			for _, d := range answers {
@@ -297,34 +327,4 @@ func TestUnitsOfSeveral(t *testing.T) {
 	require.Equal(t, int64(1), a.Units())
 	a.Clauses = append(a.Clauses, several(t, 1, 2, 3).Clauses[1:]...)
 	require.Equal(t, int64(2), a.Units())
-}
-
-// TestUndoGivesTokensBack: the units that a bucket and a cell have granted, in part or whole, are
-// returned, and no more.
-func TestUndoGivesTokensBack(t *testing.T) {
-	for _, partial := range []bool{false, true} {
-		k := holding(t, 1, 1, 1)
-		a := asking(t, 4)
-		if a.Partial = partial; partial {
-			a = asking(t, 9)
-		}
-		require.NoError(t, k.ask(t, a))
-		require.Equal(t, int64(4), a.Granted())
-		for i := range a.Clauses {
-			back, ok := a.Undo(i)
-			require.Equal(t, i == 0 || i == 2, ok)
-			if !ok {
-				continue
-			}
-			one := key{e: k.entries[i]}
-			require.NoError(t, one.ask(t, start, &back))
-			require.True(t, back.Decision.Allowed())
-			k.entries[i] = one.e
-		}
-		require.Equal(t, [4]int64{4, 0, 4, 1}, remaining(looking(t, k)))
-		require.NoError(t, k.ask(t, a))
-		require.True(t, a.Refused, "the window is full")
-		_, ok := a.Undo(0)
-		require.False(t, ok)
-	}
 }

@@ -30,7 +30,7 @@ const maxDebt = 1 << 62
 // with DEBT again. The caller also sets the member of a lease. For ANCHOR KEY, [clause.Room.Clause]
 // sets the phase.
 func (c *Clause) Boost(thousandths int64, into *clause.Room) {
-	into.Kind, into.KeyPhase, into.HasQuantity, into.Quantity = c.Kind, c.KeyPhase, false, 1
+	into.Kind, into.KeyPhase, into.Calls, into.HasQuantity, into.Quantity = c.Kind, c.KeyPhase, c.Calls, false, 1
 	switch c.Kind {
 	case clause.Cell:
 		into.Quota = *c.Quota

@@ -44,6 +44,8 @@ type Clause struct {
 	// KeyPhase is true for windows with ANCHOR KEY: Window has no phase, because it depends on the
 	// key.
 	KeyPhase bool
+	// Calls says that the clause has the word CALLS: it counts one unit for each call.
+	Calls bool
 
 	// millis is true if durations are in milliseconds. count and period are the numbers of a rate
 	// as written, for Quota and Bucket.
@@ -118,7 +120,7 @@ func (c *Clause) parse(words [][]byte, millis bool, o Bounds) resp.Error {
 	case room.HasQuantity:
 		return errQuantity
 	}
-	*c = Clause{Kind: room.Kind, KeyPhase: room.KeyPhase, millis: millis}
+	*c = Clause{Kind: room.Kind, KeyPhase: room.KeyPhase, Calls: room.Calls, millis: millis}
 	switch c.Kind {
 	case clause.Cell:
 		c.Quota = &room.Quota

@@ -51,8 +51,8 @@ func TestParseLimitsErrors(t *testing.T) {
 	for _, row := range []struct{ words, want string }{
 		{"", "ERR no clause: LIMITS is followed by clauses such as TB 200 100 1"},
 		{"200 TB 200 100 1", "ERR syntax error near '200'"},
-		{"TB 200 100", "ERR clause 1: syntax error near 'TB'; usage: TB capacity count period [GREEDY | INTERVAL] [DEBT] [INIT tokens]"},
-		{"TB 200 100 1 TB 200 100 x", "ERR clause 2: value is not an integer or out of range: period is 'x', must be a duration such as 60, 60s, 1m, 12h or 1d, in whole seconds unless the policy has MS; usage: TB capacity count period [GREEDY | INTERVAL] [DEBT] [INIT tokens]"},
+		{"TB 200 100", "ERR clause 1: syntax error near 'TB'; usage: TB capacity count period [GREEDY | INTERVAL] [DEBT] [INIT tokens] [CALLS]"},
+		{"TB 200 100 1 TB 200 100 x", "ERR clause 2: value is not an integer or out of range: period is 'x', must be a duration such as 60, 60s, 1m, 12h or 1d, in whole seconds unless the policy has MS; usage: TB capacity count period [GREEDY | INTERVAL] [DEBT] [INIT tokens] [CALLS]"},
 		{"TB 200 100 1 CC -1 5", "ERR clause 2: value is out of range, must be positive: limit is '-1', must be at least 0; usage: CC limit lease"},
 		{"TB 200 100 1 5", "ERR clause 1: a clause of a policy has no quantity"},
 		{"TB 200 100 1 1 INIT 5", "ERR clause 1: a clause of a policy has no quantity"},

@@ -17,8 +17,8 @@ import (
 // supports the call, and otherwise a [decide.Several]. It refers to memory of d, which the next call
 // of Ask or AskToWait reuses.
 //
-// The errors are [ErrNoMember], [ErrForce], [ErrPartial], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and
-// [concurrency.ErrMemberTooLong].
+// The errors are [ErrNoMember], [ErrQuantities], [ErrPartial], [limit.ErrOverflow],
+// [slidingwindow.ErrLogTooLong] and [concurrency.ErrMemberTooLong].
 func (d *Decider) Ask(l *Lookup, a *decide.Ask) error {
 	return d.ask(l, l.Limits, 0, &d.main, a)
 }
@@ -43,28 +43,34 @@ const (
 // ask is Ask for limits, with the memory of m. h says how the ask differs from that of Ask.
 func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	a.DB, a.Err, a.Foreign = l.DB, nil, 0
+	if !l.fits(limits) {
+		return ErrQuantities
+	}
 	if err := l.check(limits); err != nil {
 		return err
 	}
-	if len(limits.Clauses) == 1 && l.single(&limits.Clauses[0]) {
-		return d.one(l, &limits.Clauses[0], h, a)
+	if c := &limits.Clauses[0]; len(limits.Clauses) == 1 {
+		if n := l.quantity(0, c); l.single(c, n) {
+			return d.one(l, c, n, h, a)
+		}
 	}
 	return d.several(l, limits, h, m, a)
 }
 
-// single reports whether an ask of the family of c supports the call. c is the only clause.
-func (l *Lookup) single(c *policy.Clause) bool {
+// single reports whether an ask of the family of c supports the call. c is the only clause, and n is
+// its quantity.
+func (l *Lookup) single(c *policy.Clause, n int64) bool {
 	switch c.Kind {
 	case clause.Cell:
 		return l.Mode == Whole || l.Mode == Wait
 	case clause.Lease:
-		return l.Quantity >= 0
+		return n >= 0
 	}
 	return true
 }
 
-// one fills in a, an ask about c, the only clause of a limit.
-func (d *Decider) one(l *Lookup, c *policy.Clause, h how, a *decide.Ask) error {
+// one fills in a, an ask about c, the only clause of a limit. n is the quantity of the clause.
+func (d *Decider) one(l *Lookup, c *policy.Clause, n int64, h how, a *decide.Ask) error {
 	a.Key = d.keys.add(l, 0, h&candidate != 0)
 	quota, window, bucket, lease := c.Quota, c.Window, c.Bucket, c.Lease
 	if l.Applied.Boost != nil {
@@ -74,20 +80,20 @@ func (d *Decider) one(l *Lookup, c *policy.Clause, h how, a *decide.Ask) error {
 	switch c.Kind {
 	case clause.Bucket:
 		a.Family, a.Bucket = decide.Bucket, *bucket
-		return l.setBucket(&a.Bucket, h&parks != 0)
+		return l.setBucket(&a.Bucket, n, h&parks != 0)
 	case clause.Window:
 		a.Family, a.Window = decide.Window, *window
 		if c.KeyPhase {
 			a.Window.Phase = slidingwindow.PhaseOf(slidingwindow.HashKey(a.Key), a.Window.Window)
 		}
-		return d.setWindow(l, &a.Window)
+		return d.setWindow(l, &a.Window, n)
 	case clause.Lease:
 		a.Family, a.Lease = decide.Lease, *lease
-		err := d.setLease(l, &a.Lease)
+		err := d.setLease(l, &a.Lease, n)
 		a.Lease.Peek = l.Looks()
 		return err
 	}
-	a.Family, a.Quota, a.Quantity = decide.Cell, *quota, l.Quantity
+	a.Family, a.Quota, a.Quantity = decide.Cell, *quota, n
 	return nil
 }
 
@@ -95,14 +101,14 @@ func (d *Decider) one(l *Lookup, c *policy.Clause, h how, a *decide.Ask) error {
 func (d *Decider) several(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	m.Grow(len(limits.Clauses))
 	for i := range limits.Clauses {
-		room := &m.Rooms[i]
+		room, n := &m.Rooms[i], l.quantity(i, &limits.Clauses[i])
 		limits.Clauses[i].Boost(l.factor(), room)
-		if err := d.set(l, room); err != nil {
+		if err := d.set(l, room, n); err != nil {
 			return err
 		}
 		c := &m.Clauses[i]
 		*c = room.Clause(d.keys.add(l, i, h&candidate != 0))
-		c.Peek, c.Force, c.Quantity = l.Looks(), l.Mode == Force, l.Quantity
+		c.Peek, c.Force, c.Quantity, c.Fixed = l.Looks(), l.Mode == Force, n, room.Calls
 	}
 	a.Family, a.Key, a.Clauses, a.Details = decide.Several, nil, m.Clauses, m.Details
 	a.Partial = l.Mode == Partial && l.Quantity > 0
@@ -110,17 +116,17 @@ func (d *Decider) several(l *Lookup, limits *policy.Limits, h how, m *clause.Mem
 }
 
 // set applies the options of the call to the clause in room, which becomes a clause of a
-// [decide.Several].
-func (d *Decider) set(l *Lookup, room *clause.Room) error {
+// [decide.Several]. n is the quantity of the clause.
+func (d *Decider) set(l *Lookup, room *clause.Room, n int64) error {
 	switch room.Kind {
 	case clause.Bucket:
-		return l.setBucket(&room.Bucket, false)
+		return l.setBucket(&room.Bucket, n, false)
 	case clause.Window:
-		return d.setWindow(l, &room.Window)
+		return d.setWindow(l, &room.Window, n)
 	case clause.Lease:
-		return d.setLease(l, &room.Lease)
+		return d.setLease(l, &room.Lease, n)
 	}
-	room.Quantity = l.Quantity
+	room.Quantity = n
 	return nil
 }
 
@@ -135,11 +141,11 @@ var (
 	}
 )
 
-// setBucket applies the options of the call to the token bucket b. parked says that the client is
+// setBucket applies the options of the call and the quantity n to the token bucket b. parked says that the client is
 // parked while tokens are reserved for it; if it is false, a call in the mode Block does not wait. The
 // error is [limit.ErrOverflow].
-func (l *Lookup) setBucket(b *tokenbucket.Call, parked bool) error {
-	b.Quantity, b.Charge = l.Quantity, bucketCharges[l.Mode]
+func (l *Lookup) setBucket(b *tokenbucket.Call, n int64, parked bool) error {
+	b.Quantity, b.Charge = n, bucketCharges[l.Mode]
 	switch l.Mode {
 	case Wait:
 		b.MaxWait, b.Waits = l.MaxWait, true
@@ -157,10 +163,10 @@ func (l *Lookup) setBucket(b *tokenbucket.Call, parked bool) error {
 	return nil
 }
 
-// setWindow applies the options of the call to the sliding window w. In the mode LOG it restricts a
+// setWindow applies the options of the call and the quantity n to the sliding window w. In the mode LOG it restricts a
 // boosted limit to sw-log-max-entries. The error is [slidingwindow.ErrLogTooLong].
-func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call) error {
-	w.Quantity, w.Charge = l.Quantity, windowCharges[l.Mode]
+func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call, n int64) error {
+	w.Quantity, w.Charge = n, windowCharges[l.Mode]
 	if w.Mode != slidingwindow.Log {
 		return nil
 	}
@@ -174,14 +180,18 @@ func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call) error {
 	return nil
 }
 
-// setLease makes c an acquisition of one place for the member of the call, whatever the quantity
-// is. A call with a negative quantity, which returns units, leaves the places unchanged and is not
-// refused for lack of a place. The error is [concurrency.ErrMemberTooLong].
-func (d *Decider) setLease(l *Lookup, c *concurrency.Call) error {
+// setLease makes c an acquisition of n places for the member of the call. If n is negative, or 0
+// beside other quantities, the call leaves the places alone and is not refused for lack of a place.
+// The errors are [concurrency.ErrMemberTooLong] and [limit.ErrOverflow].
+func (d *Decider) setLease(l *Lookup, c *concurrency.Call, n int64) error {
 	c.Op, c.Member, c.MaxMembers = concurrency.Acquire, l.Member, d.service.Bounds().MaxMembers
-	c.Peek = l.Quantity < 0
-	if err := c.Validate(); errors.Is(err, concurrency.ErrMemberTooLong) {
+	c.Peek = n < 0 || n == 0 && l.Quantities != nil
+	c.Places, c.Force = max(n, 1), l.Mode == Force && !c.Peek
+	switch err := c.Validate(); {
+	case errors.Is(err, concurrency.ErrMemberTooLong):
 		return err
+	case errors.Is(err, concurrency.ErrRange):
+		return limit.ErrOverflow
 	}
 	return nil
 }

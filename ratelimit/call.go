@@ -9,6 +9,7 @@ package ratelimit
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
@@ -34,8 +35,9 @@ var (
 	ErrNoPolicy = errors.New("no such policy")
 	// ErrNoMember says that the policy has a concurrency limit, which needs a member.
 	ErrNoMember = errors.New("the policy limits concurrency, which needs a member")
-	// ErrForce says that a policy with a concurrency limit does not support the mode Force.
-	ErrForce = errors.New("a policy that limits concurrency cannot charge beyond its limit")
+	// ErrQuantities says that the limits for the key have another number of clauses than the call
+	// has quantities.
+	ErrQuantities = errors.New("the number of quantities is not that of the clauses")
 	// ErrPartial says that a policy with a bucket that lends tokens does not support the mode Partial.
 	ErrPartial = errors.New("a policy that lends tokens cannot charge a part of a quantity")
 )
@@ -48,9 +50,15 @@ type Call struct {
 	// stay valid until the end of the batch, unless the call is volatile.
 	Policy, Key []byte
 	// Quantity is the number of units to charge. 0 charges nothing, and a negative quantity returns
-	// units.
+	// units. A clause with CALLS counts one unit if the quantity is positive, and otherwise none. A
+	// concurrency limit grants one place.
 	Quantity int64
-	Mode     Mode
+	// Quantities has a quantity for each clause of the limits that apply to the key, in their order,
+	// or is nil if all clauses have Quantity. That of a concurrency limit is a number of places; if it
+	// is not positive, the clause is left alone. [Call.SetQuantities] sets both fields. The mode
+	// Partial does not support several quantities.
+	Quantities []int64
+	Mode       Mode
 	// Volatile says that the memory of Policy, Key and Member may be reused before the batch ends, as
 	// that of a script's arguments is.
 	Volatile bool
@@ -67,6 +75,16 @@ type Call struct {
 	Now limit.Instant
 	// From describes the call for the statistics of keys. It must not be nil.
 	From hotkeys.Caller
+}
+
+// SetQuantities makes the call charge n[i] units in clause i. It sets Quantity to the largest of n if
+// that is positive, and otherwise to the least of n. So Quantity says whether the call charges units,
+// returns units or does neither. n must not be empty, and the call refers to it.
+func (c *Call) SetQuantities(n []int64) {
+	c.Quantities, c.Quantity = n, slices.Max(n)
+	if c.Quantity <= 0 {
+		c.Quantity = slices.Min(n)
+	}
 }
 
 // Looks reports whether the call charges and returns nothing: its mode is Peek or its quantity is

@@ -46,13 +46,17 @@ var explainMember = []byte("\x00RL.EXPLAIN")
 func (e *Explanation) Tries() bool { return e.hasCandidate() }
 
 // Explain returns what call would be answered. It changes nothing and counts nothing. The errors are
-// [ErrNoPolicy], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and those of the store.
+// [ErrNoPolicy], [ErrQuantities], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and those of the
+// store.
 func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	e.Call = call
 	l := &e.Lookup
 	l.Mode, l.Member = Peek, explainMember
 	if err = d.Find(l); err != nil {
 		return e, err
+	}
+	if !l.fits(l.Limits) {
+		return e, ErrQuantities
 	}
 	if e.Clauses, e.Decision, err = d.look(l, l.Limits, 0, &d.main); err != nil {
 		return e, err
@@ -111,7 +115,12 @@ func (e *Explanation) Sentence() string {
 	if e.Decision.Refused != 0 {
 		verdict = "denied"
 	}
-	fmt.Fprintf(&b, "%d for %q is %s: ", e.Quantity, e.Key, verdict)
+	if e.Quantities == nil {
+		fmt.Fprint(&b, e.Quantity)
+	} else {
+		b.WriteString(strings.Trim(fmt.Sprint(e.Quantities), "[]"))
+	}
+	fmt.Fprintf(&b, " for %q is %s: ", e.Key, verdict)
 	if name, entry := e.Entry(); entry == nil {
 		fmt.Fprintf(&b, "the limits of policy %s apply", e.Rules.Name)
 	} else {

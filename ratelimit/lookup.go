@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -54,9 +55,10 @@ func (l *Lookup) Counts() *policy.Counts {
 }
 
 // hasCandidate reports whether the candidate of the policy also decides the call: there is a
-// candidate, and neither an override nor an exemption applies to the key.
+// candidate, neither an override nor an exemption applies to the key, and the call has a quantity for
+// each clause of the candidate.
 func (l *Lookup) hasCandidate() bool {
-	return l.Rules.Candidate != nil && l.Applied.Override == nil && l.Applied.Exempt == nil
+	return l.Rules.Candidate != nil && l.Applied.Override == nil && l.Applied.Exempt == nil && l.fits(l.Rules.Candidate.Limits)
 }
 
 // factor returns the factor of the boost that applies to the key, or [policy.OneFactor] without a
@@ -68,16 +70,38 @@ func (l *Lookup) factor() int64 {
 	return l.Applied.Boost.Factor
 }
 
+// quantity returns the quantity of the call for clause i, counted from 0, of the limits that it is
+// decided by. c is the clause. For a concurrency limit the quantity is a number of places.
+func (l *Lookup) quantity(i int, c *policy.Clause) int64 {
+	n := l.Quantity
+	if l.Quantities != nil {
+		n = l.Quantities[i]
+	} else if c.Kind == clause.Lease {
+		n = min(n, 1)
+	}
+	if c.Calls {
+		return min(max(n, 0), 1)
+	}
+	return n
+}
+
+// fits reports whether the call has one quantity, or as many as limits have clauses.
+func (l *Lookup) fits(limits *policy.Limits) bool {
+	return l.Quantities == nil || len(l.Quantities) == len(limits.Clauses)
+}
+
+// needsMember reports whether the call takes places of clause i, counted from 0, a concurrency limit.
+func (l *Lookup) needsMember(i int) bool { return l.Quantities == nil || l.Quantities[i] > 0 }
+
 // check returns an error if limits do not support the mode of the call, or need a member that the
-// call does not have: [ErrNoMember], [ErrForce] or [ErrPartial].
+// call does not have: [ErrNoMember] or [ErrPartial]. The call must fit limits. check is so short that
+// the compiler can inline it.
 func (l *Lookup) check(limits *policy.Limits) error {
 	for i := range limits.Clauses {
 		c := &limits.Clauses[i]
 		switch {
-		case c.Lease != nil && l.Member == nil:
+		case c.Lease != nil && l.Member == nil && l.needsMember(i):
 			return ErrNoMember
-		case c.Lease != nil && l.Mode == Force:
-			return ErrForce
 		case l.Mode == Partial && c.Bucket != nil && c.Bucket.Mode == tokenbucket.Debt:
 			return ErrPartial
 		}

@@ -118,7 +118,10 @@ func (f *front) decided(t *testing.T, key string, with ...func(*ratelimit.Call))
 	return *a.Decision
 }
 
-func quantity(n int64) func(*ratelimit.Call)      { return func(c *ratelimit.Call) { c.Quantity = n } }
+func quantity(n int64) func(*ratelimit.Call) { return func(c *ratelimit.Call) { c.Quantity = n } }
+func quantities(n ...int64) func(*ratelimit.Call) {
+	return func(c *ratelimit.Call) { c.SetQuantities(n) }
+}
 func mode(m ratelimit.Mode) func(*ratelimit.Call) { return func(c *ratelimit.Call) { c.Mode = m } }
 func member(m string) func(*ratelimit.Call)       { return func(c *ratelimit.Call) { c.Member = []byte(m) } }
 
@@ -193,6 +196,97 @@ func TestEntriesApply(t *testing.T) {
 		require.Equal(t, limit.NoRetry, a.Details[1].RetryAfter)
 	}
 	require.EqualValues(t, 2, f.table.Policy([]byte("api")).Counts.ShadowDenied.Load())
+}
+
+// remaining returns what each clause of an answer has left.
+func remaining(a ratelimit.Answer) (n []int64) {
+	for i := range a.Details {
+		n = append(n, a.Details[i].Remaining)
+	}
+	return n
+}
+
+// TestClauseThatCountsCalls: a clause with CALLS counts one unit for a call that charges, in every
+// mode, and none for a call that returns units or looks.
+func TestClauseThatCountsCalls(t *testing.T) {
+	f := open(t, main(t, "SW 3 60 FIXED CALLS TB 10 1 60"))
+	for _, step := range []struct {
+		with    []func(*ratelimit.Call)
+		refused int64
+		left    []int64
+	}{
+		{[]func(*ratelimit.Call){quantity(4)}, 0, []int64{2, 6}},
+		{[]func(*ratelimit.Call){quantity(-2)}, 0, []int64{2, 8}},
+		{[]func(*ratelimit.Call){quantity(20), mode(ratelimit.Partial)}, 12, []int64{1, 0}},
+		{[]func(*ratelimit.Call){quantity(0)}, 0, []int64{1, 0}},
+		{[]func(*ratelimit.Call){quantity(1), mode(ratelimit.Partial)}, 1, []int64{1, 0}},
+		{[]func(*ratelimit.Call){quantity(-5)}, 0, []int64{1, 5}},
+		{[]func(*ratelimit.Call){quantities(0, 2), mode(ratelimit.Force)}, 0, []int64{1, 3}},
+		{[]func(*ratelimit.Call){quantity(9), mode(ratelimit.Force)}, 0, []int64{0, 0}},
+		{[]func(*ratelimit.Call){quantity(-10)}, 0, []int64{0, 4}},
+		{[]func(*ratelimit.Call){quantity(2), mode(ratelimit.Partial)}, 2, []int64{0, 4}},
+		{[]func(*ratelimit.Call){quantities(0, 2)}, 0, []int64{0, 2}},
+		{[]func(*ratelimit.Call){quantities(7, 1)}, 1, []int64{0, 2}},
+	} {
+		a, err := f.decide("k", step.with...)
+		require.NoError(t, err)
+		require.Equal(t, step.refused, a.Decision.Refused, step.left)
+		require.Equal(t, step.left, remaining(a))
+	}
+	alone := open(t, main(t, "TB 2 1 60 CALLS"))
+	require.Equal(t, int64(1), alone.decided(t, "k", quantity(1000)).Remaining)
+	require.Equal(t, int64(1), alone.decided(t, "k", quantity(-1000)).Remaining)
+	require.Zero(t, alone.decided(t, "k", quantity(5), mode(ratelimit.Partial)).Refused)
+	require.Equal(t, int64(1), alone.decided(t, "k", quantity(5), mode(ratelimit.Partial)).Refused)
+}
+
+// TestQuantitiesOfClauses: a call may have a quantity for each clause. That of a concurrency limit is a
+// number of places.
+func TestQuantitiesOfClauses(t *testing.T) {
+	f := open(t, main(t, "SW 9 60 FIXED TB 9 1 60 CC 5 30"))
+	a, err := f.decide("k", quantities(1, 4, 3), member("a"))
+	require.NoError(t, err)
+	require.Equal(t, []int64{8, 5, 2}, remaining(a))
+	a, err = f.decide("k", quantities(1, 1, 3), member("b"))
+	require.NoError(t, err)
+	require.Equal(t, int64(1), a.Decision.Refused)
+	require.Equal(t, []int64{8, 5, 2}, remaining(a), "all or none")
+	a, err = f.decide("k", quantities(-1, 2, 0))
+	require.NoError(t, err, "a call that takes no place needs no member")
+	require.Equal(t, []int64{9, 3, 2}, remaining(a))
+	a, err = f.decide("k", quantities(1, 1, -1))
+	require.NoError(t, err)
+	require.Equal(t, []int64{8, 2, 2}, remaining(a), "places are not returned by a quantity")
+	a, err = f.decide("k", quantities(0, 30, 3), member("b"), mode(ratelimit.Force))
+	require.NoError(t, err)
+	require.Zero(t, a.Decision.Refused)
+	require.Equal(t, []int64{8, 0, 0}, remaining(a), "FORCE takes places beyond the limit, too")
+	a, err = f.decide("k", member("a"), mode(ratelimit.Force))
+	require.NoError(t, err)
+	require.Equal(t, []int64{7, 0, 1}, remaining(a), "with one quantity a member holds one place")
+	_, err = f.decide("k", quantities(0, 0, concurrency.MaxPlaces+1), member("a"))
+	require.ErrorIs(t, err, limit.ErrOverflow)
+}
+
+// TestQuantitiesHaveToFit: a call with another number of quantities than the limits have clauses is an
+// error. A block denies it all the same, and a candidate that it does not fit does not try it.
+func TestQuantitiesHaveToFit(t *testing.T) {
+	candidate := policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "SW 1 60")}
+	f := open(t, main(t, "SW 1 60 TB 9 1 60"), candidate, forKey(policy.Block, "blocked"))
+	require.Zero(t, f.decided(t, "k", quantities(1, 1)).Refused)
+	require.Zero(t, f.table.Policy([]byte("api")).Counts.TryBoth.Load())
+	require.Equal(t, int64(1), f.decided(t, "blocked", quantities(1, 1, 1)).Refused)
+	_, err := f.decide("k", quantities(1, 1, 1))
+	require.ErrorIs(t, err, ratelimit.ErrQuantities)
+	call := f.call("k")
+	call.SetQuantities([]int64{1, 1, 1})
+	_, err = f.Explain(call)
+	require.ErrorIs(t, err, ratelimit.ErrQuantities)
+	call.SetQuantities([]int64{1, 9})
+	e, err := f.Explain(call)
+	require.NoError(t, err)
+	require.False(t, e.Tries())
+	require.Contains(t, e.Sentence(), `1 9 for "k" is denied: `)
 }
 
 // TestCandidateIsTried: a candidate decides the same calls on its own state and changes no answer.
@@ -276,7 +370,7 @@ func TestErrors(t *testing.T) {
 		with []func(*ratelimit.Call)
 	}{
 		{lease, ratelimit.ErrNoMember, nil},
-		{lease, ratelimit.ErrForce, []func(*ratelimit.Call){member("m"), mode(ratelimit.Force)}},
+		{lease, ratelimit.ErrQuantities, []func(*ratelimit.Call){member("m"), quantities(1, 1, 1)}},
 		{lease, concurrency.ErrMemberTooLong, []func(*ratelimit.Call){member(strings.Repeat("m", concurrency.MaxMemberSize+1))}},
 		{debt, ratelimit.ErrPartial, []func(*ratelimit.Call){mode(ratelimit.Partial)}},
 		{debt, limit.ErrOverflow, []func(*ratelimit.Call){quantity(1 << 62)}},

@@ -73,7 +73,7 @@ func (m *member) looks() bool {
 		return false
 	}
 	switch m.own.Admin.Op {
-	case decide.Exists, decide.Expiry, decide.Type, decide.Text, decide.Describe:
+	case decide.Exists, decide.Expiry, decide.Type, decide.Text, decide.Describe, decide.Members:
 		return true
 	}
 	return false

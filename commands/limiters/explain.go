@@ -14,7 +14,7 @@ func explainCommand() *command.Command {
 	return &command.Command{
 		Name: "rl.explain", Arity: -3, Flags: command.FlagReadonly | command.FlagFast | command.FlagMovableKeys,
 		Keys: command.KeySpec{Derived: &policyKey}, Categories: command.CatPolicy, Group: "policy",
-		Summary: "Says what RL.USE would answer, and why. It changes nothing.", Syntax: "policy key [quantity]",
+		Summary: "Says what RL.USE would answer, and why. It changes nothing.", Syntax: "policy key [quantity [quantity ...]]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: "a map: what applies to the key, what is decided, and each clause with what is used of it", Run: explain,
 	}
@@ -23,18 +23,19 @@ func explainCommand() *command.Command {
 // explain is the Run function of RL.EXPLAIN. It replies with what applies to the key and what
 // RL.USE would reply. It charges nothing.
 func explain(c *command.Call) {
+	s := command.Scratch[scratch](c)
 	var u useCall
-	if err := u.parse(c.Args[1:]); err != "" {
+	if err := u.parse(c.Args[1:], &s.quantities); err != "" {
 		c.Fail(err)
 		return
 	}
-	if len(c.Args) > 4 || u.Mode != ratelimit.Whole || u.millis || u.withDetails || u.Member != nil {
+	if len(c.Args) > 4 && len(c.Args) != 3+len(u.Quantities) || u.Mode != ratelimit.Whole || u.millis || u.withDetails || u.Member != nil {
 		c.Fail(resp.SyntaxNear(c.Args[len(c.Args)-1]))
 		return
 	}
 	u.of(c)
-	e, err := command.Scratch[scratch](c).decider.Explain(u.Call)
-	if err != nil {
+	e, err := s.decider.Explain(u.Call)
+	if u.Lookup = e.Lookup; err != nil {
 		c.Fail(u.failure(err))
 		return
 	}

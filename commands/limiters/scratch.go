@@ -11,11 +11,12 @@ import (
 )
 
 // scratch is what a worker keeps for the limiters: its decider, and the memory for the arguments of
-// RL.MULTI.
+// RL.MULTI and RL.USE.
 type scratch struct {
-	decider  *ratelimit.Decider
-	recorder *hotkeys.Recorder // that of the decider
-	multi    multiArgs
+	decider    *ratelimit.Decider
+	recorder   *hotkeys.Recorder // that of the decider
+	multi      multiArgs
+	quantities quantities
 }
 
 // newService returns the service that all deciders of the server s share. slot is the slot of this

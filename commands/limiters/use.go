@@ -2,6 +2,7 @@ package limiters
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/concurrency"
@@ -18,7 +19,7 @@ func useCommands() []*command.Command {
 		Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagMovableKeys | command.FlagDecides,
 		Keys:  command.KeySpec{Derived: &policyKey}, Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Charges the limits that a policy has for a key, all of them or none.",
-		Syntax: "policy key [quantity] [PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [MS] " +
+		Syntax: "policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [MS] " +
 			"[WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Run: use, Waits: useWaits, Writes: useWrites,
@@ -40,20 +41,20 @@ func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKey
 // These are the replies to calls of RL.USE whose options the policy does not support.
 const (
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
-	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
 )
 
 // use is the Run function of RL.USE. It replies with the decision of the policy, or parks the
 // session if the call waits.
 func use(c *command.Call) {
+	s := command.Scratch[scratch](c)
 	var u useCall
-	if err := u.parse(c.Args[1:]); err != "" {
+	if err := u.parse(c.Args[1:], &s.quantities); err != "" {
 		c.Fail(c.WithUsage(err))
 		return
 	}
 	u.of(c)
-	d := command.Scratch[scratch](c).decider
+	d := s.decider
 	if err := d.Find(&u.Lookup); err != nil {
 		c.Fail(u.failure(err))
 		return
@@ -117,8 +118,9 @@ func (u *useCall) failure(err error) resp.Error {
 		return command.NoPolicy(u.Policy)
 	case errors.Is(err, ratelimit.ErrNoMember):
 		return errUseMember
-	case errors.Is(err, ratelimit.ErrForce):
-		return errUseForce
+	case errors.Is(err, ratelimit.ErrQuantities):
+		return resp.Error(fmt.Sprintf("ERR %d quantities for %d clauses: the limits for this key need one quantity, or one for each clause",
+			len(u.Quantities), len(u.Limits.Clauses)))
 	case errors.Is(err, ratelimit.ErrPartial):
 		return errUsePartial
 	case errors.Is(err, slidingwindow.ErrLogTooLong):
@@ -131,8 +133,11 @@ func (u *useCall) failure(err error) resp.Error {
 
 // useWrites is the Writes function of RL.USE. It returns false for a call that only looks.
 func useWrites(_ *command.Call, _ *command.Command, args [][]byte) bool {
-	var u useCall
-	return u.parse(args[1:]) != "" || !u.Looks()
+	var (
+		u          useCall
+		quantities quantities
+	)
+	return u.parse(args[1:], &quantities) != "" || !u.Looks()
 }
 
 // useWaits is the Waits function of RL.USE. It reports whether the arguments contain BLOCK.

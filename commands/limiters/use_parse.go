@@ -5,13 +5,14 @@ import (
 
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // useCall is a parsed call of
 //
-//	RL.USE policy key [quantity] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
+//	RL.USE policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
 //	  [MEMBER m] [MS] [WITHDETAILS]
 type useCall struct {
 	ratelimit.Lookup
@@ -20,30 +21,30 @@ type useCall struct {
 	millis, withDetails bool
 }
 
-// parse parses args into u, which must be zero. args begin with the policy. parse checks them from
-// left to right, but the argument of WAIT or BLOCK last, because MS may follow it. The error is ""
-// on success.
-func (u *useCall) parse(args [][]byte) resp.Error {
+// quantities has the quantities of a call that gives one for each clause.
+type quantities [policy.MaxClauses]int64
+
+// parse parses args into u, which must be zero and refers to room if args have several quantities.
+// args begin with the policy. parse checks them from left to right, but the argument of WAIT or BLOCK
+// last, because MS may follow it. The error is "" on success.
+func (u *useCall) parse(args [][]byte, room *quantities) resp.Error {
 	u.Policy, u.Key, u.Quantity = args[0], args[1], 1
 	rest := args[2:]
 	if len(rest) == 0 {
 		return ""
 	}
-	if arg.StartsNumber(rest[0]) {
-		if err := arg.Quantity(rest[0], &u.Quantity); err != "" {
-			return err
-		}
-		rest = rest[1:]
+	rest, err := u.parseQuantities(rest, room)
+	if err != "" {
+		return err
 	}
 	var wait []byte
 	for len(rest) > 0 {
 		word := rest[0]
 		rest = rest[1:]
-		err := resp.Error("")
 		switch {
 		case arg.IsWord(word, "PEEK"):
 			err = u.is(word, ratelimit.Peek)
-		case arg.IsWord(word, "PARTIAL"):
+		case arg.IsWord(word, "PARTIAL") && u.Quantities == nil:
 			err = u.is(word, ratelimit.Partial)
 		case arg.IsWord(word, "FORCE"):
 			err = u.is(word, ratelimit.Force)
@@ -65,6 +66,29 @@ func (u *useCall) parse(args [][]byte) resp.Error {
 		}
 	}
 	return u.parseWait(wait)
+}
+
+// parseQuantities parses the quantities at the beginning of args, and returns the other arguments. It
+// changes nothing if there is no quantity.
+func (u *useCall) parseQuantities(args [][]byte, room *quantities) (rest [][]byte, err resp.Error) {
+	n := 0
+	for n < len(args) && arg.StartsNumber(args[n]) {
+		if n == len(room) {
+			return nil, resp.SyntaxNear(args[n])
+		}
+		if err := arg.Quantity(args[n], &room[n]); err != "" {
+			return nil, err
+		}
+		n++
+	}
+	switch n {
+	case 0:
+	case 1:
+		u.Quantity = room[0]
+	default:
+		u.SetQuantities(room[:n])
+	}
+	return args[n:], ""
 }
 
 // is sets the mode to m. It returns a syntax error at word if another mode was set before.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -39,13 +40,16 @@ func TestParseUse(t *testing.T) {
 		"api acme MEMBER WITHDETAILS":        {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Member: []byte("WITHDETAILS")}}},
 		"api acme MEMBER MEMBER WITHDETAILS": {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Member: []byte("MEMBER")}}, withDetails: true},
 		"api acme MEMBER _":                  {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Member: []byte{}}}},
+		"api acme 1 -2 0":                    {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1, Quantities: []int64{1, -2, 0}}}},
+		"api acme -1 -2 FORCE":               {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: -2, Quantities: []int64{-1, -2}, Mode: ratelimit.Force}}},
+		"api acme 0 0 MEMBER 1":              {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantities: []int64{0, 0}, Member: []byte("1")}}},
 		"api _":                              {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1}}},
 		"_ acme#1":                           {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1}}},
 	} {
 		args := useWords(line)
 		want.Policy, want.Key = args[0], args[1]
 		var got useCall
-		require.Empty(t, got.parse(args), line)
+		require.Empty(t, got.parse(args, new(quantities)), line)
 		require.Equal(t, want, got, line)
 	}
 }
@@ -53,14 +57,18 @@ func TestParseUse(t *testing.T) {
 func TestParseUseRefuses(t *testing.T) {
 	near := func(word string) resp.Error { return resp.SyntaxNear([]byte(word)) }
 	for line, want := range map[string]resp.Error{
-		"api acme 9223372036854775808":     resp.ErrNotInteger,
-		"api acme -9223372036854775809":    resp.ErrNotInteger,
-		"api acme 1e3":                     resp.ErrNotInteger,
-		"api acme +1":                      resp.ErrNotInteger,
-		"api acme 01":                      resp.ErrNotInteger,
-		"api acme _":                       near(""),
-		"api acme x":                       near("x"),
-		"api acme 1 1":                     near("1"),
+		"api acme 9223372036854775808":  resp.ErrNotInteger,
+		"api acme -9223372036854775809": resp.ErrNotInteger,
+		"api acme 1e3":                  resp.ErrNotInteger,
+		"api acme +1":                   resp.ErrNotInteger,
+		"api acme 01":                   resp.ErrNotInteger,
+		"api acme _":                    near(""),
+		"api acme x":                    near("x"),
+		"api acme 1 x":                  near("x"),
+		"api acme 1 1e3":                resp.ErrNotInteger,
+		"api acme 1 1 PARTIAL":          near("PARTIAL"),
+		"api acme PEEK 1 1":             near("1"),
+		"api acme" + strings.Repeat(" 1", policy.MaxClauses) + " 17": near("17"),
 		"api acme PEEK 1":                  near("1"),
 		"api acme PEEK FORCE":              near("FORCE"),
 		"api acme PEEK peek":               near("peek"),
@@ -79,7 +87,7 @@ func TestParseUseRefuses(t *testing.T) {
 		"api acme BLOCK -1":                resp.ErrTimeoutNegative,
 	} {
 		var u useCall
-		require.Equal(t, want, resp.Bare(u.parse(useWords(line))), line)
+		require.Equal(t, want, resp.Bare(u.parse(useWords(line), new(quantities))), line)
 	}
 }
 
@@ -96,7 +104,7 @@ func FuzzParseUse(f *testing.F) {
 			return
 		}
 		var u useCall
-		if u.parse(words) != "" {
+		if u.parse(words, new(quantities)) != "" {
 			return
 		}
 		if u.Mode != ratelimit.Wait && u.Mode != ratelimit.Block {

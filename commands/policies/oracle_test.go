@@ -72,7 +72,10 @@ func (o *oracle) some(millis bool) *limits {
 	l := o.limits(millis)
 	if !o.boosts && o.IntN(20) == 0 {
 		c := &l.clauses[o.IntN(len(l.clauses))]
-		c.words[pick(o.dice, append(c.units, c.counts...)...)] = pick(o.dice, "0", "-1", "x", "9223372036854775807", "COUNTER", "99999999999999999999")
+		i := pick(o.dice, append(c.units, c.counts...)...)
+		if c.words[i] = pick(o.dice, "0", "-1", "x", "9223372036854775807", "COUNTER", "99999999999999999999"); i == 1 && c.words[i] == "0" {
+			c.words[i] = "-1" // a limit of 0 is valid in a policy alone
+		}
 	}
 	return l
 }
@@ -123,7 +126,7 @@ func (o *oracle) set(name string, p *believed) {
 	if l.millis {
 		words = append(words, "MS")
 	}
-	if !o.accepted(l, o.ours.do(append(append(words, "LIMITS"), l.words()...)...)) {
+	if !o.accepted(l, o.ours.do(append(append(words, "LIMITS"), l.ofPolicy()...)...)) {
 		return
 	}
 	if p == nil {
@@ -169,7 +172,7 @@ func (o *oracle) override(name string, p *believed) {
 		seconds := 1 + o.IntN(30)
 		words, until = append(words, "EX", fmt.Sprint(seconds)), o.now().Add(time.Duration(seconds)*time.Second)
 	}
-	if o.accepted(l, o.ours.do(append(append(words, "LIMITS"), l.words()...)...)) {
+	if o.accepted(l, o.ours.do(append(append(words, "LIMITS"), l.ofPolicy()...)...)) {
 		p.overrides[pattern] = override{limits: l, until: until}
 	}
 }
@@ -199,7 +202,11 @@ func (o *oracle) call() {
 	name, key := o.name(), o.key()
 	c, p := o.dice.call(name, key), o.policies[name]
 	want, kind := "", ""
-	switch l := o.inForce(p, key); {
+	l := o.inForce(p, key)
+	if p != nil && c.mode != "PARTIAL" && o.IntN(4) == 0 {
+		c.quantities = o.quantities(len(l.clauses))
+	}
+	switch {
 	case p == nil:
 		want, kind = "-NOPOLICY No such policy '"+name+"'\r\n", "no policy"
 	default:
@@ -208,7 +215,9 @@ func (o *oracle) call() {
 	if kind == "" {
 		return // no command has the same meaning
 	}
-	o.seen[kind]++
+	if o.seen[kind]++; c.quantities != nil {
+		o.seen["several quantities"]++
+	}
 	if got := o.ours.do(c.words()...); got != want {
 		require.Equal(o.t, want, got, "%q\npolicy %+v", c.words(), o.inForce(p, key))
 	}
@@ -218,6 +227,21 @@ func (o *oracle) call() {
 	if strings.HasPrefix(want, "-") {
 		o.seen[strings.Fields(want)[0]]++
 	}
+}
+
+// quantities returns a quantity for each of n clauses, or rarely another number of quantities, but at
+// least two: one quantity is that of all clauses.
+func (o *oracle) quantities(n int) (all []int64) {
+	if o.IntN(20) == 0 {
+		n = o.IntN(17)
+	}
+	for range n {
+		all = append(all, pick[int64](o.dice, 1, 1, 1, 1, 2, 3, 5, 0, 0, -1, -3, 1000))
+	}
+	if n < 2 {
+		return nil
+	}
+	return all
 }
 
 func (o *oracle) inForce(p *believed, key string) *limits {
@@ -241,11 +265,19 @@ func (o *oracle) expected(c *call, l *limits) (reply, kind string) {
 	one := len(l.clauses) == 1
 	first := &l.clauses[0]
 	if err := refusal(c, l); err != "" {
-		return "-ERR " + err + "\r\n", err
+		kind := err
+		if strings.HasSuffix(err, otherNumber) {
+			kind = otherNumber
+		}
+		return "-ERR " + err + "\r\n", kind
+	}
+	for i := range l.clauses {
+		n := c.of(i)
+		if l.clauses[i].is("CC") && (n < 0 || c.quantities != nil && n != 1) {
+			return "", "" // a CC clause of RL.MULTI takes one place
+		}
 	}
 	switch {
-	case l.has("CC") && c.quantity < 0:
-		return "", "" // a CC clause has no quantity
 	case c.mode == "" || c.mode == "PEEK", one && c.mode == "WAIT" && !first.is("TB"):
 		words, unit := c.multi(l)
 		return inUnit(o.base.do(words...), unit), fmt.Sprintf("%d clauses", min(len(l.clauses), 4))
@@ -263,14 +295,16 @@ func (o *oracle) expected(c *call, l *limits) (reply, kind string) {
 	return reply, first.words[0] + " " + c.mode
 }
 
-// refusal returns the error of the first clause that does not support the options.
+// refusal returns the error about the number of quantities, or that of the first clause that does not
+// support the options.
 func refusal(c *call, l *limits) string {
+	if c.quantities != nil && len(c.quantities) != len(l.clauses) {
+		return fmt.Sprintf("%d quantities for %d clauses: %s", len(c.quantities), len(l.clauses), otherNumber)
+	}
 	for i := range l.clauses {
 		switch cl := &l.clauses[i]; {
-		case cl.is("CC") && c.member == "":
+		case cl.is("CC") && c.member == "" && (c.quantities == nil || c.of(i) > 0):
 			return noMember
-		case cl.is("CC") && c.mode == "FORCE":
-			return noForce
 		case cl.debt && c.mode == "PARTIAL":
 			return noPartial
 		}
@@ -279,9 +313,9 @@ func refusal(c *call, l *limits) string {
 }
 
 const (
-	noMember  = "the policy has a CC clause, which needs MEMBER"
-	noForce   = "FORCE is not for a policy with a CC clause"
-	noPartial = "PARTIAL is not for a policy with DEBT"
+	noMember    = "the policy has a CC clause, which needs MEMBER"
+	noPartial   = "PARTIAL is not for a policy with DEBT"
+	otherNumber = "the limits for this key need one quantity, or one for each clause"
 )
 
 // run makes the given number of calls.
@@ -309,7 +343,7 @@ func TestUseIsMultiWithTheNumbersOfThePolicy(t *testing.T) {
 	t.Log(o.seen)
 	for _, kind := range []string{
 		"1 clauses", "2 clauses", "3 clauses", "4 clauses", "TB PARTIAL", "TB FORCE", "TB WAIT", "SW PARTIAL", "SW FORCE",
-		"no policy", noMember, noForce, noPartial, "refused limits", "denied", "overridden", "-WRONGTYPE", "-NOPOLICY",
+		"no policy", noMember, noPartial, otherNumber, "several quantities", "refused limits", "denied", "overridden", "-WRONGTYPE", "-NOPOLICY",
 	} {
 		require.Positive(t, o.seen[kind], kind)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -50,6 +51,7 @@ type clause struct {
 	init          int // the index of the tokens of INIT, 0 without it
 	quantity      int // the index of the quantity in RL.MULTI, 0 without one
 	debt          bool
+	calls         bool // the clause of the policy ends with CALLS, which words do not contain
 }
 
 func (c *clause) is(family string) bool { return c.words[0] == family }
@@ -71,8 +73,13 @@ func (c *clause) scaled(factor int64) []string {
 
 // asks returns words with the quantity of a call.
 func (c *clause) asks(words []string, quantity int64) []string {
-	if c.quantity == 0 {
+	switch {
+	case c.quantity == 0:
 		return words
+	case c.calls && quantity > 0:
+		quantity = 1
+	case c.calls:
+		quantity = 0
 	}
 	return append(append(append([]string(nil), words[:c.quantity]...), fmt.Sprint(quantity)), words[c.quantity:]...)
 }
@@ -108,6 +115,16 @@ func (l *limits) words() (all []string) {
 	return all
 }
 
+// ofPolicy returns the clauses as a policy has them.
+func (l *limits) ofPolicy() (all []string) {
+	for i := range l.clauses {
+		if all = append(all, l.clauses[i].words...); l.clauses[i].calls {
+			all = append(all, "CALLS")
+		}
+	}
+	return all
+}
+
 // has reports whether there is a clause of a family.
 func (l *limits) has(family string) bool {
 	for i := range l.clauses {
@@ -135,6 +152,12 @@ func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
 // clause returns a random clause of a family.
 func (d dice) clause(family string) clause {
+	c := d.clauseOfUnits(family)
+	c.calls = family != "CC" && d.IntN(5) == 0
+	return c
+}
+
+func (d dice) clauseOfUnits(family string) clause {
 	switch family {
 	case "CL":
 		return clause{
@@ -227,9 +250,10 @@ func (d dice) pass() time.Duration {
 type call struct {
 	policy, key         string
 	quantity            int64
-	mode                string // a word, "" for no mode
-	wait                int64  // of WAIT
-	member              string // "" for none
+	quantities          []int64 // one for each clause; nil if all have quantity
+	mode                string  // a word, "" for no mode
+	wait                int64   // of WAIT
+	member              string  // "" for none
 	millis, withDetails bool
 }
 
@@ -255,8 +279,11 @@ func (d dice) call(policy, key string) call {
 // words returns the command.
 func (c *call) words() []string {
 	words := []string{"RL.USE", c.policy, c.key}
-	if c.quantity != 1 {
+	if c.quantities == nil && c.quantity != 1 {
 		words = append(words, fmt.Sprint(c.quantity))
+	}
+	for _, n := range c.quantities {
+		words = append(words, fmt.Sprint(n))
 	}
 	if c.mode != "" {
 		words = append(words, c.mode)
@@ -276,6 +303,25 @@ func (c *call) words() []string {
 	return words
 }
 
+// of returns the quantity of clause i, counted from 0.
+func (c *call) of(i int) int64 {
+	if c.quantities == nil {
+		return c.quantity
+	}
+	return c.quantities[i]
+}
+
+// looks reports whether no clause is charged and none gets units back.
+func (c *call) looks() bool {
+	if c.mode == "PEEK" {
+		return true
+	}
+	if c.quantities == nil {
+		return c.quantity == 0
+	}
+	return !slices.ContainsFunc(c.quantities, func(n int64) bool { return n != 0 })
+}
+
 // stateKey returns the key of the state of clause i, counted from 0.
 func (c *call) stateKey(i int) string {
 	if i == 0 {
@@ -293,7 +339,7 @@ func (c *call) multi(l *limits) (words []string, unit int64) {
 		words = append(words, c.stateKey(i))
 	}
 	for i := range l.clauses {
-		words = append(words, l.clauses[i].asks(l.clauses[i].scaled(factor), c.quantity)...)
+		words = append(words, l.clauses[i].asks(l.clauses[i].scaled(factor), c.of(i))...)
 	}
 	if l.has("CC") {
 		words = append(words, "MEMBER", c.member)
@@ -301,7 +347,7 @@ func (c *call) multi(l *limits) (words []string, unit int64) {
 	if millis {
 		words = append(words, "MS")
 	}
-	if c.mode == "PEEK" || c.quantity == 0 && l.has("CC") {
+	if c.mode == "PEEK" || c.looks() && l.has("CC") {
 		words = append(words, "PEEK")
 	}
 	if c.withDetails {
@@ -322,7 +368,7 @@ func (c *call) single(l *limits) (words []string, unit int64) {
 	default:
 		return nil, 0
 	}
-	words = append(words, one.asks(one.scaled(factor), c.quantity)[1:]...)
+	words = append(words, one.asks(one.scaled(factor), c.of(0))[1:]...)
 	words = append(words, c.mode)
 	if c.mode == "WAIT" {
 		words = append(words, fmt.Sprint(c.wait*c.longer(millis)))
