@@ -20,6 +20,7 @@ var calls = map[string]string{
 	"rl.multi":                "2 k l CL 1 1 1 SW 5 60",
 	"cc.acquire":              "c 5 60 member",
 	"cc.release":              "c member",
+	"cc.list":                 "c",
 	"cc.renew":                "c member 60",
 	"sw.allow":                "s 5 60",
 	"tb.acquire":              "b 5 1 60",

@@ -21,6 +21,7 @@ func TestOwnCommandsNameTheArgumentInTheWay(t *testing.T) {
 			"sw.allow":   "SW.ALLOW k 1 60",
 			"tb.acquire": "TB.ACQUIRE k 1 1 60",
 			"cc.acquire": "CC.ACQUIRE k 1 60 m",
+			"cc.list":    "CC.LIST k",
 			"cc.renew":   "CC.RENEW k m 60",
 			"rl.multi":   "RL.MULTI 1 k TB 1 1 60",
 			"rl.use":     "RL.USE p k",

@@ -1,6 +1,9 @@
 package limiters
 
 import (
+	"encoding/base64"
+
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/concurrency"
@@ -28,6 +31,13 @@ func concurrencyCommands() []*command.Command {
 			Name: "cc.renew", Arity: -4, Flags: command.FlagWrite | command.FlagFast,
 			Summary: "Sets a new lease for a member that holds a place.", Syntax: "key member lease [MS]",
 			Reply: "1 if the member held one, 0 if not", Parse: askRenew, Answer: answerLease,
+		},
+		{
+			Name: "cc.list", Arity: -2, Flags: command.FlagReadonly, Complexity: "O(log N + M) of M members that are looked at",
+			Summary: "Lists the members that hold places, in the order of their names, a part in each call.",
+			Syntax:  "key [CURSOR cursor] [COUNT count]",
+			Reply:   "the cursor of the next call, 0 at the end, and for each member its name, the end of its lease in Unix milliseconds, and its places",
+			Parse:   askMembers, Answer: answerMembers,
 		},
 	})
 }
@@ -81,5 +91,89 @@ func answerLease(c *command.Call, a *decide.Ask) {
 		c.W.Int(1)
 	} else {
 		c.W.Int(0)
+	}
+}
+
+// These are the bounds of COUNT of CC.LIST.
+const (
+	defaultListed = 10
+	mostListed    = 1000
+)
+
+// askMembers parses the arguments of CC.LIST.
+func askMembers(c *command.Call) resp.Error {
+	a := c.NewAsk(decide.Admin, c.Args[1])
+	a.Admin = decide.AdminCall{Op: decide.Members, Count: defaultListed}
+	hasCursor, hasCount := false, false
+	for rest := c.Args[2:]; len(rest) > 0; rest = rest[2:] {
+		err := resp.Error("")
+		switch word := rest[0]; {
+		case arg.IsWord(word, "CURSOR") && len(rest) > 1:
+			if err = arg.Once(word, &hasCursor); err == "" {
+				a.Admin.After, err = parseMemberCursor(rest[1])
+			}
+		case arg.IsWord(word, "COUNT") && len(rest) > 1:
+			if err = arg.Once(word, &hasCount); err == "" {
+				a.Admin.Count, err = parseListed(rest[1])
+			}
+		default:
+			err = resp.SyntaxNear(word)
+		}
+		if err != "" {
+			return c.WithUsage(err)
+		}
+	}
+	return ""
+}
+
+func parseListed(text []byte) (int, resp.Error) {
+	const must = "from 1 to 1000"
+	switch n, ok := arg.Int(text); {
+	case !ok:
+		return 0, resp.Argument(resp.ErrNotInteger, "COUNT", text, must)
+	case n < 1 || n > mostListed:
+		return 0, resp.Argument(resp.ErrNotPositive, "COUNT", text, must)
+	default:
+		return int(n), ""
+	}
+}
+
+// firstMembers is the cursor with which a list begins and ends. Any other cursor is memberCursor and
+// the name of the last member that was looked at, in base64.
+const (
+	firstMembers = "0"
+	memberCursor = '='
+)
+
+// parseMemberCursor returns the name after which the list begins; nil for the beginning.
+func parseMemberCursor(text []byte) (after []byte, err resp.Error) {
+	if string(text) == firstMembers {
+		return nil, ""
+	}
+	if len(text) == 0 || text[0] != memberCursor {
+		return nil, resp.ErrInvalidCursor
+	}
+	after, fault := base64.RawURLEncoding.Strict().AppendDecode([]byte{}, text[1:])
+	if fault != nil || len(after) > concurrency.MaxMemberSize {
+		return nil, resp.ErrInvalidCursor
+	}
+	return after, ""
+}
+
+// answerMembers replies to CC.LIST.
+func answerMembers(c *command.Call, a *decide.Ask) {
+	c.W.Array(2)
+	if next := a.Result.Next; next == nil {
+		c.W.BulkString(firstMembers)
+	} else {
+		c.W.Bulk(base64.RawURLEncoding.AppendEncode([]byte{memberCursor}, next))
+	}
+	c.W.Array(len(a.Result.Members))
+	for i := range a.Result.Members {
+		m := &a.Result.Members[i]
+		c.W.Array(3)
+		c.W.Bulk(m.Name)
+		c.W.Int(int64(c.Store.Civil(m.Until)) / 1e6)
+		c.W.Int(m.Places)
 	}
 }
