@@ -124,8 +124,9 @@ func leaseUnit(c *concurrency.Call) time.Duration {
 	return time.Second
 }
 
-// buildLease sets the lease of c, which is in the unit of c, validates c and copies it to call. If
-// c is not valid, it returns the error and leaves call unchanged.
+// buildLease sets c.Lease to lease, a number of milliseconds if c.Millis is set and otherwise of
+// seconds, validates c and copies it to call. If c is not valid, it returns the error and leaves call
+// unchanged.
 func buildLease(c *concurrency.Call, lease int64, call *concurrency.Call) resp.Error {
 	c.Lease = time.Duration(limit.SatMul(lease, int64(leaseUnit(c))))
 	if err := c.Validate(); err != nil {

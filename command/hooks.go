@@ -62,8 +62,8 @@ type Hooks struct {
 	// Reset resets the group's state of the client of c (RESET). It may do only a part of the work;
 	// then more is true, and it is called again.
 	Reset func(c *Call) (more bool)
-	// Kept returns the memory in bytes that the group keeps for a transaction of cl, and the number
-	// of commands queued in the transaction, -1 outside of one.
+	// Kept returns the memory in bytes that the group keeps for the watched keys and the queued
+	// commands of cl, and the number of these commands, -1 outside of a transaction.
 	Kept func(cl *Client) (bytes, queued int)
 	// Closed is called after the client cl has disconnected.
 	Closed func(cl *Client)
@@ -286,8 +286,8 @@ func (s *Server) Reset(c *Call) (more bool) {
 	return more
 }
 
-// Kept returns the memory in bytes that the groups keep for a transaction of cl, and the number of
-// commands queued in the transaction, -1 outside of one.
+// Kept returns the memory in bytes that the groups keep for the watched keys and the queued commands
+// of cl, and the number of these commands, -1 outside of a transaction.
 func (s *Server) Kept(cl *Client) (bytes, queued int) {
 	queued = -1
 	if cl.states.Load() == nil {

@@ -129,7 +129,9 @@ type PopWait struct {
 	Dest  []byte
 	Owner any
 	// Ready is called with locks held, so it may only start something. It is called when key has
-	// changed and the command that changed it does not serve waiters.
+	// changed and the command that changed it does not serve waiters, or when this client could not be
+	// served because keys that it needs are not locked. After a call it is not called again for key
+	// until MarkReady.
 	Ready func(db int, key string)
 }
 

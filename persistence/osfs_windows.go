@@ -21,5 +21,6 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// SyncDir implements [FS]. It does nothing: the file systems of Windows journal names.
+// SyncDir implements [FS]. It does nothing, because Windows offers no flush of a directory. How
+// durable a new name is depends on the file system.
 func (OS) SyncDir(string) error { return nil }

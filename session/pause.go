@@ -75,8 +75,8 @@ func (e *Engine) EndHandover() {
 	}
 }
 
-// lift resumes all commands and expiry, by a goroutine in the background. The caller has locked
-// the pause.
+// lift lets commands and expiry continue at once. A goroutine in the background wakes the sessions
+// that have waited. The caller has locked the pause.
 func (e *Engine) lift() {
 	p := &e.pause
 	p.released = append(p.released, p.behind...)

@@ -117,7 +117,7 @@ func (l Latest) All() iter.Seq[Change] {
 	}
 }
 
-// newest returns the changes that which selects, the newest first. It leaves out records that
+// newest returns the changes that match which, the newest first. It leaves out records that
 // cannot be read. It decodes only records that contain the selected names.
 func (h *history) newest(which *Which) (newest Latest) {
 	name, pattern := []byte(which.Policy), []byte(nil)

@@ -100,11 +100,11 @@ type manner struct {
 	newest  Detail
 }
 
-// note adds the call that is describes.
-func (m *manner) note(is *Detail) {
+// note records the call with the details d as the newest one, and adds its client to the callers.
+func (m *manner) note(d *Detail) {
 	if !m.known {
 		m.known, m.callers = true, callers{}
 	}
-	m.newest = *is
-	m.callers.add(is.Client)
+	m.newest = *d
+	m.callers.add(d.Client)
 }

@@ -149,8 +149,8 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	return line, nil
 }
 
-// appendFrom appends n bytes of in to dst. It allocates memory as the bytes arrive. On error it
-// returns dst with the bytes that have arrived completely.
+// appendFrom appends n bytes of in to dst. It reads them in pieces, and allocates the memory of each
+// piece before it reads it. On error it returns dst with the pieces that were read in full.
 func appendFrom(dst []byte, in *bufio.Reader, n int) ([]byte, error) {
 	for n > 0 {
 		part := min(n, piece)
