@@ -11,9 +11,8 @@ import (
 )
 
 // audited returns the handler of cmd for FlagAudit: it runs the command and then writes a log line.
-// If a call that succeeded may explain something that operators see later (cmd.Change), the handler
-// also adds it to the list of changes. The table wraps the handler at start-up, so commands without
-// the flag pay nothing.
+// If cmd.Change is set, the handler also adds a call that succeeded to the list of changes. With
+// cmd.ByCallers it adds only calls from the admin port.
 func audited(cmd *Command) func(*Call) {
 	run := cmd.Run
 	message := "audit: " + strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " "))
