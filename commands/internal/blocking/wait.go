@@ -201,8 +201,8 @@ func (q *waiters) serve(c *command.Call) {
 	on.Store.Serve(func(owner any, db int, _ []byte) env.Served { return q.serveOne(on, owner, db) })
 }
 
-// serveOne serves owner, a *popWait of which a locked key has elements, and keeps the reply for
-// unlocked to send. As in Redis it looks at the keys of the client in their order: a key of another
+// serveOne serves owner, a *popWait that waits for a locked key, and keeps the reply for unlocked
+// to send. As in Redis it looks at the keys of the client in their order: a key of another
 // type is an error if no key before it has elements. The result is ServedGone if the client no
 // longer waits or was killed, and ServedLater if the destination of the client's move is not
 // locked.

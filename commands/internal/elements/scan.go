@@ -13,7 +13,8 @@ import (
 )
 
 // ParseCursor parses b as a cursor, as Redis does with strtoul of C: an empty text is 0, a sign is
-// allowed, and a NUL ends the number.
+// allowed, and a NUL ends the number. ok is false if the text is not a decimal number of up to 64
+// bits.
 func ParseCursor(b []byte) (cursor uint64, ok bool) {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	if len(b) == 0 {
