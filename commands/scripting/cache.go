@@ -187,7 +187,7 @@ const leastResult = 1 << 20
 
 // keysOnly reports whether s can access only its KEYS. That is so if all commands that it calls are
 // known from its text, access only keys that are among their arguments, and get only elements of
-// KEYS as keys.
+// KEYS as keys. For a command that has subcommands or the argument numkeys, the result is false.
 func keysOnly(t *command.Table, s *lua.Script) bool {
 	calls, known := s.Calls()
 	if !known {

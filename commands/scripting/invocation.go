@@ -21,8 +21,8 @@ func (call *invocation) end() {
 }
 
 // refused returns the error if the call may not begin, "" if it may. It also makes the call
-// read-only if the script declares that it does not write. A script that declares no flags is
-// checked when it calls its first command that writes.
+// read-only if the script declares that it does not write. If the script declares no flags, whether
+// it may write is checked when it calls a command that writes.
 func (call *invocation) refused(c *command.Call) resp.Error {
 	f := call.script.Flags()
 	writes := f.Declared && !f.NoWrites
