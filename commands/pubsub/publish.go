@@ -40,8 +40,8 @@ const (
 )
 
 // publish returns the Run function of PUBLISH or SPUBLISH, depending on kind. Inside a transaction
-// or script, the message is held until the end. A message that is slow to match or has many
-// receivers is delivered in the background.
+// or script, the message is held until the end, unless the held messages take maxHeld bytes.
+// Outside, a message that is slow to match or has many receivers is delivered in the background.
 func publish(kind topicKind) func(*command.Call) {
 	return func(c *command.Call) {
 		m := message{kind: kind, channel: c.Args[1], body: c.Args[2]}
