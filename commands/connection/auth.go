@@ -33,7 +33,7 @@ func newAuthGuard() *authGuard {
 }
 
 const (
-	// authPenalty is the delay of the reply to a refused attempt.
+	// authPenalty is the delay of the reply to a refused attempt outside of a transaction.
 	authPenalty = time.Second
 	// maxAuthWait is the longest delay of an attempt that is not refused. It is less than the
 	// default of auth-timeout.
@@ -176,13 +176,14 @@ func (g *authGuard) failures() int64 {
 	return g.failed
 }
 
-// errTooManyLogins is the reply to an attempt whose password was not checked.
+// errTooManyLogins is the reply to an attempt outside of a transaction whose password was not
+// checked.
 const errTooManyLogins resp.Error = "ERR too many failed logins from your address, try again in some seconds"
 
 // tryLogin checks the credentials name and password. If they are right, it logs the client in as
 // that user and calls done, which writes the reply; otherwise it replies with an error. After too
 // many failures it parks the session and delays the reply, and the credentials must still be right
-// at the end of the delay.
+// at the end of the delay. In a transaction it replies with an error instead of delaying the reply.
 func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.Writer)) {
 	g, s, now := command.ServerState[authGuard](c), c.Client, c.Store.Now()
 	a := g.Attempt(command.HostOf(s.Peer), now)
