@@ -15,7 +15,7 @@ type Limits struct {
 	MaxPerAddress int
 	Databases     int
 	ProtectedMode bool
-	// Password is requirepass, the password of the user default; "" admits every client.
+	// Password is requirepass, the password of the user default; "" means that it is not set.
 	Password string
 	// CertificateUser says which field of a client's certificate contains the name of its user:
 	// "CN" or "URI". With any other value, certificates do not select users.
