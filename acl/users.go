@@ -153,7 +153,8 @@ func (us *Users) Set(name string, words []string) (u *User, before *Rules, err e
 // tooLong reports whether the text of the rules is longer than MaxRules.
 func (r *Rules) tooLong() bool { return r.cost > MaxRules/2 && len(r.Text()) > MaxRules }
 
-// Check returns the error that Set would return because of words, for a new user.
+// Check returns the error for the first wrong rule in words, as if they were for a new user; nil if
+// there is none. It checks none of the bounds on the memory of users.
 func (us *Users) Check(words []string) error {
 	_, err := newRules(us.vocabulary, false).Apply(us.vocabulary, words, false)
 	return err
@@ -180,8 +181,8 @@ func (us *Users) Delete(names []string) (gone []*User) {
 	return gone
 }
 
-// end removes all permissions of u, which was deleted. A command that runs without a connection, so
-// that closing connections does not end it, may still run as u.
+// end removes all permissions of u, which was deleted. Otherwise a command that runs without a
+// connection could still use them after the connections of u are closed.
 func (us *Users) end(u *User) { u.rules.Store(newRules(us.vocabulary, false).seal()) }
 
 // Closings returns the number of changes because of which clients of users had to be closed. Code
