@@ -95,7 +95,7 @@ func (s *Client) SuppressReply(w *resp.Writer, mark int) {
 }
 
 // Addr returns the client's end of the connection as CLIENT LIST shows it. Any goroutine may call
-// it. The result is not cached, because it is rarely needed.
+// it.
 func (s *Client) Addr() string { return endpoint(s.Peer.RemoteAddr(), s.Peer.LocalAddr()) }
 
 // Laddr returns the server's end of the connection as CLIENT LIST shows it. Any goroutine may call
@@ -166,8 +166,8 @@ func (s *Client) Lock(now limit.Instant) {
 	s.Locked.Store(int64(now))
 }
 
-// Login makes u the user of the client and marks the client as authenticated, even if u's password
-// changes later.
+// Login makes u the user of the client and marks the client as authenticated. A later change of u's
+// password does not affect the client.
 func (s *Client) Login(u *acl.User) {
 	s.User.Store(u)
 	s.Authed = true
@@ -209,8 +209,8 @@ func (s *Client) SetProtocol(proto int) {
 }
 
 // Reset returns the client to the state of a new connection (RESET): RESP2, replies on, database 0,
-// no name, and the user default. If that user needs a password, the client has to authenticate
-// again, and the time limit begins at now. The state that groups keep for the client is not reset:
+// no name, and the user default. If the server requires a login, a client that was authenticated has
+// to authenticate again, and the time limit begins at now. The state that groups keep for the client is not reset:
 // see [Server.Reset].
 func (s *Client) Reset(now limit.Instant) {
 	s.SetProtocol(2)

@@ -63,7 +63,8 @@ type Command struct {
 	// for all others.
 	Plan func(c *Call, cmd *Command, args [][]byte) Plan
 	// Work returns the extra cost of a queued call of cmd with args, in units. before is the number
-	// of argument words that commands of the same group have queued before it in the transaction.
+	// of arguments of the commands with a Work function that were queued before it in the
+	// transaction.
 	// Work is nil for commands without an extra cost.
 	Work func(c *Call, cmd *Command, args [][]byte, before int) int
 	// Waits reports whether a call with args waits for room if a limit has none; nil for commands
