@@ -22,7 +22,8 @@ const maxReplicas = 1 << 20
 
 // wait implements WAIT. It replies with the number of replicas when enough replicas have
 // acknowledged everything that any client has written before, or after the timeout. In a
-// transaction or script it replies at once.
+// transaction or script it replies at once. While the server is stopping, it closes the client
+// instead of waiting.
 func wait(c *command.Call) {
 	n := c.Server.Node()
 	if n.Role().Replica {
@@ -116,8 +117,8 @@ func (w *waiting) Wake() {
 }
 
 // look asks the node how many replicas have acknowledged, and replies if the wait is over. Before,
-// it makes the log write everything up to the position: replicas get only what was written, and
-// while the client waits, no other goroutine may write it.
+// it makes the log write everything up to the position, because replicas get only what was written,
+// and it is possible that no other goroutine writes it while the client waits.
 func (w *waiting) look() {
 	w.due.Store(false)
 	if w.keeps != nil {
