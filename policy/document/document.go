@@ -22,7 +22,7 @@ const MaxPolicies = 10_000
 // Fault is one error in a text, with its line.
 type Fault = strict.Fault
 
-// Faults are the faults of a text, at most [strict.MaxFaults], sorted by their lines.
+// Faults are the faults of a text, at most [strict.MaxFaults].
 type Faults = strict.Faults
 
 // Document holds the policies of a file. [Parse] returns them in the order of the file, and

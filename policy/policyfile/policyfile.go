@@ -49,8 +49,7 @@ func Check(path string, bounds policy.Bounds) error {
 }
 
 // Prepare reads the file. The returned function apply stores the content for [File.Settle] and
-// calls settle. apply is nil if f is nil or there is an error. The error contains every fault, with
-// file and line.
+// calls settle. apply is nil if f is nil or there is an error. The error is a *[ReadError].
 func (f *File) Prepare(settle func()) (apply func(), err error) {
 	if f == nil {
 		return nil, nil
@@ -113,8 +112,8 @@ func (f *File) Load(st registry.Store, by registry.Author) (changed int, err err
 	return f.registry.Apply(st, by, d, f.bounds())
 }
 
-// ReadError is the error of a file that cannot be read or is invalid. It contains every fault, with
-// file and line.
+// ReadError is the error of a file that cannot be read or is invalid. Faults has the reason why the
+// file cannot be read, or the faults of its content, at most [strict.MaxFaults].
 type ReadError struct{ Faults []error }
 
 // Error returns all faults, one per line.

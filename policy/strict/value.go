@@ -38,7 +38,7 @@ func (v Value) Fault(format string, args ...any) {
 // IsSet reports whether v is a value of a text, and not the zero Value.
 func (v Value) IsSet() bool { return v.node != nil }
 
-// IsNull reports whether the value is missing, null or ~.
+// IsNull reports whether the value is empty, null or ~. v must not be the zero Value.
 func (v Value) IsNull() bool { return v.node.Kind == yaml.ScalarNode && v.node.Tag == nullTag }
 
 // IsMapping reports whether the value is a mapping.
