@@ -209,9 +209,9 @@ func (s *Client) SetProtocol(proto int) {
 }
 
 // Reset returns the client to the state of a new connection (RESET): RESP2, replies on, database 0,
-// no name, and the user default. If the server requires a login, a client that was authenticated has
-// to authenticate again, and the time limit begins at now. The state that groups keep for the client is not reset:
-// see [Server.Reset].
+// no name, and the user default. If the server requires a login, a client that was authenticated
+// has to authenticate again, and the time limit begins at now. The state that groups keep for the
+// client is not reset: see [Server.Reset].
 func (s *Client) Reset(now limit.Instant) {
 	s.SetProtocol(2)
 	if s.Reply != replySkip { // replySkip suppresses the reply of RESET itself, and ends with it
