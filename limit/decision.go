@@ -43,7 +43,8 @@ var (
 	ErrOverflow = errors.New("state would overflow")
 	// ErrRateTooHigh means that one unit would take less than a nanosecond.
 	ErrRateTooHigh = errors.New("one unit takes less than 1 ns")
-	// ErrFull means that memory is at its maximum and the call needs a new key.
+	// ErrFull means that memory is at its maximum and the call needs more, for example for a new
+	// key.
 	ErrFull = errors.New("memory is full")
 	// ErrNotKept means that the journal cannot keep effects at present, so no call may have an
 	// effect.
