@@ -6,8 +6,9 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// IsRefusal reports whether err means that an entry is invalid, or that there are too many entries.
-// The text of such an error can be a reply to a client.
+// IsRefusal reports whether err means that the name, the pattern, the comment or the factor of an
+// entry is invalid, or that there are too many entries. The text of such an error can be a reply to
+// a client.
 func IsRefusal(err error) bool {
 	for _, is := range []error{
 		policy.ErrName, policy.ErrPattern, policy.ErrComment, policy.ErrFactor,

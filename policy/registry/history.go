@@ -22,11 +22,11 @@ type Change struct {
 	// What is the command that made the change, or policy-file.
 	What string `json:"what"`
 	// Policy and Pattern are those of the changed entry. If one command changes several entries of
-	// a policy, this is one change without a pattern.
+	// a policy, this is one change, without a pattern if their patterns differ.
 	Policy  string `json:"policy"`
 	Pattern string `json:"pattern,omitempty"`
-	// Before and After are the text of the entry before and after the change; "" if there was no
-	// entry.
+	// Before and After are the texts of the changed entries before and after the change, one on
+	// each line; "" if there was no entry.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
@@ -34,7 +34,7 @@ type Change struct {
 // MaxChanges is the number of changes that are kept.
 const MaxChanges = 10_000
 
-// maxText is the maximum length of Before and After, in bytes.
+// maxText is the maximum length of Before and After, in bytes, without the "..." of a cut text.
 const maxText = 4096
 
 var changePrefix = []byte("change/")

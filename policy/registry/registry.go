@@ -40,7 +40,8 @@ const (
 
 // Options are the options of a [Registry].
 type Options struct {
-	// Failed, if not nil, is called once, for the first record of an entry that cannot be read.
+	// Failed, if not nil, is called once, for the first record of an entry that cannot be read. It
+	// must not call a method of the Registry that waits for a change in progress.
 	Failed func(err error)
 }
 

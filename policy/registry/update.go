@@ -136,8 +136,8 @@ func (r *Registry) allowed(by Author, edits []Edit) error {
 }
 
 // step lets other goroutines run after every eighth entry of long work. i is the index of the
-// entry; each entry takes some microseconds. Work on fewer entries never yields, because beside
-// event loops that are always busy a yield takes milliseconds.
+// entry; each entry takes some microseconds. Work on fewer than eight entries does not yield,
+// because a yield takes milliseconds while event loops are always busy.
 func step(i int) {
 	if i%8 == 7 {
 		yield.Processor()
