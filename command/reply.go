@@ -118,7 +118,8 @@ func (c *Call) ReplySpan(value []byte, from, to int) {
 	c.W.Lent(r)
 }
 
-// GiveBack releases value, which was read like that of ReplySpan, if it is not part of the reply.
+// GiveBack releases value, which was read as for [Call.ReplySpan]. It is for a command whose reply
+// does not contain the value.
 func (c *Call) GiveBack(value []byte) {
 	if len(value) < shared.Least {
 		c.KeepText(value)
