@@ -112,8 +112,8 @@ func (v *invalidator) reset(c *command.Call) (more bool) {
 	return false
 }
 
-// closed ends the tracking of the disconnected client cl. If the client has many prefixes, another
-// goroutine removes them. A proxy of the client may still run.
+// closed is the Closed hook: it ends the tracking of the disconnected client cl. If the client has
+// many prefixes, another goroutine removes them. A proxy of the client may still run.
 func (v *invalidator) closed(cl *command.Client) {
 	const few = 256
 	state := v.of(cl)
