@@ -35,8 +35,8 @@ func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
 }
 
 // BesideRead runs read in the background. read replies with about size bytes from key, which is the
-// command's first argument, in the selected database. If the key no longer exists, the function none
-// writes the reply. A reply that is too long is replaced by an error.
+// command's first argument, in the selected database. If the key no longer exists, the function
+// none writes the reply. A reply that is too long is replaced by an error.
 func BesideRead[S any](c command.CallOn[S],
 	size int, read func(st S, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
