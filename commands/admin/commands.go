@@ -216,7 +216,8 @@ func timeCommand(c *command.Call) {
 }
 
 // shutdown is the Run function of SHUTDOWN. It closes the client without a reply and has the server
-// stop. With ABORT it fails, as in Redis without a shutdown in progress. While a script is busy, only SHUTDOWN NOSAVE can run; it ends the script first.
+// stop. With ABORT it fails, as in Redis without a shutdown in progress. While a script is busy,
+// only SHUTDOWN NOSAVE can run; it ends the script first.
 func shutdown(c *command.Call) {
 	var save, noSave, abort bool
 	for _, a := range c.Args[1:] {
