@@ -146,7 +146,7 @@ const errNoFile resp.Error = "ERR The server is running without a config file"
 // configRewrite is the Run function of CONFIG REWRITE. It reads and writes files in the background,
 // and replies when that is done, except in a transaction.
 func configRewrite(c *command.Call) {
-	rewrite, file := c.Server.Options.Rewrite, c.Server.Options.Process.ConfigFile()
+	rewrite, file := c.Server.Options.Rewrite, c.Server.Process().ConfigFile()
 	if rewrite == nil || file == "" {
 		c.Fail(errNoFile)
 		return
