@@ -163,10 +163,10 @@ type AdminResult struct {
 	Expiry limit.Instant // of Expiry, if HasExpiry is true
 	// HasExpiry is true if the operation is Expiry and the key has an expiry.
 	HasExpiry bool
-	Text      string  // of Type and Text
-	Number    int64   // of Count
-	Fields    []Field // of Describe
-	Cursor    uint64  // of Scan: the cursor of the next step, 0 at the end
+	Text      string   // of Type and Text
+	Number    int64    // of Count
+	Fields    []Field  // of Describe
+	Cursor    uint64   // of Scan: the cursor of the next step, 0 at the end
 	Keys      []Named  // of Scan
 	Members   []Member // of Members
 	// Next, of Members, is the After of the next step; nil at the end.
