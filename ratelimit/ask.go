@@ -18,7 +18,7 @@ import (
 // of Ask or AskToWait reuses.
 //
 // The errors are [ErrNoMember], [ErrQuantities], [ErrPartial], [limit.ErrOverflow],
-// [slidingwindow.ErrLogTooLong] and [concurrency.ErrMemberTooLong].
+// [ErrPlaces], [slidingwindow.ErrLogTooLong] and [concurrency.ErrMemberTooLong].
 func (d *Decider) Ask(l *Lookup, a *decide.Ask) error {
 	return d.ask(l, l.Limits, 0, &d.main, a)
 }
@@ -182,7 +182,7 @@ func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call, n int64) error {
 
 // setLease makes c an acquisition of n places for the member of the call. If n is negative, or 0
 // beside other quantities, the call leaves the places alone and is not refused for lack of a place.
-// The errors are [concurrency.ErrMemberTooLong] and [limit.ErrOverflow].
+// The errors are [concurrency.ErrMemberTooLong] and [ErrPlaces].
 func (d *Decider) setLease(l *Lookup, c *concurrency.Call, n int64) error {
 	c.Op, c.Member, c.MaxMembers = concurrency.Acquire, l.Member, d.service.Bounds().MaxMembers
 	c.Peek = n < 0 || n == 0 && l.Quantities != nil
@@ -191,7 +191,7 @@ func (d *Decider) setLease(l *Lookup, c *concurrency.Call, n int64) error {
 	case errors.Is(err, concurrency.ErrMemberTooLong):
 		return err
 	case errors.Is(err, concurrency.ErrRange):
-		return limit.ErrOverflow
+		return ErrPlaces
 	}
 	return nil
 }

@@ -38,6 +38,8 @@ var (
 	// ErrQuantities says that the limits for the key have another number of clauses than the call
 	// has quantities.
 	ErrQuantities = errors.New("the number of quantities is not that of the clauses")
+	// ErrPlaces says that the call takes more than [concurrency.MaxPlaces] places of a concurrency limit.
+	ErrPlaces = errors.New("too many places")
 	// ErrPartial says that a policy with a bucket that lends tokens does not support the mode Partial.
 	ErrPartial = errors.New("a policy that lends tokens cannot charge a part of a quantity")
 )

@@ -46,7 +46,7 @@ var explainMember = []byte("\x00RL.EXPLAIN")
 func (e *Explanation) Tries() bool { return e.hasCandidate() }
 
 // Explain returns what call would be answered. It changes nothing and counts nothing. The errors are
-// [ErrNoPolicy], [ErrQuantities], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and those of the
+// [ErrNoPolicy], [ErrQuantities], [ErrPlaces], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and those of the
 // store.
 func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	e.Call = call

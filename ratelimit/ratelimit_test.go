@@ -265,7 +265,7 @@ func TestQuantitiesOfClauses(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int64{7, 0, 1}, remaining(a), "with one quantity a member holds one place")
 	_, err = f.decide("k", quantities(0, 0, concurrency.MaxPlaces+1), member("a"))
-	require.ErrorIs(t, err, limit.ErrOverflow)
+	require.ErrorIs(t, err, ratelimit.ErrPlaces)
 }
 
 // TestQuantitiesHaveToFit: a call with another number of quantities than the limits have clauses is an

@@ -41,6 +41,7 @@ func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKey
 // These are the replies to calls of RL.USE whose options the policy does not support.
 const (
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
+	errUsePlaces  resp.Error = "ERR the quantity of a CC clause is a number of places, at most 2147483647"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
 )
 
@@ -127,6 +128,8 @@ func (u *useCall) failure(err error) resp.Error {
 		return resp.ErrLogTooLong
 	case errors.Is(err, concurrency.ErrMemberTooLong):
 		return resp.ErrMemberTooLong
+	case errors.Is(err, ratelimit.ErrPlaces):
+		return errUsePlaces
 	}
 	return command.StoreError(err)
 }
