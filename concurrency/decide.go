@@ -60,7 +60,7 @@ type holdings struct {
 	last, others limit.Instant
 }
 
-// look sets h for a call of member on s at now. h must be that of an empty set.
+// look sets h for a call of member on s at now. h must be the holdings of an empty set.
 func (h *holdings) look(s set, member []byte, now limit.Instant) {
 	switch {
 	case len(s) == 0:

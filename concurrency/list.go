@@ -81,7 +81,7 @@ func (l list) find(member []byte) (until limit.Instant, found bool) {
 	return limit.MinInstant, false
 }
 
-// look sets h for a call of member at now. h must be that of an empty set.
+// look sets all fields of h for a call of member at now.
 func (l list) look(h *holdings, member []byte, now limit.Instant) {
 	var (
 		header       = l.header()

@@ -24,7 +24,8 @@ type Source struct {
 	backlog *Backlog
 	size    int64 // the size of the backlog in bytes, including what was added for a long frame
 	senders map[int64]*sender
-	// retained says that the backlog is kept while there are no replicas.
+	// retained says that the backlog is kept without replicas for longer than BacklogTTL, and that it
+	// is opened before there is a replica: see [Source.Retain].
 	retained bool
 	// emptySince is the stopwatch reading since which there has been no replica. It is valid if
 	// there is none.

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/remote/adapter"
 )
 
-// RemoteStore is the remote store that the option store names. It decides asks on other servers. It is a
-// [remote.Store], or a double in a test.
+// RemoteStore is the remote store that the option store names. It decides asks with state that is on
+// other servers. It is a [remote.Store], or a double in a test.
 type RemoteStore interface {
 	env.Remote
 	// Info returns the state and the figures of the store.

@@ -21,7 +21,7 @@ const copyStep = 1000
 type stateStore struct {
 	engine *engine.Engine
 	packer *remote.Packer
-	// patience is the timeout for a reply including repetitions.
+	// patience is the time for which a request is repeated after errors that may pass.
 	patience time.Duration
 }
 

@@ -146,7 +146,7 @@ func giveBack(st env.Store, grant *decide.Ask) {
 
 // answer writes the current state of the bucket to w, with refused (0 or 1) as the first integer.
 // If the state cannot be read, for example because the key has another type by now, answer writes
-// the state at the time of the reservation, since the grant remains valid.
+// the state at the time of the reservation: a grant remains valid, and a refusal has no newer state.
 func (r *reservation) answer(st env.Store, w *resp.Writer, refused int64) {
 	look := r.ask
 	look.Bucket.Block, look.Bucket.MaxWait = false, 0

@@ -17,7 +17,7 @@ import (
 // Its clock moves only when the test moves it, unless [ServeTimed] has started the server.
 type Served struct {
 	*Server
-	// Log is the log of the server.
+	// Log collects what the server logs, for the test to examine.
 	Log *LogBuffer
 
 	tb    testing.TB
