@@ -44,9 +44,9 @@ type Call struct {
 	// Limit is the maximum number of places that are in use at the same time. A limit of 0 refuses
 	// every Acquire, even that of a member that holds a lease. Release and Renew have no limit.
 	Limit int64
-	// Places is the number of places that the member has after an Acquire, from 1 to [MaxPlaces]; 0
-	// means 1. A Renew keeps the places of the member, and a Release ends all of them, whatever
-	// Places is.
+	// Places is the number of places that the member has after an Acquire, from 1 to [MaxPlaces]. 0
+	// keeps the places of a member that has some, and otherwise means 1. A Renew keeps the places of
+	// the member, and a Release ends all of them, whatever Places is.
 	Places int64
 	// Lease is the duration of the lease from now on, from 1 ns to [MaxLease]. Release has no
 	// duration.
@@ -108,7 +108,12 @@ func (c *Call) maxMembers() int64 {
 	return min(c.MaxMembers, LargestMaxMembers)
 }
 
-// places returns the number of places that an Acquire asks for.
-func (c *Call) places() int64 { return max(1, c.Places) }
+// places returns the number of places that an Acquire asks for, by a member that has own places.
+func (c *Call) places(own int64) int64 {
+	if c.Places == 0 {
+		return max(1, own)
+	}
+	return c.Places
+}
 
 func (c *Call) until(now limit.Instant) limit.Instant { return now.Add(c.Lease) }

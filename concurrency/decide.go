@@ -76,7 +76,7 @@ func (p *Plan) acquire(s set, h *holdings, c *Call) error {
 	d.Limit = c.Limit
 	d.Remaining = max(0, c.Limit-h.used)
 	d.ResetAfter = after(h.last, p.Now)
-	n := c.places()
+	n := c.places(h.own)
 	switch {
 	case c.Limit == 0:
 		d.Refused = 1
@@ -102,7 +102,7 @@ func (p *Plan) acquire(s set, h *holdings, c *Call) error {
 // room returns the instant at which c, which is refused at now, has room within its limit because
 // leases of other members have expired. c must not ask for more places than its limit.
 func (h *holdings) room(s set, c *Call, now limit.Instant) limit.Instant {
-	missing := h.used - h.own + c.places() - c.Limit
+	missing := h.used - h.own + c.places(h.own) - c.Limit
 	if !h.held && !hasPlaces(s) {
 		// Each live member has one place and is another member.
 		return s.expiry(h.stored - h.live + int(missing) - 1)

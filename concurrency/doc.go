@@ -13,8 +13,8 @@
 // # Places
 //
 // A member usually has one place. A call may ask for several, which the member gets and loses
-// together: it has the number that its last Acquire has asked for, and a Renew keeps it. For example
-// with a limit of 4:
+// together: it has the number that its last Acquire with a number has asked for. A Renew, and an
+// Acquire without a number, keep it. For example with a limit of 4:
 //
 //	0s  a takes 3, for 10 s   1 of 4 is left
 //	1s  b takes 2             refused: 3 and 2 are more than 4. It may pass after 9 s

@@ -60,8 +60,12 @@ func (m model) byEnd(but string) (all []holding) {
 // acquire decides an Acquire and returns the decision without ResetAfter.
 func (m model) acquire(now limit.Instant, c *concurrency.Call) limit.Decision {
 	d := limit.Decision{Limit: c.Limit, RetryAfter: limit.NoRetry}
-	name, n := string(c.Member), max(1, c.Places)
+	name := string(c.Member)
 	own := m[name].places
+	n := c.Places
+	if n == 0 {
+		n = max(1, own)
+	}
 	needed := m.used() - own + n
 	switch {
 	case c.Limit > 0 && (c.Force || n <= own || needed <= c.Limit):

@@ -180,13 +180,17 @@ func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call, n int64) error {
 	return nil
 }
 
-// setLease makes c an acquisition of n places for the member of the call. If n is negative, or 0
-// beside other quantities, the call leaves the places alone and is not refused for lack of a place.
+// setLease makes c an acquisition for the member of the call: of n places if the call has several
+// quantities, and otherwise of one, or of those that the member holds. If n is negative, or 0 beside
+// other quantities, the call leaves the places alone and is not refused for lack of a place.
 // The errors are [concurrency.ErrMemberTooLong] and [ErrPlaces].
 func (d *Decider) setLease(l *Lookup, c *concurrency.Call, n int64) error {
 	c.Op, c.Member, c.MaxMembers = concurrency.Acquire, l.Member, d.service.Bounds().MaxMembers
 	c.Peek = n < 0 || n == 0 && l.Quantities != nil
-	c.Places, c.Force = max(n, 1), l.Mode == Force && !c.Peek
+	if c.Places = 0; l.Quantities != nil {
+		c.Places = max(n, 1)
+	}
+	c.Force = l.Mode == Force && !c.Peek
 	switch err := c.Validate(); {
 	case errors.Is(err, concurrency.ErrMemberTooLong):
 		return err

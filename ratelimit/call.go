@@ -53,7 +53,7 @@ type Call struct {
 	Policy, Key []byte
 	// Quantity is the number of units to charge. 0 charges nothing, and a negative quantity returns
 	// units. A clause with CALLS counts one unit if the quantity is positive, and otherwise none. A
-	// concurrency limit grants one place.
+	// concurrency limit grants one place, or renews the lease of those that the member holds.
 	Quantity int64
 	// Quantities has a quantity for each clause of the limits that apply to the key, in their order,
 	// or is nil if all clauses have Quantity. That of a concurrency limit is a number of places; if it

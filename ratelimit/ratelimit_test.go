@@ -263,7 +263,10 @@ func TestQuantitiesOfClauses(t *testing.T) {
 	require.Equal(t, []int64{8, 0, 0}, remaining(a), "FORCE takes places beyond the limit, too")
 	a, err = f.decide("k", member("a"), mode(ratelimit.Force))
 	require.NoError(t, err)
-	require.Equal(t, []int64{7, 0, 1}, remaining(a), "with one quantity a member holds one place")
+	require.Equal(t, []int64{7, 0, 0}, remaining(a), "one quantity leaves a member the places that it holds")
+	a, err = f.decide("k", quantities(0, 0, 1), member("a"), mode(ratelimit.Force))
+	require.NoError(t, err)
+	require.Equal(t, []int64{7, 0, 1}, remaining(a))
 	_, err = f.decide("k", quantities(0, 0, concurrency.MaxPlaces+1), member("a"))
 	require.ErrorIs(t, err, ratelimit.ErrPlaces)
 }
