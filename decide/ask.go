@@ -93,7 +93,9 @@ type Clause struct {
 	Key      []byte
 	Quota    *gcra.Quota // charged for Quantity units
 	Quantity int64
-	Force    bool // charge Quota even beyond its limit; the other calls have the field Charge for that
+	// Force says that the clause is charged beyond its limit: Quota by this field, and the other calls by
+	// their own. If its quantity is 0, a clause with Force denies nothing, unless its limit is 0.
+	Force bool
 	// Fixed says that a Partial takes the quantity whole or not at all, as it does with a lease.
 	// The other clauses of the ask may have another quantity.
 	Fixed  bool

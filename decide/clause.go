@@ -68,6 +68,9 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 			p.leaveCell(d, e, now, c.Quota)
 		}
 	}
+	if c.Force && as == charging && !c.takes() && d.Limit > 0 {
+		d.Refused = 0 // a bucket in debt denies a quantity of 0, and would deny what settles other clauses
+	}
 	if as == peeking {
 		p.Action = Keep
 	}
