@@ -1,0 +1,18 @@
+// Package idempotency remembers the charging calls of a key, so that a call that is sent again
+// charges only once.
+//
+// A client names a call by a token ([Call.Token]). The records of the remembered calls are stored
+// behind the state of the key's limiter, in one value: [Split] separates the two. [Find] looks a
+// token up. A [Plan] forgets the calls whose time has passed, adds the record of a new call, and
+// encodes the result. The records have no meaning for the limiter, and the limiter's state has none
+// here.
+//
+// A token is stored as a hash of 120 bits, made by SipHash with a key of its own for each value. A
+// record takes 28 bytes, twice as many if it has a [Record.Missing] or a [Record.Ready], and the
+// records of a key 28 bytes more. From 33 records on an index takes 6 to 12 bytes for each. Looking
+// up, adding and forgetting a record take constant time, apart from the copies when the value has
+// to grow.
+//
+// The package reads no clock and does no I/O. It allocates memory only if the value needs more than
+// the caller gives.
+package idempotency

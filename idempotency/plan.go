@@ -1,0 +1,162 @@
+package idempotency
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Plan is a change of the records of one key. It belongs to the caller and may be reused. It has no
+// reference to the records or to the token.
+type Plan struct {
+	// Forgotten is the number of calls that are forgotten because the key remembers too many. Shortest
+	// is the least time for which one of them was remembered.
+	Forgotten uint32
+	Shortest  time.Duration
+
+	fresh   bool // there is no section yet
+	drop    uint32
+	added   bool
+	hash    hash
+	record  Record
+	seed    uint64
+	used    uint32 // number of slots in use after the change
+	size    uint32 // capacity after the change
+	changed bool
+}
+
+// Decide plans the change of records, the section of a key, at now: calls whose time has passed are
+// forgotten and, unless c is nil, the record r of c is added. records is nil if the key remembers no
+// call. Decide sets r.Until. After it, [Plan.Empty] says whether a record is left.
+func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
+	*p = Plan{fresh: records == nil, added: c != nil}
+	s := section{}
+	if !p.fresh {
+		s = open(records)
+	} else if c != nil {
+		s.seed = c.Seed
+	}
+	calls, head := s.calls, uint32(0)
+	forget := func() (slot []byte) {
+		slot = s.slot(s.at(head))
+		head += width(slot)
+		p.drop++
+		calls--
+		return slot
+	}
+	for calls > 0 && until(s.slot(s.at(head))) <= now {
+		forget()
+	}
+	p.used = s.used - head
+	if c != nil {
+		for calls > 0 && calls >= c.Max {
+			kept := c.TTL - until(forget()).Sub(now)
+			if p.Forgotten++; p.Forgotten == 1 || kept < p.Shortest {
+				p.Shortest = max(0, kept)
+			}
+		}
+		p.record, p.seed, p.hash = r, s.seed, hashOf(s.seed, c.Token)
+		p.record.Until, p.record.Print = now.Add(c.TTL), c.Print
+		p.used = s.used - head + p.record.width()
+	}
+	p.size = sizeFor(p.used, s.size)
+	p.changed = p.added || p.drop > 0
+}
+
+// sizeFor returns the capacity of a section with n slots in use, whose capacity was size. It grows
+// by a quarter of n, and shrinks if less than a quarter would be in use.
+func sizeFor(n, size uint32) uint32 {
+	if n > size || size > 8 && n < size/4 {
+		if n <= 4 {
+			return n
+		}
+		return n + n/4
+	}
+	return size
+}
+
+// Empty reports whether no record is left after the change.
+func (p *Plan) Empty() bool { return p.used == 0 }
+
+// Changed reports whether there is a change.
+func (p *Plan) Changed() bool { return p.changed }
+
+// Apply returns the value with the state of the limiter and the changed records. value is the value
+// on which the plan was decided, and its section is in records; nil if the key remembered no call.
+// state is the new state. If state is the beginning of value, and the section keeps its length,
+// Apply changes value in place and returns it. Otherwise it writes to the memory of dst, or to new
+// memory if dst is too small; dst must overlap neither value nor state.
+func (p *Plan) Apply(value, records, state, dst []byte) []byte {
+	if !p.fresh {
+		s := open(records)
+		if s.size == p.size && len(state)+len(records) == len(value) && (len(state) == 0 || &state[0] == &value[0]) {
+			p.change(&s)
+			return value
+		}
+		return p.relay(&s, state, dst)
+	}
+	s := section{seed: p.seed}
+	return p.relay(&s, state, dst)
+}
+
+// change applies the plan to s in place.
+func (p *Plan) change(s *section) {
+	for range p.drop {
+		s.drop()
+	}
+	if p.added {
+		var buf [2 * recordSize]byte
+		s.put(p.record.append(buf[:0], p.hash))
+	}
+	s.save()
+}
+
+// relay returns a value with state and the changed records of s, in other memory than s.
+func (p *Plan) relay(s *section, state, dst []byte) []byte {
+	var buf [2 * recordSize]byte
+	add := buf[:0]
+	if p.added {
+		add = p.record.append(add, p.hash)
+	}
+	return relay(s, p.drop, add, p.size, state, dst)
+}
+
+// relay returns a value with state and a section of the given capacity, which has the records of s
+// but the first drop ones, and then the stored record add, unless that is empty.
+func relay(s *section, drop uint32, add []byte, size uint32, state, dst []byte) []byte {
+	n := len(state) + lengthOf(size)
+	if cap(dst) < n {
+		dst = make([]byte, n)
+	}
+	dst = dst[:n]
+	copy(dst, state)
+	clear(dst[len(state):]) // unused slots are stored and replicated, too
+	footer := dst[n-footerSize:]
+	binary.LittleEndian.PutUint32(footer[24:], size)
+	to := open(dst[len(state):])
+	to.seed, to.first = s.seed, s.first
+	from := uint32(0)
+	for range drop {
+		from += width(s.slot(s.at(from)))
+	}
+	to.first += from
+	for from < s.used {
+		position := s.at(from)
+		w := width(s.slot(position))
+		record := s.slot(position)
+		if w == 2 {
+			var both [2 * recordSize]byte
+			copy(both[:], record)
+			copy(both[recordSize:], s.slot(s.at(from+1)))
+			record = both[:]
+		}
+		to.put(record)
+		from += w
+	}
+	if len(add) > 0 {
+		to.put(add)
+	}
+	to.save()
+	return dst
+}

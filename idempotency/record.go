@@ -1,0 +1,167 @@
+package idempotency
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/dchest/siphash"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// These are the bounds of the parameters of a call.
+const (
+	// MaxToken is the maximum length of a token in bytes; the minimum is 1.
+	MaxToken = 64
+	// MaxCalls is the greatest value of [Call.Max].
+	MaxCalls = 1_000_000
+)
+
+// Call identifies one charging call of a client. The zero value identifies none.
+type Call struct {
+	// Token is the name that the client gives to the call, of 1 to [MaxToken] bytes, or nil.
+	Token []byte
+	// Print is a fingerprint of the arguments of the call. A call with the same token and another
+	// fingerprint is not a repetition but a mistake of the client.
+	Print uint32
+	// TTL is the time for which the call is remembered. It must be positive.
+	TTL time.Duration
+	// Max is the maximum number of calls that a key remembers, from 1 to [MaxCalls]. If there would
+	// be more, the oldest ones are forgotten.
+	Max uint32
+	// Seed is the key of the hash for a value that has no record yet. It should be random, so that
+	// clients cannot choose tokens with equal hashes.
+	Seed uint64
+}
+
+// Record has what the repetition of a remembered call needs.
+type Record struct {
+	Print uint32 // that of the call
+	// Missing is the number of units that the call asked for and was not granted.
+	Missing int64
+	// Ready is the instant at which the caller may use its units, or [limit.MinInstant] if it may use
+	// them at once.
+	Ready limit.Instant
+	// Until is the instant from which on the call is forgotten.
+	Until limit.Instant
+}
+
+// Print computes a fingerprint of the arguments of a call. The zero value is that of no arguments.
+// Fingerprints are stored, so the function never changes.
+type Print uint64
+
+// Int adds n to the fingerprint.
+func (p *Print) Int(n int64) {
+	h := (uint64(*p) ^ uint64(n)) * 0x9e3779b97f4a7c15
+	*p = Print(h ^ h>>29)
+}
+
+// Bytes adds b, and its length, to the fingerprint.
+func (p *Print) Bytes(b []byte) {
+	p.Int(int64(len(b)))
+	p.Int(int64(siphash.Hash(0, 0, b)))
+}
+
+// Bool adds b to the fingerprint.
+func (p *Print) Bool(b bool) {
+	if b {
+		p.Int(1)
+		return
+	}
+	p.Int(0)
+}
+
+// Sum returns the fingerprint.
+func (p Print) Sum() uint32 { return uint32(p>>32) ^ uint32(p) }
+
+// hash is the stored form of a token. Its last byte is not part of the hash.
+type hash struct{ lo, hi uint64 }
+
+// hashKey is the second half of the key of the hash. The first half is the seed of the value.
+const hashKey = 0x63656c6c73657276
+
+func hashOf(seed uint64, token []byte) hash {
+	lo, hi := siphash.Hash128(seed, hashKey, token)
+	return hash{lo, hi & (1<<hashBits - 1)}
+}
+
+// A record is stored as
+//
+//	15 bytes  hash of the token
+//	 1 byte   flags
+//	 8 bytes  the instant until which the call is remembered
+//	 4 bytes  fingerprint
+//
+// and, if flagMore is set, followed by another slot with
+//
+//	 8 bytes  missing units
+//	 8 bytes  the instant at which the units may be used
+//	12 bytes  zero
+//
+// All numbers are little-endian.
+const (
+	recordSize = 28
+	hashBits   = 56 // of the second half of the hash
+	flagMore   = 1
+)
+
+func (h hash) is(slot []byte) bool {
+	return binary.LittleEndian.Uint64(slot) == h.lo && binary.LittleEndian.Uint64(slot[8:])&(1<<hashBits-1) == h.hi
+}
+
+// home returns the position in an index of the given size, a power of two, at which the search for
+// the record in slot begins.
+func home(slot []byte, size int) int { return int(binary.LittleEndian.Uint64(slot) & uint64(size-1)) }
+
+func flags(slot []byte) byte { return slot[15] }
+
+// width returns the number of slots that the record in slot takes.
+func width(slot []byte) uint32 {
+	if flags(slot)&flagMore != 0 {
+		return 2
+	}
+	return 1
+}
+
+func until(slot []byte) limit.Instant {
+	return limit.Instant(binary.LittleEndian.Uint64(slot[16:]))
+}
+
+// more reports whether r takes two slots.
+func (r *Record) more() bool { return r.Missing != 0 || r.Ready != limit.MinInstant }
+
+// width returns the number of slots that r takes.
+func (r *Record) width() uint32 {
+	if r.more() {
+		return 2
+	}
+	return 1
+}
+
+// append appends the stored form of the record r of a token with the hash h to dst.
+func (r *Record) append(dst []byte, h hash) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, h.lo)
+	word := h.hi
+	if r.more() {
+		word |= flagMore << hashBits
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, word)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Until))
+	dst = binary.LittleEndian.AppendUint32(dst, r.Print)
+	if r.more() {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Missing))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Ready))
+		dst = append(dst, make([]byte, recordSize-16)...)
+	}
+	return dst
+}
+
+// read returns the record in slot, whose second slot is more if it has one.
+func read(slot, more []byte) Record {
+	r := Record{Print: binary.LittleEndian.Uint32(slot[24:]), Ready: limit.MinInstant, Until: until(slot)}
+	if flags(slot)&flagMore != 0 {
+		r.Missing = int64(binary.LittleEndian.Uint64(more))
+		r.Ready = limit.Instant(binary.LittleEndian.Uint64(more[8:]))
+	}
+	return r
+}
