@@ -38,9 +38,9 @@ func TestErrorsNameArgumentAndBound(t *testing.T) {
 		var err resp.Error
 		switch string(kind) {
 		case "SW":
-			err = SlidingWindow(args, 0, new(slidingwindow.Call))
+			err = SlidingWindow(args, 0, new(slidingwindow.Call), nil)
 		case "TB":
-			err = Acquire(args, new(tokenbucket.Call))
+			err = Acquire(args, new(tokenbucket.Call), nil)
 		default:
 			err = LeaseAcquire(args, 0, new(concurrency.Call))
 		}

@@ -24,6 +24,8 @@ type windowArgs struct {
 	anchorAt int64
 	// timeout is the argument of BLOCK; nil without BLOCK.
 	timeout []byte
+	// token is the argument of ID; nil without ID.
+	token []byte
 	// even is the word EVEN, which requires BUCKETS; nil without EVEN. excluded is the first word
 	// that contradicts the words before it; nil if there is none.
 	even, excluded []byte
@@ -44,12 +46,12 @@ const (
 //
 //	SW.ALLOW key limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS m [EVEN]]
 //	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
-//	  [BLOCK timeout]
+//	  [BLOCK timeout] [ID token]
 //
-// into call. logMax is the option sw-log-max-entries. The words are checked from left to right.
+// into call, and the argument of ID into token, unless token is nil; without ID, nil goes there. logMax is the option sw-log-max-entries. The words are checked from left to right.
 // After that come the checks that depend on several words, such as contradictions and the bounds of
 // the window. The error is "" on success.
-func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.Error {
+func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, token *[]byte) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("sw.allow")
 	}
@@ -68,6 +70,12 @@ func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.E
 	unit := time.Second
 	if a.call.Millis {
 		unit = time.Millisecond
+	}
+	if a.token != nil && (a.call.Block || a.call.Penalize) {
+		return resp.SyntaxNear(a.excluded)
+	}
+	if token != nil {
+		*token = a.token
 	}
 	return a.build(args[0], unit, logMax, call)
 }
@@ -142,6 +150,9 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	case arg.IsWord(word, "BLOCK") && len(rest) > 0:
 		a.timeout = rest[0]
 		return rest[1:], arg.Once(word, &a.call.Block)
+	case arg.IsWord(word, "ID") && len(rest) > 0 && a.token == nil:
+		a.token = rest[0]
+		return rest[1:], Token(a.token)
 	}
 	return nil, resp.SyntaxNear(word)
 }
@@ -152,6 +163,7 @@ func (a *windowArgs) judge(word []byte) {
 	c := &a.call
 	forcing := c.Charge == slidingwindow.Partial || c.Charge == slidingwindow.Force
 	excluded := c.Penalize && forcing ||
+		a.token != nil && (c.Block || c.Penalize) ||
 		c.Block && (forcing || c.Penalize || c.Charge == slidingwindow.Peek) ||
 		c.Even && c.Mode != slidingwindow.None && c.Mode != slidingwindow.Buckets ||
 		c.Mode == slidingwindow.Log && a.anchor != anchorEpoch

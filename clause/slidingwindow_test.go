@@ -56,7 +56,7 @@ func TestSlidingWindow(t *testing.T) {
 		want := base
 		change(&want)
 		got := slidingwindow.Call{Even: true, Penalize: true, Quantity: 99} // earlier values are overwritten
-		require.Empty(t, SlidingWindow(words("k 5 10 "+options), 100_000, &got), options)
+		require.Empty(t, SlidingWindow(words("k 5 10 "+options), 100_000, &got, nil), options)
 		require.Equal(t, want, got, options)
 	}
 }
@@ -116,7 +116,7 @@ func TestSlidingWindowErrors(t *testing.T) {
 		"k 100001 10":                        "",
 	} {
 		var c slidingwindow.Call
-		require.Equal(t, want, resp.Bare(SlidingWindow(words(line), 100_000, &c)), line)
+		require.Equal(t, want, resp.Bare(SlidingWindow(words(line), 100_000, &c, nil)), line)
 		require.Equal(t, want != "", c == slidingwindow.Call{}, "a call that fails is left alone: %s", line)
 	}
 }
@@ -138,7 +138,7 @@ func TestSlidingWindowArgumentEdges(t *testing.T) {
 			for _, arg := range args {
 				b = append(b, []byte(arg))
 			}
-			err := resp.Bare(SlidingWindow(b, 0, &c))
+			err := resp.Bare(SlidingWindow(b, 0, &c, nil))
 			return c, err
 		}
 		positive := func(most int64, beyond resp.Error) resp.Error {
@@ -207,7 +207,7 @@ func TestWindowClause(t *testing.T) {
 		"5 10 ANCHOR KEY BUCKETS 4":         "k 5 10 ANCHOR KEY BUCKETS 4 MS",
 		"9223372036854775807 2305843009213": "k 9223372036854775807 2305843009213 MS",
 	} {
-		require.Empty(t, SlidingWindow(words(line), 0, &want), line)
+		require.Empty(t, SlidingWindow(words(line), 0, &want, nil), line)
 		require.Empty(t, parse("SW "+clause, time.Millisecond), clause)
 		require.Equal(t, want, got, clause)
 	}
@@ -237,7 +237,7 @@ func TestSlidingWindowAllocatesNothing(t *testing.T) {
 	var c slidingwindow.Call
 	args := words("k 5 10 3 BUCKETS 6 EVEN ANCHOR KEY PENALIZE MS")
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if SlidingWindow(args, 0, &c) != "" {
+		if SlidingWindow(args, 0, &c, nil) != "" {
 			t.Error("a sound call")
 		}
 	}))
@@ -254,7 +254,7 @@ func FuzzSlidingWindow(f *testing.F) {
 			args = append(args, []byte(arg))
 		}
 		var c slidingwindow.Call
-		if err := SlidingWindow(args, 0, &c); err != "" {
+		if err := SlidingWindow(args, 0, &c, nil); err != "" {
 			require.Equal(t, slidingwindow.Call{}, c)
 			return
 		}

@@ -18,8 +18,9 @@ const defaultCold = 3
 // Acquire parses args, the arguments of TB.ACQUIRE from the key on, into call. It makes all checks
 // that do not depend on the stored bucket. First it checks the words from left to right, then
 // whether options contradict each other, and last the timeout of BLOCK and whether values would
-// overflow. The error is "" on success.
-func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
+// overflow. The argument of ID goes into token, unless token is nil; without ID, nil goes there. The
+// error is "" on success.
+func Acquire(args [][]byte, call *tokenbucket.Call, token *[]byte) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("tb.acquire")
 	}
@@ -33,6 +34,9 @@ func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	unit := time.Second
 	if w.has&wordMillis != 0 {
 		unit = time.Millisecond
+	}
+	if token != nil {
+		*token = w.token
 	}
 	return w.build(unit, call)
 }
@@ -70,6 +74,7 @@ const (
 	wordPeek
 	wordPartial
 	wordForce
+	wordID
 
 	anyMode   = wordGreedy | wordInterval | wordLeaky | wordWarmup
 	anyWait   = wordWait | wordBlock
@@ -95,6 +100,7 @@ var bucketOptions = []struct {
 	{"PEEK", wordPeek, false},
 	{"PARTIAL", wordPartial, false},
 	{"FORCE", wordForce, false},
+	{"ID", wordID, true},
 }
 
 // bucketWords has the arguments of TB.ACQUIRE or of a TB clause, with times as numbers without a
@@ -106,6 +112,7 @@ type bucketWords struct {
 	warmup, init, wait                int64
 	cold                              float64
 	block                             []byte // the argument of BLOCK; nil without BLOCK
+	token                             []byte // the argument of ID; nil without ID
 	clause                            bool   // the arguments are a clause, which has fewer options
 	quantified                        bool   // the arguments contain a quantity
 	coldWord                          []byte // the word COLD, which requires WARMUP; nil without COLD
@@ -190,6 +197,9 @@ func (w *bucketWords) value(word bucketWord, text []byte) (err resp.Error) {
 	case wordBlock:
 		w.block = text
 		return ""
+	case wordID:
+		w.token = text
+		return Token(text)
 	}
 	n, ok := arg.Int(text)
 	switch {
@@ -219,7 +229,7 @@ func (w *bucketWords) contradicts() bool {
 	several := func(of bucketWord) bool { return w.has&of&(w.has&of-1) != 0 }
 	with := func(a, b bucketWord) bool { return w.has&a != 0 && w.has&b != 0 }
 	return several(anyMode) || several(anyWait) || several(anyCharge) ||
-		with(anyWait, wordPartial|wordForce) || with(wordBlock, wordPeek) ||
+		with(anyWait, wordPartial|wordForce) || with(wordBlock, wordPeek|wordID) ||
 		with(wordPartial, wordDebt|wordWarmup) ||
 		with(wordDebt, wordInterval|wordLeaky|wordWarmup) ||
 		with(wordInit, wordLeaky|wordWarmup)

@@ -21,7 +21,7 @@ func FuzzAcquire(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		args := bytes.Split(line, []byte(" "))
 		var call tokenbucket.Call
-		if Acquire(args, &call) != "" {
+		if Acquire(args, &call, nil) != "" {
 			return
 		}
 		require.NoError(t, call.Validate())

@@ -75,7 +75,7 @@ func TestAcquire(t *testing.T) {
 		}),
 	} {
 		call := tokenbucket.Call{MaxWait: 99, Charge: tokenbucket.Force}
-		require.Equal(t, resp.Error(""), Acquire(acquireArgs(text), &call), text)
+		require.Equal(t, resp.Error(""), Acquire(acquireArgs(text), &call, nil), text)
 		require.Equal(t, want, call, text)
 	}
 }
@@ -156,7 +156,7 @@ func TestAcquireErrors(t *testing.T) {
 		"k 5 1 10 9223372036854775807 DEBT":           resp.ErrOverflow,
 	} {
 		var call tokenbucket.Call
-		require.Equal(t, want, resp.Bare(Acquire(acquireArgs(text), &call)), text)
+		require.Equal(t, want, resp.Bare(Acquire(acquireArgs(text), &call, nil)), text)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestAcquireNumberEdges(t *testing.T) {
 	} {
 		for edge, n := range edges {
 			var call tokenbucket.Call
-			err := resp.Bare(Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call))
+			err := resp.Bare(Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call, nil))
 			if s.accepts(n) {
 				require.Contains(t, []resp.Error{"", resp.ErrOverflow}, err, "%s: %s", place, edge)
 			} else {
@@ -196,7 +196,7 @@ func TestAcquireNumberEdges(t *testing.T) {
 		}
 		for _, edge := range malformed {
 			var call tokenbucket.Call
-			err := resp.Bare(Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call))
+			err := resp.Bare(Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call, nil))
 			isOption := place == "k 1 1 1 #" && (edge == "_1" || edge == "~" || edge == "x")
 			if isOption {
 				require.Equal(t, near(string(acquireArgs(edge)[0])), err, "%s: %s", place, edge)
@@ -220,7 +220,7 @@ func TestAcquireWaits(t *testing.T) {
 		"k 5 1 1 BLOCK 1.5 MS":             1500 * time.Microsecond,
 	} {
 		var call tokenbucket.Call
-		require.Equal(t, resp.Error(""), Acquire(acquireArgs(text), &call), text)
+		require.Equal(t, resp.Error(""), Acquire(acquireArgs(text), &call, nil), text)
 		require.Equal(t, want, call.MaxWait, text)
 	}
 }
@@ -266,5 +266,5 @@ func TestBucketClause(t *testing.T) {
 func TestAcquireAllocatesNothing(t *testing.T) {
 	args := acquireArgs("k 100 10 1 3 INTERVAL WAIT 5 MS")
 	var call tokenbucket.Call
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = Acquire(args, &call) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = Acquire(args, &call, nil) }))
 }

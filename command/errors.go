@@ -147,6 +147,7 @@ var storeErrors = []struct {
 	{limit.ErrNotKept, ErrNotKept},
 	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
 	{limit.ErrTooLarge, resp.ErrStateTooLarge},
+	{decide.ErrReused, resp.ErrTokenReused},
 	{decide.ErrCrossSlot, resp.ErrCrossSlot},
 	{longdouble.ErrNotFloat, resp.ErrNotFloat},
 	{counter.ErrAppliedOverflow, resp.ErrAppliedOverflow},

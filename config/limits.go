@@ -75,6 +75,8 @@ func (c *Config) Limits() env.Limits {
 	l.Output = outputLimits{}.ofSubscribers(c.Value("client-output-buffer-limit"))
 	l.LogMaxEntries = c.Number("sw-log-max-entries")
 	l.MaxMembers = c.Number("cc-max-members")
+	l.IDTTL = c.Seconds("id-ttl")
+	l.IDsPerKey = uint32(c.Number("id-max-per-key"))
 	l.MaxElements = c.Number("collection-max-elements")
 	l.CertificateUser = c.Value("tls-auth-clients-user")
 	l.Refusals = int(c.Number("acllog-max-len"))

@@ -13,7 +13,7 @@ import (
 // [limit.ErrWrongType] if the operation is Text, Describe or Members and does not fit the kind of e, and
 // errNotOne if the operation is about all keys.
 func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *AdminResult) (err error) {
-	p.Action, p.by = Keep, Admin
+	p.Action, p.by, p.remembers = Keep, Admin, false
 	*r = AdminResult{Found: e.Kind != entry.None}
 	switch c.Op {
 	case Exists:
@@ -96,7 +96,7 @@ func (p *Plan) reschedule(e *entry.Entry, action Action, at limit.Instant) bool 
 // textOf returns what GET replies for e: "" for an absent key, and [limit.ErrWrongType] unless e is
 // a string or a cell.
 func textOf(e *entry.Entry) (string, error) {
-	switch e.Kind {
+	switch e.Kind.Plain() {
 	case entry.None:
 		return "", nil
 	case entry.String:
@@ -133,13 +133,14 @@ func fieldsOf(e *entry.Entry, now limit.Instant, by any) (fields []Field, err er
 // after, or with the first one if after is nil. The error is [limit.ErrWrongType] if e is of another
 // kind. The result does not refer to e.
 func membersOf(e *entry.Entry, now limit.Instant, after []byte, most int) (members []Member, next []byte, err error) {
+	set, _ := entry.Plain(e)
 	switch {
-	case e.Kind == entry.None:
+	case set.Kind == entry.None:
 		return nil, nil, nil
-	case !e.Kind.IsLease():
+	case !set.Kind.IsLease():
 		return nil, nil, limit.ErrWrongType
 	}
-	last, more := concurrency.List(e.Kind.LeaseMode(), e.Value, now, after, after == nil, most,
+	last, more := concurrency.List(set.Kind.LeaseMode(), set.Value, now, after, after == nil, most,
 		func(name []byte, until limit.Instant, places int64) {
 			members = append(members, Member{Name: bytes.Clone(name), Until: until, Places: places})
 		})

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -62,6 +64,12 @@ type Ask struct {
 	// the limit of the clause. 0 means that there is no such clause. An ask that is not a Several
 	// counts as one clause.
 	Foreign int
+	// Repeated says that the call was a repetition. Forgotten is the number of calls that its keys have
+	// forgotten for it, because they remembered too many, and Shortest is the least time for which one
+	// of these was remembered. The three are set only if ID has a token.
+	Repeated  bool
+	Forgotten uint32
+	Shortest  time.Duration
 
 	// The following fields are the parameters. Family determines which of them are used.
 	Quota    gcra.Quota
@@ -77,6 +85,12 @@ type Ask struct {
 	// granted or refused as a whole. If no unit can be granted, all clauses are refused. With a quantity that is not
 	// positive Partial has no effect.
 	Partial bool
+
+	// ID identifies the call, so that it is charged only once although the client may send it again.
+	// Without a token the call has no identity. A call that was charged is remembered with each of its
+	// keys. A call is a repetition if one of its keys remembers its token: it charges nothing, and its
+	// answer tells what the first one was granted. Calls that only look ignore ID.
+	ID idempotency.Call
 
 	// Next is another ask of the same command, or nil.
 	Next *Ask
@@ -281,6 +295,9 @@ func (a *Ask) Own(buf []byte) []byte {
 		buf = append(buf, b...)
 		return buf[from:len(buf):len(buf)]
 	}
+	if a.ID.Token != nil {
+		a.ID.Token = own(a.ID.Token)
+	}
 	if a.Key = own(a.Key); a.Family == Lease {
 		a.Lease.Member = own(a.Lease.Member)
 	} else {
@@ -313,7 +330,7 @@ func (a *Ask) Own(buf []byte) []byte {
 
 // Bytes returns the maximum number of bytes that [Ask.Own] appends.
 func (a *Ask) Bytes() int {
-	n := len(a.Key) + len(a.Lease.Member) + len(a.Admin.Match) + len(a.Admin.After)
+	n := len(a.Key) + len(a.ID.Token) + len(a.Lease.Member) + len(a.Admin.Match) + len(a.Admin.After)
 	for i := range a.Clauses {
 		n += len(a.Clauses[i].Key)
 		if l := a.Clauses[i].Lease; l != nil {
@@ -336,11 +353,11 @@ func (a *Ask) Apart() {
 	}
 }
 
-// Forget drops the references to the key, the member, the clauses, the details, the next ask and
+// Forget drops the references to the key, the token, the member, the clauses, the details, the next ask and
 // the texts of a counter, so that the ask can be reused for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Next = nil, nil, nil, nil, nil
-	a.Counter.Float, a.Counted.Texts = nil, nil
+	a.ID.Token, a.Counter.Float, a.Counted.Texts = nil, nil, nil
 }
 
 // own returns a copy of the clause that points to a copy of its call.

@@ -18,6 +18,10 @@ const (
 	peeking
 	// denied decides the clause as peeking does, but plans the change that a refusal stores.
 	denied
+	// searching only looks for the token of the call among the calls that the key remembers.
+	searching
+	// repeating decides the clause with a quantity of 0, for the repetition of a remembered call.
+	repeating
 	// sharing grants the clause as many of its units as possible.
 	sharing
 	// granting grants the clause as many units as all clauses of the call can grant.

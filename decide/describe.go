@@ -4,6 +4,7 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -26,6 +27,8 @@ func (f describer) number(field string, n int64) { f(field, "", n, false) }
 // [limit.ErrWrongType] and does not call f.
 func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, number int64, isText bool)) error {
 	tell := describer(f)
+	plain, records := entry.Plain(e)
+	e = &plain
 	r, err := roomOf(e, now, by)
 	if err != nil {
 		return err
@@ -46,6 +49,9 @@ func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, 
 		describeLimiter(e, now, tell.number)
 	}
 	r.tell(tell)
+	if records != nil {
+		tell.number("ids", idempotency.Count(records, now))
+	}
 	return nil
 }
 

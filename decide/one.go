@@ -9,12 +9,21 @@ import (
 // key does not exist or has expired at now. One does not change e. It fills in the answer of a, and
 // sets p to the change of the key.
 //
-// The error is [limit.ErrWrongType], [limit.ErrNotInteger] or an error of the family. With an error
-// nothing was decided, and the caller must leave the key as it is. The caller sets a.Err, since
-// storing may fail as well. An ask about several entries is an error: [Rounds] decides a [Several],
+// The error is [limit.ErrWrongType], [limit.ErrNotInteger], [ErrReused] or an error of the family.
+// With an error nothing was decided, and the caller must leave the key as it is. The caller sets
+// a.Err, since storing may fail as well. An ask about several entries is an error: [Rounds] decides a [Several],
 // and the caller itself carries out the operations Scan, Count and Flush of [Admin].
 func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
 	a.Now, a.Foreign = now, 0
+	if a.ID.Token != nil || e.Kind.Remembers() {
+		return p.oneRemembering(e, now, a)
+	}
+	p.remembers = false
+	return p.one(e, now, a)
+}
+
+// one is One for an entry that remembers no calls, as if a had no token.
+func (p *Plan) one(e *entry.Entry, now limit.Instant, a *Ask) error {
 	switch a.Family {
 	case Cell:
 		return p.decideCell(&a.Decision, e, now, &a.Quota, a.Quantity)

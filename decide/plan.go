@@ -51,6 +51,10 @@ type Plan struct {
 	bucket tokenbucket.Plan
 	lease  concurrency.Plan
 	count  counter.Plan
+	// remembers says that the entry remembers calls before or after the change. Then memory has the
+	// rest of the plan.
+	remembers bool
+	memory    memory
 }
 
 // Apply returns the bytes to store if Action is Store. value is the value on which the decision was
@@ -61,6 +65,14 @@ type Plan struct {
 //
 // Until [Plan.Forget], the plan of a lease refers to the bytes of the member in the ask.
 func (p *Plan) Apply(value, dst []byte) []byte {
+	if p.remembers {
+		return p.applyRemembering(value, dst)
+	}
+	return p.apply(value, dst)
+}
+
+// apply is Apply for an entry that remembers no calls.
+func (p *Plan) apply(value, dst []byte) []byte {
 	switch p.by {
 	case Window:
 		return p.window.Apply(value, dst)
@@ -87,6 +99,14 @@ func (p *Plan) Cell(dst []byte) entry.Entry {
 // returns the result. It must be called before Apply. ok is false if the change has no delta and
 // the log needs the whole value.
 func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
+	if p.remembers {
+		return p.appendRememberingDelta(dst, value)
+	}
+	return p.appendDelta(dst, value)
+}
+
+// appendDelta is AppendDelta for an entry that remembers no calls.
+func (p *Plan) appendDelta(dst, value []byte) (delta []byte, ok bool) {
 	switch p.by {
 	case Window:
 		return p.window.AppendDelta(dst, value)

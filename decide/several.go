@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -37,14 +38,21 @@ type Rounds struct {
 	// Changes is true if the plan of at least one clause is not Keep.
 	Changes bool
 
-	ask    *Ask
-	now    limit.Instant
-	as     manner // manner of the present round
-	begun  bool   // the first round has begun
-	unfit  bool   // a clause does not fit its key
-	asked  int64  // units of a Partial
-	least  int64  // number of units that all clauses of a Partial judged so far can grant
-	failed int    // index of the first clause with an error, which is err
+	ask *Ask
+	now limit.Instant
+	as  manner // manner of the present round
+	// id is nil if the call has no token, or only looks. Otherwise the first round is searching, and
+	// first is the manner of the round after it, unless a key remembers the call: then found is true,
+	// and again is the record of the call at the first such key.
+	id     *idempotency.Call
+	first  manner
+	found  bool
+	again  idempotency.Record
+	begun  bool  // the first round has begun
+	unfit  bool  // a clause does not fit its key
+	asked  int64 // units of a Partial
+	least  int64 // number of units that all clauses of a Partial judged so far can grant
+	failed int   // index of the first clause with an error, which is err
 	err    error
 }
 
@@ -60,17 +68,27 @@ func (s *Rounds) Start(a *Ask, now limit.Instant) {
 		}
 	}
 	a.Now, a.Refused, a.Missing, a.Foreign = now, false, 0, 0
+	if s.id = nil; a.ID.Token != nil {
+		if a.Repeated, a.Forgotten = false, 0; !a.OnlyLooks() {
+			s.id, s.found, s.first, s.as = &a.ID, false, s.as, searching
+		}
+	}
 }
 
 // Round begins the next round and returns true if the caller has to judge each clause in it. It
 // returns false if the decision is complete. If a clause is refused in the first round and the call
-// is not a Partial, there is a second round, which charges no clause.
+// is not a Partial, there is a second round, which charges no clause. A call with a token has one
+// more round at the beginning.
 func (s *Rounds) Round() bool {
 	switch {
 	case !s.begun:
 		s.begun = true
 	case s.err != nil || s.unfit:
 		return false
+	case s.as == searching && s.found:
+		s.as, s.ask.Repeated, s.ask.Missing = repeating, true, s.again.Missing
+	case s.as == searching:
+		s.as = s.first
 	case s.as == charging && s.ask.Refused:
 		s.as = denied
 	case s.as == sharing && s.least == 0:
@@ -90,8 +108,14 @@ func (s *Rounds) Round() bool {
 // since the call fails.
 func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 	c, d := &s.ask.Clauses[i], &s.ask.Details[i]
-	if s.unfit = !c.fits(e.Kind); s.unfit {
+	if s.unfit = !c.fits(e.Kind.Plain()); s.unfit {
 		return false
+	}
+	if s.as == searching {
+		if err := s.search(e); err != nil && s.err == nil {
+			s.err = err
+		}
+		return true
 	}
 	if err := s.decide(d, e, c); err != nil {
 		if i < s.failed {
@@ -104,6 +128,7 @@ func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 		s.ask.Foreign = i + 1
 	}
 	switch {
+	case s.as == repeating:
 	case s.as != sharing:
 		s.ask.Refused = s.ask.Refused || !d.Allowed()
 	case c.units() != nil:
@@ -117,6 +142,15 @@ func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 // decide decides the clause c on e in the manner of the round, writes the answer to d and fills in
 // the plan.
 func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
+	if s.id != nil || e.Kind.Remembers() {
+		return s.decideRemembering(d, e, c)
+	}
+	s.remembers = false
+	return s.decideState(d, e, c)
+}
+
+// decideState is decide for an entry that remembers no calls, as if the call had no token.
+func (s *Rounds) decideState(d *limit.Decision, e *entry.Entry, c *Clause) error {
 	if s.as >= sharing {
 		return s.decidePart(d, e, s.now, c, s.as, s.least)
 	}
@@ -124,7 +158,7 @@ func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
 }
 
 // End returns the error of the call: [limit.ErrWrongType] if a clause does not fit its key,
-// otherwise the error of the first clause that has one, or nil. With an error it sets s.Changes to
+// [ErrReused] if a key remembers a call with the same token and other arguments, otherwise the error of the first clause that has one, or nil. With an error it sets s.Changes to
 // false.
 func (s *Rounds) End() error {
 	if s.unfit {
@@ -135,10 +169,14 @@ func (s *Rounds) End() error {
 }
 
 // Again decides clause i on e once more, as in the last round, and fills in the plan of the clause.
-// It does not change the answer.
+// It does not change the answer, except that it counts the calls that are forgotten.
 func (s *Rounds) Again(i int, e *entry.Entry) error {
 	var d limit.Decision
-	return s.decide(&d, e, &s.ask.Clauses[i])
+	err := s.decide(&d, e, &s.ask.Clauses[i])
+	if s.id != nil && err == nil {
+		s.ask.forgot(&s.memory.records)
+	}
+	return err
 }
 
 // All decides a at now. entryOf returns the entry of clause i, of kind [entry.None] if there is no
@@ -157,7 +195,7 @@ func (s *Rounds) All(a *Ask, now limit.Instant, entryOf func(i int) *entry.Entry
 
 // Forget drops the references to the ask and to its bytes.
 func (s *Rounds) Forget() {
-	s.ask = nil
+	s.ask, s.id = nil, nil
 	s.Plan.Forget()
 }
 

@@ -8,7 +8,7 @@ import (
 // A key of kind Cell has the TAT (theoretical arrival time) of CL.THROTTLE. Usually the key expires
 // at the TAT. Then its value is empty, so that the TAT takes no memory.
 
-// CellTAT returns the TAT of e, which must be of kind Cell.
+// CellTAT returns the TAT of e, which must be of kind Cell, whether it remembers calls or not.
 func CellTAT(e *Entry) limit.Instant {
 	if len(e.Value) == 0 {
 		return e.Expiry

@@ -7,7 +7,7 @@ import "strconv"
 // depends on the value: see [StringEncoding] and package object. For a string Encoding returns
 // "embstr", and for a collection the type.
 func (k Kind) Encoding() string {
-	switch {
+	switch k = k.Plain(); {
 	case k == String || k == Cell:
 		return "embstr"
 	case k.IsWindow():

@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -30,3 +31,14 @@ const MaxKeyLength = 1<<15 - 1
 // Long reports whether e is a string of [shared.Least] bytes or more. Replies and records refer to
 // the stored value of such a string instead of copying it; [shared.New] has made that value.
 func (e *Entry) Long() bool { return e.Kind == String && len(e.Value) >= shared.Least }
+
+// Plain returns e without the calls that it remembers, and their records; nil if it remembers none.
+// The results refer to the value of e.
+func Plain(e *Entry) (plain Entry, records []byte) {
+	plain = *e
+	if e.Kind.Remembers() {
+		plain.Kind = e.Kind.Plain()
+		plain.Value, records = idempotency.Split(e.Value)
+	}
+	return plain, records
+}

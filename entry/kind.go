@@ -32,6 +32,11 @@ const (
 	leaseKinds  Kind = 48
 )
 
+// remembering is the bit of the kinds of limiters whose value has records of calls behind the state:
+// see package idempotency. The state in front of them is that of the kind without the bit, except
+// that the state of a cell is never empty.
+const remembering Kind = 8
+
 // Kinds is greater than every kind. The keyspace marks some stored kinds with the bit of this
 // value; no other package sees that bit.
 const Kinds Kind = 64
@@ -39,7 +44,7 @@ const Kinds Kind = 64
 // Type returns the reply to TYPE for a key of kind k: "none", "string", "hash", "zset", "list",
 // "set" or "ratelimit".
 func (k Kind) Type() string {
-	switch k {
+	switch k.Plain() {
 	case None:
 		return "none"
 	case String, Cell:
@@ -59,18 +64,38 @@ func (k Kind) Type() string {
 // IsCollection reports whether k is a hash, a sorted set, a list or a set.
 func (k Kind) IsCollection() bool { return k >= Hash && k <= Set }
 
+// Remembers reports whether k is the kind of a limiter that remembers calls.
+func (k Kind) Remembers() bool { return k&remembering != 0 }
+
+// Remembering returns the kind of a limiter of the kind k that remembers calls. k must be the kind
+// of a limiter.
+func (k Kind) Remembering() Kind { return k | remembering }
+
+// Plain returns the kind of the limiter without the calls that it remembers. Other kinds stay the
+// same.
+func (k Kind) Plain() Kind { return k &^ remembering }
+
 // Ordinal returns the number of k among the kinds of collections, from 0 to 3. k must be the kind
 // of a collection.
 func (k Kind) Ordinal() int { return int(k - Hash) }
 
-// IsWindow reports whether k is the kind of a limiter of package slidingwindow.
-func (k Kind) IsWindow() bool { return k >= windowKinds && k < bucketKinds }
+// IsWindow reports whether k is the kind of a limiter of package slidingwindow that remembers no
+// calls.
+func (k Kind) IsWindow() bool { return k >= windowKinds && k < windowKinds+remembering }
 
-// IsBucket reports whether k is the kind of a limiter of package tokenbucket.
-func (k Kind) IsBucket() bool { return k >= bucketKinds && k < leaseKinds }
+// IsBucket reports whether k is the kind of a limiter of package tokenbucket that remembers no
+// calls.
+func (k Kind) IsBucket() bool { return k >= bucketKinds && k < bucketKinds+remembering }
 
-// IsLease reports whether k is the kind of a limiter of package concurrency, a lease set.
-func (k Kind) IsLease() bool { return k >= leaseKinds && k < Kinds }
+// IsLease reports whether k is the kind of a limiter of package concurrency, a lease set, that
+// remembers no calls.
+func (k Kind) IsLease() bool { return k >= leaseKinds && k < leaseKinds+remembering }
+
+// IsLimiter reports whether k is the kind of a limiter, whether it remembers calls or not.
+func (k Kind) IsLimiter() bool {
+	k = k.Plain()
+	return k == Cell || k.IsWindow() || k.IsBucket() || k.IsLease()
+}
 
 // WindowMode returns the mode of k, which must be the kind of a window or None. For None it returns
 // slidingwindow.None.

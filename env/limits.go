@@ -45,6 +45,10 @@ type Limits struct {
 	// LogMaxEntries is the maximum number of entries of a sliding-window log (SW LOG). MaxMembers
 	// is the maximum number of leases of a concurrency limiter (CC).
 	LogMaxEntries, MaxMembers int64
+	// IDTTL is the time for which a call with the option ID is remembered. IDsPerKey is the maximum
+	// number of such calls that a key remembers.
+	IDTTL     time.Duration
+	IDsPerKey uint32
 	// MaxElements is the maximum number of elements of a hash, sorted set, list or set. The store
 	// enforces it; the texts of errors show this value.
 	MaxElements int64
@@ -80,6 +84,8 @@ func DefaultLimits() Limits {
 		FrameUnauth:    resp.DefaultLimits().PreAuth(),
 		LogMaxEntries:  100000,
 		MaxMembers:     100000,
+		IDTTL:          time.Minute,
+		IDsPerKey:      10000,
 		MaxElements:    100000,
 		Busy:           5 * time.Second,
 		TrackingKeys:   1_000_000,

@@ -15,6 +15,7 @@ type Plan struct {
 	Forgotten uint32
 	Shortest  time.Duration
 
+	grows   bool
 	fresh   bool // there is no section yet
 	drop    uint32
 	added   bool
@@ -61,6 +62,7 @@ func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
 		p.used = s.used - head + p.record.width()
 	}
 	p.size = sizeFor(p.used, s.size)
+	p.grows = p.size > s.size
 	p.changed = p.added || p.drop > 0
 }
 
@@ -78,6 +80,13 @@ func sizeFor(n, size uint32) uint32 {
 
 // Empty reports whether no record is left after the change.
 func (p *Plan) Empty() bool { return p.used == 0 }
+
+// InPlace reports whether the change leaves the length of records, the section on which the plan was
+// decided, as it is; false if records is nil.
+func (p *Plan) InPlace(records []byte) bool { return records != nil && open(records).size == p.size }
+
+// Grows reports whether the records take more memory after the change.
+func (p *Plan) Grows() bool { return p.grows }
 
 // Changed reports whether there is a change.
 func (p *Plan) Changed() bool { return p.changed }

@@ -7,7 +7,7 @@ import (
 
 // Decide decides the ask a at the handle's instant, stores and records the effect, and fills in the
 // answer. a.Err is one of the errors of [decide.Plan.One] or [decide.Rounds.End]; limit.ErrFull, if
-// the key is new and memory is full or the table has no room; or limit.ErrNotKept, if the journal
+// memory is full and the key is new or would remember one more call, or the table has no room; or limit.ErrNotKept, if the journal
 // refuses effects, which is not checked for the families Cancel and Admin. With an error nothing is
 // stored, unless a table had no room for a key of an RL.MULTI after other keys had been stored.
 func (v *Handle) Decide(a *decide.Ask) {
@@ -26,9 +26,12 @@ func (v *Handle) Decide(a *decide.Ask) {
 	v.find(s, &p, a.DB, h, a.Key)
 	plan := &v.plan.Plan
 	if a.Err = plan.One(&p.e, v.now, a); a.Err == nil && plan.Action != decide.Keep {
-		if a.Family != decide.Cancel && v.refuses() {
+		switch {
+		case a.Family != decide.Cancel && v.refuses():
 			a.Err = limit.ErrNotKept
-		} else {
+		case plan.Grows() && v.full():
+			a.Err = limit.ErrFull
+		default:
 			a.Err = v.apply(s, &p, a.Key, plan)
 		}
 	}

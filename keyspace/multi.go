@@ -25,7 +25,7 @@ func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 		all.grows = false
 		v.visit(a.DB, all.spots, all.key, func(i int, _ *shard, p *place) bool {
 			goesOn := plan.Judge(i, &p.e)
-			all.grows = all.grows || p.old == entry.None && plan.Action == decide.Store
+			all.grows = all.grows || plan.Action == decide.Store && (p.old == entry.None || plan.Grows())
 			return goesOn
 		})
 	}
@@ -37,7 +37,7 @@ func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 
 // applyAll stores the effects of all clauses that were decided. It stores nothing and returns
 // limit.ErrNotKept if the journal refuses effects, or limit.ErrFull if memory is full and one of
-// the keys would be new. It also returns limit.ErrFull if a table has no room for a new key; then
+// the keys would be new or would remember one more call. It also returns limit.ErrFull if a table has no room for a new key; then
 // the effects of earlier clauses are stored.
 func (v *Handle) applyAll(all *several) (err error) {
 	switch {

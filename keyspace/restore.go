@@ -4,11 +4,9 @@ import (
 	"fmt"
 
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/object"
-	"github.com/cellserver/cellserver/slidingwindow"
 )
 
 // Restore stores e at key while a server loads its files. It records nothing and refuses nothing
@@ -165,7 +163,7 @@ func (s *shard) patch(p *place, e *effect.Effect) error {
 	return s.patchLimiter(p, e)
 }
 
-// patchLimiter applies e, a patch of a window or a lease set, to the value at p. If the value is
+// patchLimiter applies e, a patch of a limiter, to the value at p. If the value is
 // absent or of another kind, it has been removed or replaced since the patch was recorded; then the
 // patch is only checked.
 func (s *shard) patchLimiter(p *place, e *effect.Effect) (err error) {
@@ -174,20 +172,12 @@ func (s *shard) patchLimiter(p *place, e *effect.Effect) (err error) {
 	}
 	p.e.Expiry = e.Entry.Expiry
 	if delta := e.Entry.Value; len(delta) > 0 {
-		if p.e.Value, err = applyDelta(p.old, p.e.Value, delta); err != nil {
+		if p.e.Value, err = effect.ApplyDelta(p.old, p.e.Value, delta); err != nil {
 			return fmt.Errorf("applying a delta of %d bytes: %w", len(delta), err)
 		}
 	}
 	s.reload(p, e.Key, p.e)
 	return nil
-}
-
-// applyDelta returns value, a window or a lease set of kind k, with delta applied to it.
-func applyDelta(k entry.Kind, value, delta []byte) ([]byte, error) {
-	if k.IsWindow() {
-		return slidingwindow.ApplyDelta(k.WindowMode(), value, nil, delta)
-	}
-	return concurrency.ApplyDelta(k.LeaseMode(), value, nil, delta)
 }
 
 // patchCollection applies e, a patch, to the collection at p, or to an empty collection if there is

@@ -136,7 +136,7 @@ func (v *Handle) takeBack(value []byte) {
 // appendString appends to dst the text of the string or cell e. found is false if e is of kind
 // None. The error is limit.ErrWrongType for other kinds.
 func appendString(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
-	switch e.Kind {
+	switch e.Kind.Plain() {
 	case entry.None:
 		return dst, false, nil
 	case entry.String:
@@ -187,7 +187,7 @@ func addInt(a, b int64) (sum int64, ok bool) {
 // Redis, the text must be in the form that Redis itself writes, without a plus sign or leading
 // zeros. Otherwise the error is limit.ErrNotInteger, or limit.ErrWrongType for other kinds.
 func storedInt(e *entry.Entry) (int64, error) {
-	switch e.Kind {
+	switch e.Kind.Plain() {
 	case entry.None:
 		return 0, nil
 	case entry.Cell:
@@ -309,11 +309,12 @@ func (v *Handle) EachString(db int, keys [][]byte, f func(value []byte, found bo
 	defer v.unlockHere(v.lockSpots(&set, spots, maxHeldReads))
 	v.visit(db, spots, key, func(_ int, _ *shard, p *place) bool {
 		value := p.e.Value
-		if p.e.Kind == entry.Cell {
+		k := p.e.Kind.Plain()
+		if k == entry.Cell {
 			v.scratch, _, _ = appendString(v.scratch[:0], &p.e)
 			value = v.scratch
 		}
-		return f(value, p.e.Kind == entry.String || p.e.Kind == entry.Cell)
+		return f(value, k == entry.String || k == entry.Cell)
 	})
 }
 

@@ -43,6 +43,10 @@ const (
 // ask is Ask for limits, with the memory of m. h says how the ask differs from that of Ask.
 func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	a.DB, a.Err, a.Foreign = l.DB, nil, 0
+	if a.ID.Token = nil; l.ID.Token != nil {
+		a.ID = l.ID
+		a.ID.Print = l.fingerprint()
+	}
 	if !l.fits(limits) {
 		return ErrQuantities
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
 )
@@ -70,6 +71,9 @@ type Call struct {
 	// Member is the name of the holder of a place in a concurrency limit; nil if the call gives
 	// none.
 	Member []byte
+	// ID identifies the call, so that it is charged only once although the client may send it again; see
+	// [decide.Ask]. Its fingerprint need not be set. The mode Block does not support it.
+	ID idempotency.Call
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it;
 	// otherwise nil.
 	StateKey []byte
@@ -92,6 +96,23 @@ func (c *Call) SetQuantities(n []int64) {
 // Looks reports whether the call charges and returns nothing: its mode is Peek or its quantity is
 // 0.
 func (c *Call) Looks() bool { return c.Mode == Peek || c.Quantity == 0 }
+
+// fingerprint returns the fingerprint of the arguments of the call. The clauses of the policy are not
+// part of it: a policy that changes between two calls makes no difference.
+func (c *Call) fingerprint() uint32 {
+	var p idempotency.Print
+	p.Bytes(c.Policy)
+	p.Bytes(c.Key)
+	p.Int(c.Quantity)
+	p.Int(int64(len(c.Quantities)))
+	for _, n := range c.Quantities {
+		p.Int(n)
+	}
+	p.Int(int64(c.Mode))
+	p.Int(int64(c.MaxWait))
+	p.Bytes(c.Member)
+	return p.Sum()
+}
 
 // counted reports whether the counters of the policy count the call. They count only calls that
 // charge units.

@@ -90,7 +90,7 @@ func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 	if d.store.Decide(a); a.Err != nil {
 		return Answer{}, a.Err
 	}
-	if !l.hasCandidate() || l.Looks() || l.Mode == Block {
+	if !l.hasCandidate() || l.Looks() || l.Mode == Block || a.Repeats() {
 		return d.Answer(l, a), nil
 	}
 	denied := a.Whole().Refused != 0 // before a shadow policy changes it
@@ -113,7 +113,7 @@ func (d *Decider) deny(l *Lookup, a *decide.Ask) Answer {
 	if n := l.Counts(); n != nil {
 		n.Answered(true)
 	}
-	a.DB, a.Family, a.Foreign = l.DB, decide.Several, 0
+	a.DB, a.Family, a.Foreign, a.ID.Token = l.DB, decide.Several, 0, nil
 	d.Recorder.Note(l.From, a, d.keys.add(l, 0, false), &details[0])
 	return Answer{&details[0], details}
 }
@@ -141,8 +141,13 @@ func (d *Decider) limitOf(l *Lookup, i int) int64 {
 
 // Answer returns the answer to the call after its ask a was decided without an error, and counts it.
 // An exemption or a shadow policy turns a denial into a pass. Answer changes the decisions in a, too.
+// The counters of the policy do not count the repetition of a call.
 func (d *Decider) Answer(l *Lookup, a *decide.Ask) Answer {
 	answer := d.answer(a)
+	if a.Repeats() {
+		d.Record(l.From, a, answer.Decision, nil, true)
+		return answer
+	}
 	if l.lenient() {
 		l.countLenient(answer.Decision.Refused != 0)
 		pass(answer.Decision)

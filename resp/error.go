@@ -69,6 +69,9 @@ const (
 	ErrCrossSlot     Error = "CROSSSLOT Keys in request don't hash to the same slot"
 	ErrLeaseTooLong  Error = "ERR lease is too long"
 	ErrNoMember      Error = "ERR a CC clause needs MEMBER"
+	ErrTokenLength   Error = "ERR ID must have 1 to 64 bytes"
+	ErrTokenReused   Error = "IDREUSED ID was used with other arguments"
+	ErrTokenStore    Error = "ERR ID is not served with --store"
 	ErrStateTooLarge Error = "ERR the state would exceed store-max-value"
 )
 

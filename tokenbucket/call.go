@@ -95,6 +95,10 @@ func exceeds(d time.Duration, n uint64) bool {
 	return hi != 0 || lo > uint64(maxDebt)
 }
 
+// Promises reports whether RetryAfter of the answer, if the call is granted, is the time until the
+// caller may use its tokens. After a Force that is so only in the modes Leaky and Warmup.
+func (c *Call) Promises() bool { return c.Charge != Force || c.Mode == Leaky || c.Mode == Warmup }
+
 // looks reports whether the call is answered like a Peek, so that it takes nothing.
 func (c *Call) looks() bool { return c.Charge == Peek || c.Denied }
 

@@ -164,7 +164,7 @@ func (c *copying) unwanted(key []byte, e *entry.Entry) string {
 		return "not of the pattern"
 	case k == entry.String && counter.Check(e.Value) == nil:
 		return ""
-	case k != entry.Cell && !k.IsWindow() && !k.IsBucket() && !k.IsLease():
+	case !k.IsLimiter():
 		return "not the state of a limiter: " + k.Type()
 	}
 	return ""

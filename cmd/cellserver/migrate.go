@@ -351,7 +351,7 @@ func (m *migration) exportDatabase(ctx context.Context, c *redis.Client, ks *key
 				m.skipped["not of the pattern"]++
 				return
 			}
-			if e.Kind != entry.Cell {
+			if e.Kind.Plain() != entry.Cell {
 				m.skipped["not CL.THROTTLE's: "+e.Kind.Encoding()]++
 				return
 			}

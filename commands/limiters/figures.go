@@ -30,6 +30,21 @@ func figures() []figure.Figure {
 			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.MixedCalls() }),
 		},
 		{
+			Name: "id_repeats_total", Kind: figure.Counter, Info: figure.Field("Ratelimit", "id-repeats"),
+			Help: "Calls with ID that repeated a charged call, and so charged nothing. RL.TOP REPEATS shows their keys.",
+			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.IDs().Repeats }),
+		},
+		{
+			Name: "id_forgotten_total", Kind: figure.Counter, Info: figure.Field("Ratelimit", "id-forgotten"),
+			Help: "Calls with ID that were forgotten before id-ttl, because their key had id-max-per-key later ones.",
+			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.IDs().Forgotten }),
+		},
+		{
+			Info: figure.Field("Ratelimit", "id-shortest-memory-ms"),
+			Help: "The least time for which such a call was remembered, in milliseconds; 0 if there was none.",
+			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.IDs().Shortest.Milliseconds() }),
+		},
+		{
 			Name: "retry_after_seconds", Kind: figure.Histogram,
 			Help:   "How long denied callers were told to wait, sampled as the groups are. Calls that can never pass are not in it.",
 			Spread: spreadRetries,

@@ -28,7 +28,7 @@ func ratelimitCommands() []*command.Command {
 		},
 		{
 			Name: "rl.top", Arity: -1, Flags: command.FlagAdmin | command.FlagLocal | command.FlagFence, Categories: command.CatRateLimit, Group: "ratelimit",
-			Summary: "Shows the keys that are denied or called most at present.", Syntax: "[DENIED | CALLS] [COUNT count] [DB index] [WITHDETAILS]",
+			Summary: "Shows the keys that are denied, called or repeated most at present.", Syntax: "[DENIED | CALLS | REPEATS] [COUNT count] [DB index] [WITHDETAILS]",
 			Since: "1.0.0", Complexity: "O(1)", Run: rlTop,
 			Reply: "a map of keys and estimated counts, the largest first; with WITHDETAILS an array of maps: db, key, count, per-second, share, two-limits",
 		},

@@ -19,11 +19,12 @@ type multiArgs struct {
 	detail bool
 	// member has the word MEMBER and the argument after it; nil without MEMBER.
 	member [][]byte
+	token  []byte // the argument of ID; nil without ID
 }
 
 // parse parses the arguments
 //
-//	numkeys key [key ...] clause [clause ...] [MEMBER member] [MS] [PEEK] [WITHDETAILS]
+//	numkeys key [key ...] clause [clause ...] [MEMBER member] [ID token] [MS] [PEEK] [WITHDETAILS]
 //
 // into m. o has the bounds for the clauses; parse sets o.Unit. The error is "" on success.
 func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
@@ -84,26 +85,19 @@ func (m *multiArgs) lease() resp.Error {
 }
 
 // options parses the options at the end of args, which apply to the whole command, and returns the
-// arguments before them. A member may be any word, even the name of an option or of a family. So
-// options searches for the first MEMBER, since no clause contains that word, and reads the words
-// after its member from left to right.
+// arguments before them. A member or a token may be any word, even the name of an option or of a
+// family. So options searches for the first MEMBER or ID, since no clause contains these words, and
+// reads the words from there on from left to right.
 func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
-	m.millis, m.peek, m.detail, m.member = false, false, false, nil
+	m.millis, m.peek, m.detail, m.member, m.token = false, false, false, nil, nil
 	for i, word := range args {
-		if !arg.IsWord(word, "MEMBER") {
-			continue
-		}
-		if i+1 == len(args) {
-			return nil, resp.SyntaxNear(word)
-		}
-		m.member = args[i : i+2]
-		for _, word := range args[i+2:] {
-			if err := m.flag(word); err != "" {
+		if arg.IsWord(word, "MEMBER") || arg.IsWord(word, "ID") {
+			if err := m.valued(args[i:]); err != "" {
 				return nil, err
 			}
+			args = args[:i]
+			break
 		}
-		args = args[:i]
-		break
 	}
 	for len(args) > 0 && m.option(args[len(args)-1]) != nil {
 		if err := m.flag(args[len(args)-1]); err != "" {
@@ -112,6 +106,28 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 		args = args[:len(args)-1]
 	}
 	return args, ""
+}
+
+// valued parses args, which begin with MEMBER or ID, from left to right.
+func (m *multiArgs) valued(args [][]byte) (err resp.Error) {
+	for len(args) > 0 && err == "" {
+		word := args[0]
+		member, token := arg.IsWord(word, "MEMBER") && m.member == nil, arg.IsWord(word, "ID") && m.token == nil
+		switch {
+		case !member && !token:
+			err, args = m.flag(word), args[1:]
+			continue
+		case len(args) == 1:
+			return resp.SyntaxNear(word)
+		case member:
+			m.member = args[:2]
+		default:
+			m.token = args[1]
+			err = clause.Token(m.token)
+		}
+		args = args[2:]
+	}
+	return err
 }
 
 // flag sets the option called word, which takes no value. It returns an error if there is no such
@@ -171,9 +187,9 @@ func hasDuplicateOfMany(keys [][]byte) bool {
 	return false
 }
 
-// trim is called at the end of a batch. It drops the member, and frees the memory if a call had
+// trim is called at the end of a batch. It drops the member and the token, and frees the memory if a call had
 // many clauses.
 func (m *multiArgs) trim() {
-	m.member = nil
+	m.member, m.token = nil, nil
 	m.Trim()
 }

@@ -111,7 +111,7 @@ func (r *windowLibraryRun) play(t *testing.T, step *windowLibraryLine) {
 	line := strings.ReplaceAll(r.command, "{q}", strconv.FormatInt(quantity, 10)) + option
 	args := words(line)[1:]
 	var c slidingwindow.Call
-	require.Empty(t, clause.SlidingWindow(args, 0, &c), line)
+	require.Empty(t, clause.SlidingWindow(args, 0, &c, nil), line)
 	require.True(t, c.Millis, "times are compared in milliseconds")
 
 	now := limit.Instant(r.head.Epoch + step.At)

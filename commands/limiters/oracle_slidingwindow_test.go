@@ -95,7 +95,7 @@ func (s windowStore) run(now limit.Instant, args [][]byte) any {
 
 func (s windowStore) allow(now limit.Instant, args [][]byte) any {
 	var c slidingwindow.Call
-	if err := clause.SlidingWindow(args, slidingwindow.DefaultLogMaxEntries, &c); err != "" {
+	if err := clause.SlidingWindow(args, slidingwindow.DefaultLogMaxEntries, &c, nil); err != "" {
 		return err
 	}
 	d, err := s.decide(now, string(args[0]), &c)
@@ -136,8 +136,8 @@ func (s windowStore) decide(now limit.Instant, key string, c *slidingwindow.Call
 // TestSlidingWindowUnits compares MS with the same windows in seconds.
 func TestSlidingWindowUnits(t *testing.T) {
 	var seconds, millis slidingwindow.Call
-	require.Empty(t, clause.SlidingWindow(words("k 5 2 ANCHOR 1"), 0, &seconds))
-	require.Empty(t, clause.SlidingWindow(words("k 5 2000 ANCHOR 1000 MS"), 0, &millis))
+	require.Empty(t, clause.SlidingWindow(words("k 5 2 ANCHOR 1"), 0, &seconds, nil))
+	require.Empty(t, clause.SlidingWindow(words("k 5 2000 ANCHOR 1000 MS"), 0, &millis, nil))
 	require.Equal(t, 2*time.Second, seconds.Window)
 	millis.Millis = false
 	require.Equal(t, seconds, millis)

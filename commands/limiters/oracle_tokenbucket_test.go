@@ -135,7 +135,7 @@ func (e *bucketEntry) read(now limit.Instant, name string) any {
 
 func (s *bucketStore) acquire(now limit.Instant, args [][]byte) any {
 	var c tokenbucket.Call
-	if err := clause.Acquire(args, &c); err != "" {
+	if err := clause.Acquire(args, &c, nil); err != "" {
 		return err
 	}
 	key := string(args[0])

@@ -64,6 +64,7 @@ func hooks(slot command.Slot, keys *hotkeys.Keys) command.Hooks {
 		ResetStats: func(w *command.Worker) {
 			of(w).recorder.Reset()
 			keys.ResetMixed()
+			keys.ResetIDs()
 		},
 	}
 }

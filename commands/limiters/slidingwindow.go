@@ -14,7 +14,7 @@ func slidingWindowCommands() []*command.Command {
 		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Checks a limit per window and takes quantity units if they fit.",
 		Syntax: "key limit window [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] " +
-			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout]",
+			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout] [ID token]",
 		Since: "1.0.0", Complexity: "O(1), amortised for LOG; O(slots) for BUCKETS",
 		Reply: fiveReply, Run: allow, Parse: askAllow, Answer: answerFive, Waits: allowWaits,
 	}}
@@ -26,8 +26,11 @@ const fiveReply = "five integers: limited, limit, remaining, retry after, reset 
 
 func askAllow(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Window, c.Args[1])
-	err := clause.SlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window)
-	a.Millis = a.Window.Millis
+	var token []byte
+	err := clause.SlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window, &token)
+	if a.Millis = a.Window.Millis; err == "" {
+		err = identify(c, a, token)
+	}
 	return c.WithUsage(err)
 }
 
@@ -56,5 +59,5 @@ func allowWaits(s *command.Server, args [][]byte) bool {
 		return false
 	}
 	var call slidingwindow.Call
-	return clause.SlidingWindow(args[1:], s.Limits().LogMaxEntries, &call) == "" && call.Block && call.Quantity > 0
+	return clause.SlidingWindow(args[1:], s.Limits().LogMaxEntries, &call, nil) == "" && call.Block && call.Quantity > 0
 }

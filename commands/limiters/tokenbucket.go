@@ -17,17 +17,21 @@ func tokenBucketCommands() []*command.Command {
 		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Takes quantity tokens from a bucket, or reserves them.",
 		Syntax: "key capacity count period [quantity] [GREEDY | INTERVAL | LEAKY | <WARMUP duration [COLD factor]>] " +
-			"[INIT tokens] [DEBT] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE]",
+			"[INIT tokens] [DEBT] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE] [ID token]",
 		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Parse: askAcquire, Answer: answerAcquire, Waits: acquireWaits,
 	}}
 }
 
 func askAcquire(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Bucket, c.Args[1])
-	err := clause.Acquire(c.Args[1:], &a.Bucket)
+	var token []byte
+	err := clause.Acquire(c.Args[1:], &a.Bucket, &token)
 	a.Millis = a.Bucket.Millis
 	if a.Bucket.Block && !c.MayWait() {
 		a.Bucket.MaxWait, a.Bucket.Block = 0, false // like WAIT 0
+	}
+	if err == "" {
+		err = identify(c, a, token)
 	}
 	return c.WithUsage(err)
 }
@@ -36,7 +40,7 @@ func askAcquire(c *command.Call) resp.Error {
 // contain BLOCK.
 func acquireWaits(_ *command.Server, args [][]byte) bool {
 	var call tokenbucket.Call
-	return saysBlock(args) && clause.Acquire(args[1:], &call) == "" && call.Block
+	return saysBlock(args) && clause.Acquire(args[1:], &call, nil) == "" && call.Block
 }
 
 // answerAcquire replies with the decision on a. If a has BLOCK and its tokens become available

@@ -20,7 +20,7 @@ const (
 
 // topCall has the parsed arguments of RL.TOP.
 type topCall struct {
-	calls   bool // CALLS was given, not DENIED
+	kind    hotkeys.Kind
 	count   int64
 	db      int // valid if hasDB is set
 	hasDB   bool
@@ -35,10 +35,7 @@ func rlTop(c *command.Call) {
 	}
 	now := c.Store.Now()
 	command.Scratch[scratch](c).recorder.Flush(now) // the reply includes what this batch has noted
-	kind, db := hotkeys.Denied, c.Client.Selected()
-	if call.calls {
-		kind = hotkeys.Calls
-	}
+	db := c.Client.Selected()
 	switch {
 	case call.hasDB:
 		db = call.db
@@ -46,7 +43,7 @@ func rlTop(c *command.Call) {
 		db = hotkeys.EveryDatabase
 	}
 	keys := command.ServerState[ratelimit.Service](c).Keys
-	top := keys.Top(kind, now, db, int(min(call.count, topMost)), readable(c))
+	top := keys.Top(call.kind, now, db, int(min(call.count, topMost)), readable(c))
 	if call.details {
 		writeTopDetails(c.W, top, func(k *hotkeys.Key) bool { return keys.TwoLimits(k.DB, k.Name, now) })
 		return
@@ -94,7 +91,7 @@ func writeTopDetails(w *resp.Writer, top []hotkeys.Key, twoLimits func(k *hotkey
 // meaning.
 func roundTo(f, unit float64) float64 { return math.Round(f*unit) / unit }
 
-// parseTop parses `[DENIED | CALLS] [COUNT count] [DB index] [WITHDETAILS]`, in any order.
+// parseTop parses `[DENIED | CALLS | REPEATS] [COUNT count] [DB index] [WITHDETAILS]`, in any order.
 // databases is the number of databases. The error is "" on success.
 func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 	call.count = topDefault
@@ -105,7 +102,9 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 		case arg.IsWord(word, "DENIED"):
 			err = arg.Once(word, &table)
 		case arg.IsWord(word, "CALLS"):
-			call.calls, err = true, arg.Once(word, &table)
+			call.kind, err = hotkeys.Calls, arg.Once(word, &table)
+		case arg.IsWord(word, "REPEATS"):
+			call.kind, err = hotkeys.Repeats, arg.Once(word, &table)
 		case arg.IsWord(word, "WITHDETAILS"):
 			err = arg.Once(word, &call.details)
 		case arg.IsWord(word, "COUNT") && len(rest) > 0:

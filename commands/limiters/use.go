@@ -19,7 +19,7 @@ func useCommands() []*command.Command {
 		Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagMovableKeys | command.FlagDecides,
 		Keys:  command.KeySpec{Derived: &policyKey}, Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Charges the limits that a policy has for a key, all of them or none.",
-		Syntax: "policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [MS] " +
+		Syntax: "policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [ID token] [MS] " +
 			"[WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Run: use, Waits: useWaits, Writes: useWrites,
@@ -77,6 +77,9 @@ func use(c *command.Call) {
 // the caller. It takes them from c, the running command.
 func (u *useCall) of(c *command.Call) {
 	u.DB, u.StateKey, u.Now, u.Volatile, u.From = c.Client.Selected(), c.DerivedKey, c.Store.Now(), c.Volatile, caller{c}
+	if u.token != nil {
+		u.ID = identity(c.Server, u.token)
+	}
 }
 
 // wait decides a call that waits if there is no room, and replies or parks the session. a is the

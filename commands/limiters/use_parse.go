@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
@@ -13,12 +14,13 @@ import (
 // useCall is a parsed call of
 //
 //	RL.USE policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
-//	  [MEMBER m] [MS] [WITHDETAILS]
+//	  [MEMBER m] [ID token] [MS] [WITHDETAILS]
 type useCall struct {
 	ratelimit.Lookup
 	// millis says that the times of the reply are in milliseconds, and withDetails that the reply has
 	// the decision on each clause.
 	millis, withDetails bool
+	token               []byte // the argument of ID; nil without ID
 }
 
 // quantities has the quantities of a call that gives one for each clause.
@@ -50,10 +52,13 @@ func (u *useCall) parse(args [][]byte, room *quantities) resp.Error {
 			err = u.is(word, ratelimit.Force)
 		case arg.IsWord(word, "WAIT") && len(rest) > 0:
 			wait, rest, err = rest[0], rest[1:], u.is(word, ratelimit.Wait)
-		case arg.IsWord(word, "BLOCK") && len(rest) > 0:
+		case arg.IsWord(word, "BLOCK") && len(rest) > 0 && u.token == nil:
 			wait, rest, err = rest[0], rest[1:], u.is(word, ratelimit.Block)
 		case arg.IsWord(word, "MEMBER") && len(rest) > 0 && u.Member == nil:
 			u.Member, rest = rest[0], rest[1:]
+		case arg.IsWord(word, "ID") && len(rest) > 0 && u.token == nil && u.Mode != ratelimit.Block:
+			u.token, rest = rest[0], rest[1:]
+			err = clause.Token(u.token)
 		case arg.IsWord(word, "MS"):
 			err = arg.Once(word, &u.millis)
 		case arg.IsWord(word, "WITHDETAILS"):

@@ -82,6 +82,7 @@ var layers = map[string]layer{
 	"tokenbucket":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"counter":       {imports: []string{"limit", "longdouble"}, pure: true, why: pureWhy},
+	"idempotency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"longdouble":    {pure: true, why: "a number is read and written in one way for all callers, so the package imports none of them"},
 	"yield":         {why: "long work of any package calls yield, so yield imports none of them"},
 	"shared":        {why: "replies and the store share bytes and a reference count; the package imports neither"},
@@ -92,7 +93,7 @@ var layers = map[string]layer{
 		why:     "the store calls the algorithms and knows no disk, reply or command: it declares Journal, and persistence implements it",
 	},
 	"entry": {
-		imports: append([]string{"shared"}, families...),
+		imports: append([]string{"shared", "idempotency"}, families...),
 		why:     "tables, records and files hold the same entries, so entry imports none of them",
 	},
 	"keyspace/dense": {
@@ -104,7 +105,7 @@ var layers = map[string]layer{
 		why:     "the store uses all kinds of collections in one way; object knows no key",
 	},
 	"keyspace/effect": {
-		imports: append([]string{"collection", "shared", "entry", "keyspace/object"}, families...),
+		imports: append([]string{"collection", "shared", "entry", "idempotency", "keyspace/object"}, families...),
 		why:     "records of changes are read and checked without a store",
 	},
 	"keyspace/waiting": {

@@ -5,6 +5,7 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -24,10 +25,82 @@ func Check(e Effect) error {
 		return object.New(e.Entry.Kind).Apply(e.Entry.Value)
 	case len(e.Entry.Value) == 0:
 		return nil // only the expiry
-	case e.Entry.Kind.IsWindow():
-		return slidingwindow.CheckDelta(e.Entry.Kind.WindowMode(), e.Entry.Value)
+	case e.Entry.Kind.Remembers():
+		return checkRemembering(e.Entry.Kind.Plain(), e.Entry.Value)
 	}
-	return concurrency.CheckDelta(e.Entry.Kind.LeaseMode(), e.Entry.Value)
+	return checkDelta(e.Entry.Kind, e.Entry.Value)
+}
+
+// checkDelta returns an error if delta cannot be the delta of a window or a lease set of kind k.
+func checkDelta(k entry.Kind, delta []byte) error {
+	switch {
+	case k.IsWindow():
+		return slidingwindow.CheckDelta(k.WindowMode(), delta)
+	case k.IsLease():
+		return concurrency.CheckDelta(k.LeaseMode(), delta)
+	}
+	return errEffect
+}
+
+// checkRemembering returns an error if delta cannot be the delta of a limiter that remembers calls.
+// k is the kind without the calls.
+func checkRemembering(k entry.Kind, delta []byte) error {
+	d, err := idempotency.ReadDelta(delta)
+	switch {
+	case err != nil:
+		return err
+	case d.Whole:
+		return checkState(k, d.State)
+	case d.Part:
+		return checkDelta(k, d.State)
+	}
+	return nil
+}
+
+// checkState returns an error if value cannot be the state of a limiter of kind k in front of the
+// calls that it remembers.
+func checkState(k entry.Kind, value []byte) error {
+	if !k.IsLimiter() || len(value) == 0 {
+		return errEffect
+	}
+	return CheckEntry(entry.Entry{Kind: k, Value: value})
+}
+
+// ApplyDelta returns value with the change of delta: value is a window, a lease set, or a limiter
+// that remembers calls, of kind k. value must pass [CheckEntry]; then the result does, too. delta may
+// be any bytes. ApplyDelta changes value in place, or returns other memory. With an error it changes
+// nothing.
+func ApplyDelta(k entry.Kind, value, delta []byte) ([]byte, error) {
+	switch {
+	case k.Remembers():
+		return applyRemembering(k.Plain(), value, delta)
+	case k.IsWindow():
+		return slidingwindow.ApplyDelta(k.WindowMode(), value, nil, delta)
+	}
+	return concurrency.ApplyDelta(k.LeaseMode(), value, nil, delta)
+}
+
+// applyRemembering is ApplyDelta for a limiter that remembers calls. k is the kind without the calls.
+func applyRemembering(k entry.Kind, value, delta []byte) ([]byte, error) {
+	if err := checkRemembering(k, delta); err != nil {
+		return value, err
+	}
+	d, err := idempotency.ReadDelta(delta)
+	if err != nil {
+		return value, err
+	}
+	state, _ := idempotency.Split(value)
+	switch {
+	case d.Whole && len(d.State) == len(state):
+		copy(state, d.State)
+	case d.Whole:
+		state = d.State
+	case d.Part:
+		if state, err = ApplyDelta(k, state, d.State); err != nil {
+			return value, err
+		}
+	}
+	return d.Apply(value, state, nil), nil
 }
 
 // CheckEntry returns an error if e cannot be the entry of a key. e may come from a file or from
@@ -38,6 +111,12 @@ func CheckEntry(e entry.Entry) error {
 		return nil
 	case e.Kind.IsCollection():
 		return checkFlat(e.Kind, e.Value)
+	case e.Kind.Remembers():
+		state, err := idempotency.Check(e.Value)
+		if err != nil {
+			return err
+		}
+		return checkState(e.Kind.Plain(), state)
 	case e.Kind == entry.Cell:
 		if len(e.Value) == 0 {
 			return nil

@@ -16,10 +16,13 @@ import (
 // Kind selects which calls on keys are counted.
 type Kind uint8
 
-// These are the kinds: denied calls, and all calls.
+// These are the kinds: denied calls, all calls, and calls that repeat a remembered one (option ID).
 const (
 	Denied Kind = iota
 	Calls
+	Repeats
+
+	kinds = iota
 )
 
 // EveryDatabase selects the keys of all databases.
@@ -32,6 +35,7 @@ type Keys struct {
 	each      func(f func(r *Recorder)) (since limit.Instant)
 	warn      func(calls int64)
 	mixed     mixed
+	ids       ids
 }
 
 // New returns the statistics of keys of a server. o says to which group a key belongs. each calls f

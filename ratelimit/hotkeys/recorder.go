@@ -40,8 +40,8 @@ type Recorder struct {
 	untilCall, untilDetail int
 
 	mu     sync.Mutex
-	tables [2]topTable // guarded by mu; the index is a Kind
-	groups seenGroups  // guarded by mu: what was recorded about groups of keys
+	tables [kinds]topTable // guarded by mu; the index is a Kind
+	groups seenGroups      // guarded by mu: what was recorded about groups of keys
 }
 
 const (
@@ -65,6 +65,9 @@ func (r *Recorder) Note(from Caller, a *decide.Ask, key []byte, d *limit.Decisio
 	if r.counts.Due() {
 		r.counts.Add(key, outcome(d))
 	}
+	if a.ID.Token != nil {
+		r.noteID(from, a)
+	}
 	r.noteKey(from, a, key, d)
 }
 
@@ -74,6 +77,9 @@ func (r *Recorder) Note(from Caller, a *decide.Ask, key []byte, d *limit.Decisio
 func (r *Recorder) NoteClauses(from Caller, a *decide.Ask, oneGroup bool) {
 	if r.counts.Due() {
 		r.countClauses(a, oneGroup, r.counts.Weight())
+	}
+	if a.ID.Token != nil {
+		r.noteID(from, a)
 	}
 	for i := range a.Details {
 		r.noteKey(from, a, a.Clauses[i].Key, &a.Details[i])

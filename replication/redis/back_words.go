@@ -60,7 +60,7 @@ func millis(e *entry.Entry, c clock.Clock) int64 {
 // text returns the string value that Redis has for e, which is a string or a key of redis-cell. For
 // a key of redis-cell, this is the theoretical arrival time (TAT) in civil time.
 func text(e *entry.Entry, c clock.Clock) []byte {
-	if e.Kind != entry.Cell {
+	if e.Kind.Plain() != entry.Cell {
 		return e.Value
 	}
 	tat := entry.CellTAT(e)
@@ -72,7 +72,7 @@ func text(e *entry.Entry, c clock.Clock) []byte {
 
 // sendable reports whether Redis has an equivalent for entries of kind k.
 func sendable(k entry.Kind) bool {
-	return k == entry.String || k == entry.Cell || k.IsCollection()
+	return k == entry.String || k.Plain() == entry.Cell || k.IsCollection()
 }
 
 // appendEntry appends commands that set key to e. The kind of e must be sendable. c is the clock

@@ -1,0 +1,14 @@
+package clause
+
+import (
+	"github.com/cellserver/cellserver/idempotency"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Token checks text, the argument of the option ID. The error is "" on success.
+func Token(text []byte) resp.Error {
+	if len(text) == 0 || len(text) > idempotency.MaxToken {
+		return resp.ErrTokenLength
+	}
+	return ""
+}
