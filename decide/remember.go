@@ -236,7 +236,7 @@ func (p *Plan) applyRemembering(value, dst []byte) []byte {
 	if cap(m.copied)+cap(m.spare) > maxSpare {
 		m.copied, m.spare = nil, nil
 	}
-	if !m.records.InPlace(records) {
+	if !m.records.InPlace(records) && len(state) > 0 { // a new key has no state
 		m.copied = append(m.copied[:0], state...)
 		state = m.copied
 	}

@@ -30,17 +30,17 @@ func figures() []figure.Figure {
 			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.MixedCalls() }),
 		},
 		{
-			Name: "id_repeats_total", Kind: figure.Counter, Info: figure.Field("Ratelimit", "id-repeats"),
+			Name: "id_repeats_total", Kind: figure.Counter, Info: figure.Field("Ratelimit", "id_repeats"),
 			Help: "Calls with ID that repeated a charged call, and so charged nothing. RL.TOP REPEATS shows their keys.",
 			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.IDs().Repeats }),
 		},
 		{
-			Name: "id_forgotten_total", Kind: figure.Counter, Info: figure.Field("Ratelimit", "id-forgotten"),
+			Name: "id_forgotten_total", Kind: figure.Counter, Info: figure.Field("Ratelimit", "id_forgotten"),
 			Help: "Calls with ID that were forgotten before id-ttl, because their key had id-max-per-key later ones.",
 			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.IDs().Forgotten }),
 		},
 		{
-			Info: figure.Field("Ratelimit", "id-shortest-memory-ms"),
+			Info: figure.Field("Ratelimit", "id_shortest_memory_ms"),
 			Help: "The least time for which such a call was remembered, in milliseconds; 0 if there was none.",
 			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.IDs().Shortest.Milliseconds() }),
 		},
