@@ -25,8 +25,9 @@ type layer struct {
 	why string
 }
 
-// families are the packages that decide, and package limit with the types that they share.
-var families = []string{"limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter"}
+// families are the packages that decide, and the packages limit and idempotency, which their callers
+// need as well.
+var families = []string{"limit", "idempotency", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter"}
 
 // groups are the packages with commands, each for one concern. A group imports neither another
 // group nor session, so each group can be read, tested and left out on its own.
@@ -93,7 +94,7 @@ var layers = map[string]layer{
 		why:     "the store calls the algorithms and knows no disk, reply or command: it declares Journal, and persistence implements it",
 	},
 	"entry": {
-		imports: append([]string{"shared", "idempotency"}, families...),
+		imports: append([]string{"shared"}, families...),
 		why:     "tables, records and files hold the same entries, so entry imports none of them",
 	},
 	"keyspace/dense": {
@@ -105,7 +106,7 @@ var layers = map[string]layer{
 		why:     "the store uses all kinds of collections in one way; object knows no key",
 	},
 	"keyspace/effect": {
-		imports: append([]string{"collection", "shared", "entry", "idempotency", "keyspace/object"}, families...),
+		imports: append([]string{"collection", "shared", "entry", "keyspace/object"}, families...),
 		why:     "records of changes are read and checked without a store",
 	},
 	"keyspace/waiting": {
