@@ -142,6 +142,7 @@ func (w *bucketWords) read(args [][]byte) resp.Error {
 		for i := range bucketOptions {
 			if arg.IsWord(args[0], bucketOptions[i].text) {
 				option = i
+				break
 			}
 		}
 		word := args[0]

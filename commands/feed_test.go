@@ -157,3 +157,49 @@ func BenchmarkFeed(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFeedID measures TB.ACQUIRE as BenchmarkFeed does, without ID, and with a new token for each
+// call. A key remembers four calls.
+func BenchmarkFeedID(b *testing.B) {
+	for _, identified := range []bool{false, true} {
+		b.Run(fmt.Sprintf("id=%v", identified), func(b *testing.B) {
+			const depth, token = 32, "0192f5c2-7d6e-7b3a-9c51-000000000000"
+			s := inproc.OpenTimed(b)
+			s.Packet(inproc.Encode(nil, "CONFIG", "SET", "id-max-per-key", "4"))
+			packets := make([][]byte, 3125)
+			at := make([][]int, len(packets)) // where the tokens of a packet end
+			for i := range packets {
+				for j := range depth {
+					args := []string{"TB.ACQUIRE", fmt.Sprintf("user:%012d", i*depth+j), "100", "100", "60"}
+					if identified {
+						args = append(args, "ID", token)
+					}
+					packets[i] = append(packets[i], inproc.Encode(nil, args...)...)
+					at[i] = append(at[i], len(packets[i])-len("\r\n"))
+				}
+			}
+			send := func(n int) {
+				i := n / depth % len(packets)
+				if identified {
+					for j, end := range at[i] {
+						for k, rest := end-1, n+j; rest > 0; k, rest = k-1, rest/10 {
+							packets[i][k] = byte('0' + rest%10)
+						}
+					}
+				}
+				s.Packet(packets[i])
+			}
+			n := 0
+			for ; n < 4*depth*len(packets); n += depth {
+				send(n)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if n%depth == 0 {
+					send(n)
+				}
+				n++
+			}
+		})
+	}
+}

@@ -41,7 +41,7 @@ func (p *Plan) oneRemembering(e *entry.Entry, now limit.Instant, a *Ask) error {
 		id = nil
 	}
 	if id != nil && records != nil {
-		if r, found := idempotency.Find(records, now, id.Token); found {
+		if r, found := idempotency.Find(records, now, id); found {
 			return p.repeatOne(&state, now, a, &r)
 		}
 	}
@@ -140,7 +140,7 @@ func (s *Rounds) search(e *entry.Entry) error {
 	if records == nil {
 		return nil
 	}
-	r, found := idempotency.Find(records, s.now, s.id.Token)
+	r, found := idempotency.Find(records, s.now, s.id)
 	switch {
 	case !found:
 		return nil
@@ -176,7 +176,7 @@ func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, records []byte, c *Cl
 	s.remembers = false
 	r := idempotency.Record{Ready: limit.MinInstant}
 	if records != nil {
-		if own, found := idempotency.Find(records, s.now, s.id.Token); found {
+		if own, found := idempotency.Find(records, s.now, s.id); found {
 			r = own
 		}
 	}

@@ -31,7 +31,7 @@ type Plan struct {
 // forgotten and, unless c is nil, the record r of c is added. records is nil if the key remembers no
 // call. Decide sets r.Until. After it, [Plan.Empty] says whether a record is left.
 func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
-	*p = Plan{fresh: records == nil, added: c != nil}
+	p.fresh, p.added, p.drop, p.Forgotten = records == nil, c != nil, 0, 0
 	s := section{}
 	if !p.fresh {
 		s = open(records)
@@ -39,27 +39,27 @@ func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
 		s.seed = c.Seed
 	}
 	calls, head := s.calls, uint32(0)
-	forget := func() (slot []byte) {
-		slot = s.slot(s.at(head))
+	for calls > 0 {
+		slot := s.slot(s.at(head))
+		end := until(slot)
+		if end > now {
+			if c == nil || calls < c.Max {
+				break
+			}
+			kept := max(0, c.TTL-end.Sub(now))
+			if p.Forgotten++; p.Forgotten == 1 || kept < p.Shortest {
+				p.Shortest = kept
+			}
+		}
 		head += width(slot)
 		p.drop++
 		calls--
-		return slot
-	}
-	for calls > 0 && until(s.slot(s.at(head))) <= now {
-		forget()
 	}
 	p.used = s.used - head
 	if c != nil {
-		for calls > 0 && calls >= c.Max {
-			kept := c.TTL - until(forget()).Sub(now)
-			if p.Forgotten++; p.Forgotten == 1 || kept < p.Shortest {
-				p.Shortest = max(0, kept)
-			}
-		}
-		p.record, p.seed, p.hash = r, s.seed, hashOf(s.seed, c.Token)
+		p.record, p.seed, p.hash = r, s.seed, c.hash(s.seed)
 		p.record.Until, p.record.Print = now.Add(c.TTL), c.Print
-		p.used = s.used - head + p.record.width()
+		p.used += p.record.width()
 	}
 	p.size = sizeFor(p.used, s.size)
 	p.grows = p.size > s.size
@@ -67,15 +67,18 @@ func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
 }
 
 // sizeFor returns the capacity of a section with n slots in use, whose capacity was size. It grows
-// by a quarter of n, and shrinks if less than a quarter would be in use.
+// by a half of n, or by a quarter if the section has an index, and shrinks if less than a quarter would
+// be in use.
 func sizeFor(n, size uint32) uint32 {
-	if n > size || size > 8 && n < size/4 {
-		if n <= 4 {
-			return n
-		}
-		return n + n/4
+	switch {
+	case n <= size && (size <= 8 || n >= size/4):
+		return size
+	case n <= 2:
+		return n
+	case n <= plainCap:
+		return n + n/2
 	}
-	return size
+	return n + n/4
 }
 
 // Empty reports whether no record is left after the change.
@@ -140,16 +143,16 @@ func relay(s *section, drop uint32, add []byte, size uint32, state, dst []byte) 
 	}
 	dst = dst[:n]
 	copy(dst, state)
-	clear(dst[len(state):]) // unused slots are stored and replicated, too
-	footer := dst[n-footerSize:]
-	binary.LittleEndian.PutUint32(footer[24:], size)
-	to := open(dst[len(state):])
-	to.seed, to.first = s.seed, s.first
 	from := uint32(0)
 	for range drop {
 		from += width(s.slot(s.at(from)))
 	}
-	to.first += from
+	written := len(state) + int(s.used-from)*recordSize + len(add)
+	clear(dst[written:]) // unused slots are stored and replicated, too
+	footer := dst[n-footerSize:]
+	binary.LittleEndian.PutUint32(footer[24:], size)
+	to := open(dst[len(state):])
+	to.seed, to.first = s.seed, s.first+from
 	for from < s.used {
 		position := s.at(from)
 		w := width(s.slot(position))

@@ -61,7 +61,7 @@ func TestRandomCalls(t *testing.T) {
 				_, err = idempotency.Check(value)
 				require.NoError(t, err)
 				_, records = idempotency.Split(value)
-				got, found := idempotency.Find(records, now, []byte(token))
+				got, found := idempotency.Find(records, now, &idempotency.Call{Token: []byte(token)})
 				want, known := m.find(now, token)
 				require.Equal(t, known, found, "seed %d", seed)
 				require.Equal(t, want, got)

@@ -32,6 +32,12 @@ type Call struct {
 	// Seed is the key of the hash for a value that has no record yet. It should be random, so that
 	// clients cannot choose tokens with equal hashes.
 	Seed uint64
+
+	// hashed is the hash of the token with the seed of the value that was searched last, if by is that
+	// seed and hashes is true. So a call has to be a new value for each token.
+	hashed hash
+	by     uint64
+	hashes bool
 }
 
 // Record has what the repetition of a remembered call needs.
@@ -74,15 +80,19 @@ func (p *Print) Bool(b bool) {
 // Sum returns the fingerprint.
 func (p Print) Sum() uint32 { return uint32(p>>32) ^ uint32(p) }
 
-// hash is the stored form of a token. Its last byte is not part of the hash.
+// hash is the stored form of a token.
 type hash struct{ lo, hi uint64 }
 
 // hashKey is the second half of the key of the hash. The first half is the seed of the value.
 const hashKey = 0x63656c6c73657276
 
-func hashOf(seed uint64, token []byte) hash {
-	lo, hi := siphash.Hash128(seed, hashKey, token)
-	return hash{lo, hi & (1<<hashBits - 1)}
+// hash returns the hash of the token for a value with the given seed.
+func (c *Call) hash(seed uint64) hash {
+	if !c.hashes || c.by != seed {
+		lo, hi := siphash.Hash128(seed, hashKey, c.Token)
+		c.hashed, c.by, c.hashes = hash{lo, hi & (1<<hashBits - 1)}, seed, true
+	}
+	return c.hashed
 }
 
 // A record is stored as

@@ -111,15 +111,7 @@ func (s *section) record(position uint32) Record {
 // find returns the position in the ring of the newest record with the hash h.
 func (s *section) find(h hash) (position uint32, found bool) {
 	if len(s.index) == 0 {
-		for i := uint32(0); i < s.used; {
-			p := s.at(i)
-			slot := s.slot(p)
-			if h.is(slot) {
-				position, found = p, true
-			}
-			i += width(slot)
-		}
-		return position, found
+		return s.scan(h)
 	}
 	size := len(s.index) / 4
 	for i := int(h.lo & uint64(size-1)); ; i = (i + 1) & (size - 1) {
@@ -131,6 +123,22 @@ func (s *section) find(h hash) (position uint32, found bool) {
 			return entry - 1, true
 		}
 	}
+}
+
+// scan does what find does in a section without an index.
+func (s *section) scan(h hash) (position uint32, found bool) {
+	narrow := s.calls == s.used // every slot is a record
+	for i := uint32(0); i < s.used; {
+		p := s.at(i)
+		slot := s.slot(p)
+		if binary.LittleEndian.Uint64(slot) == h.lo && h.is(slot) {
+			position, found = p, true
+		}
+		if i++; !narrow {
+			i += width(slot) - 1
+		}
+	}
+	return position, found
 }
 
 // entry returns what is at position i of the index.
@@ -198,11 +206,11 @@ func (s *section) put(record []byte) {
 	s.enter(position)
 }
 
-// Find returns the record of the call with the given token, if records, a section of a value, has
-// it and its time has not passed at now.
-func Find(records []byte, now limit.Instant, token []byte) (r Record, found bool) {
+// Find returns the record of a call with the token of c, if records, a section of a value, has it and
+// its time has not passed at now.
+func Find(records []byte, now limit.Instant, c *Call) (r Record, found bool) {
 	s := open(records)
-	p, found := s.find(hashOf(s.seed, token))
+	p, found := s.find(c.hash(s.seed))
 	if !found {
 		return Record{}, false
 	}

@@ -305,3 +305,102 @@ func same(t *testing.T, without, with entries, now limit.Instant) {
 	}
 	require.Equal(t, plain(without), plain(with))
 }
+
+// bytesPerCall returns the memory that a remembered call of a key takes, if each of many keys has
+// calls of them.
+func bytesPerCall(t testing.TB, calls int) float64 {
+	const keys = 50_000
+	memory := func(identified bool) int64 {
+		ks, v, _ := open(t, keyspace.Options{})
+		defer ks.Close()
+		a := decide.Ask{Family: decide.Bucket, Bucket: tokenbucket.Call{
+			Mode: tokenbucket.Greedy, Capacity: 1e6, Init: 1e6, Count: 1, Period: time.Second, Interval: time.Second, Quantity: 1,
+		}}
+		for n := range calls {
+			for i := range keys {
+				a.Key = fmt.Appendf(nil, "user:%011d", i)
+				if identified {
+					a.ID = idempotency.Call{
+						Token: fmt.Appendf(nil, "0192f5c2-7d6e-7b3a-9c51-%012d", n), TTL: time.Minute, Max: 10_000, Seed: uint64(i),
+					}
+				}
+				v.Decide(&a)
+				require.NoError(t, a.Err)
+			}
+		}
+		return ks.Stats().Memory
+	}
+	return float64(memory(true)-memory(false)) / keys / float64(calls)
+}
+
+func TestMemoryOfRememberedCalls(t *testing.T) {
+	for calls, most := range map[int]float64{1: 64, 4: 40, 20: 40} {
+		got := bytesPerCall(t, calls)
+		t.Logf("%d calls at each key: %.1f bytes a call", calls, got)
+		require.LessOrEqual(t, got, most, "%d calls", calls)
+	}
+}
+
+// TestRememberedCallsStayWithinMaxMemory sends calls with ever new tokens to few keys, with room for
+// far fewer than the keys may remember. Calls without a token are decided as before.
+func TestRememberedCallsStayWithinMaxMemory(t *testing.T) {
+	const most, calls = 16 << 20, 1_000_000
+	ks, v, _ := open(t, keyspace.Options{MaxMemory: most})
+	a := decide.Ask{Family: decide.Bucket, Bucket: tokenbucket.Call{
+		Mode: tokenbucket.Greedy, Capacity: 1e9, Init: 1e9, Count: 1, Period: time.Second, Interval: time.Second, Quantity: 1,
+	}}
+	refused, charged := 0, 0
+	for i := range calls {
+		a.Key = fmt.Appendf(nil, "key:%d", i%50)
+		a.ID = idempotency.Call{Token: fmt.Append(nil, i), TTL: time.Minute, Max: idempotency.MaxCalls, Seed: 1}
+		v.Decide(&a)
+		if a.Err != nil {
+			require.ErrorIs(t, a.Err, limit.ErrFull)
+			refused++
+			continue
+		}
+		charged++
+	}
+	require.Positive(t, refused)
+	require.Less(t, ks.Stats().Memory, int64(most+most/4))
+	used := int64(0)
+	for i := range 50 {
+		a.Key, a.ID.Token = fmt.Appendf(nil, "key:%d", i), nil
+		v.Decide(&a)
+		require.NoError(t, a.Err)
+		used += a.Bucket.Capacity - a.Decision.Remaining - 1
+	}
+	require.EqualValues(t, charged, used, "a refused call has charged nothing")
+}
+
+// BenchmarkID measures TB.ACQUIRE without and with a token over 1,000 keys. A key remembers ten
+// thousand calls in the end.
+func BenchmarkID(b *testing.B) {
+	for _, identified := range []bool{false, true} {
+		b.Run(fmt.Sprintf("id=%v", identified), func(b *testing.B) {
+			_, v, clock := open(b, keyspace.Options{})
+			a := decide.Ask{Family: decide.Bucket, Bucket: tokenbucket.Call{
+				Mode: tokenbucket.Greedy, Capacity: 1e9, Init: 1e9, Count: 1, Period: time.Second, Interval: time.Second, Quantity: 1,
+			}}
+			var keys [1000][]byte
+			for i := range keys {
+				keys[i] = fmt.Appendf(nil, "user:%011d", i)
+			}
+			token := []byte("0192f5c2-7d6e-7b3a-9c51-000000000000")
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if a.Key = keys[n%1000]; identified {
+					for i, rest := len(token)-1, n; rest > 0; i, rest = i-1, rest/10 {
+						token[i] = byte('0' + rest%10)
+					}
+					a.ID = idempotency.Call{Token: token, TTL: time.Minute, Max: 10_000, Seed: 5}
+				}
+				if n%1000 == 0 {
+					clock.Advance(time.Millisecond)
+					v.Refresh()
+				}
+				v.Decide(&a)
+			}
+		})
+	}
+}

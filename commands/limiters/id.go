@@ -18,13 +18,11 @@ func identify(c *command.Call, a *decide.Ask, token []byte) resp.Error {
 	if c.Collector != nil {
 		return resp.ErrTokenStore
 	}
-	a.ID = identity(c.Server, token)
-	a.ID.Print = a.Fingerprint()
+	l := c.Server.Limits()
+	a.ID = idempotency.Call{Token: token, TTL: l.IDTTL, Max: l.IDsPerKey, Seed: seed, Print: a.Fingerprint()}
 	return ""
 }
 
-// identity returns the identity of a call with the given token, without its fingerprint.
-func identity(s *command.Server, token []byte) idempotency.Call {
-	l := s.Limits()
-	return idempotency.Call{Token: token, TTL: l.IDTTL, Max: l.IDsPerKey, Seed: rand.Uint64()}
-}
+// seed is the key of the hash for the tokens of keys that remember no call yet. No client can learn
+// it.
+var seed = rand.Uint64()
