@@ -10,9 +10,10 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// audited returns the handler of cmd for FlagAudit: it runs the command and then writes a log line.
-// If cmd.Change is set, the handler also adds a call that succeeded to the list of changes. With
-// cmd.ByCallers it adds only calls from the admin port.
+// audited returns the handler of cmd for FlagAudit: it runs the command and then writes a log line,
+// with the attribute refused if the call has failed. If cmd.Change is set, the handler also adds a
+// call that succeeded to the list of changes. With cmd.ByCallers it adds only calls from the admin
+// port.
 func audited(cmd *Command) func(*Call) {
 	run := cmd.Run
 	message := "audit: " + strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " "))

@@ -64,8 +64,6 @@ func unknownCommand(args [][]byte) resp.Error {
 	return resp.Error(b)
 }
 
-// unknownSubcommand returns the error for a call of container with an unknown subcommand called
-// name.
 func unknownSubcommand(container string, name []byte) resp.Error {
 	return resp.Error("ERR unknown subcommand '" + string(Echo(name, MaxEcho)) + "'. Try " + upper(container) + " HELP.")
 }

@@ -134,7 +134,6 @@ func (s *Server) Process() env.Process {
 	return s.Options.Process
 }
 
-// observe applies the settings o to the slow log and the latency monitor.
 func (s *Server) observe(o *stats.Observing) {
 	s.Slow.SetMax(o.SlowEntries)
 	s.Events.SetThreshold(o.Latency)

@@ -108,7 +108,7 @@ func (t *Table) attach() {
 }
 
 // add completes the entry c with the fields that the table derives from others, checks it, and
-// appends it to t.Entries.
+// appends it to t.Entries. It panics if the entry is incomplete or contradicts itself.
 func (t *Table) add(c *Command) {
 	switch {
 	case c.Run != nil && c.RunOn != nil:

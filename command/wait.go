@@ -240,8 +240,9 @@ func (p *Wait) Interrupt(withError bool) bool {
 }
 
 // interrupt ends the wait early in the way that how says, on another goroutine, and reports whether
-// it does. If a goroutine has claimed a Reclaimable wait, interrupt requests the ending and returns
-// true; the wait then ends if that goroutine releases it.
+// it does. It returns false if the wait cannot be ended early. If a goroutine has claimed a
+// Reclaimable wait, interrupt requests the ending and returns true; the wait then ends if that
+// goroutine releases it.
 func (p *Wait) interrupt(how ending) bool {
 	if p.OnTimeout == nil {
 		return false

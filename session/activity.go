@@ -15,10 +15,10 @@ func (s *Session) noteCommand(cmd *command.Command) {
 	}
 }
 
-// notePartial records for [Engine.CloseOverdue] the instant at which the present incomplete
-// command began; now is the present instant. unfinished says that there is an incomplete command.
-// Bytes that only continue this command do not change the instant. progress says that the
-// incomplete command is not the one of the last call, so it begins at now.
+// notePartial records for [Engine.CloseOverdue] the instant at which the present incomplete command
+// began; now is the present instant. unfinished says that there is an incomplete command; otherwise
+// the instant becomes 0. Bytes that only continue this command do not change the instant. progress
+// says that the incomplete command is not the one of the last call, so it begins at now.
 func (s *Session) notePartial(now int64, unfinished, progress bool) {
 	since := s.partial.Load()
 	switch {

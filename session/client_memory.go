@@ -125,7 +125,6 @@ func (e *Engine) HoldLongInput(hold bool) {
 	}
 }
 
-// wakeHeldBack wakes the sessions that wait because of [Engine.HoldLongInput].
 func (e *Engine) wakeHeldBack() {
 	for _, s := range e.clients.list() {
 		if s.heldBack.Swap(false) {
@@ -192,9 +191,10 @@ func (e *Engine) noteLongInput(held int) {
 }
 
 // takeMemory does what [Engine.EvictClients] describes, and returns the number of clients that it
-// has closed. look is the number of the call of EvictClients. If look is 0, takeMemory closes no
-// client. The number of refused commands, and the bytes of refused commands and closed clients,
-// are added to e.taken.
+// has closed. look is the number of the call of EvictClients. all is the number of bytes that all
+// clients take. If maxmemory-clients is off or all does not exceed it, takeMemory does nothing. If
+// look is 0, takeMemory closes no client. The number of refused commands, and the bytes of refused
+// commands and closed clients, are added to e.taken.
 func (e *Engine) takeMemory(all, look int64) (closed int64) {
 	bound := e.Limits().ClientMemory
 	if bound <= 0 || all <= bound {

@@ -151,8 +151,9 @@ func (x *coroutine) leave() {
 	}
 }
 
-// finish writes the reply of x, whose call has ended without yielding, to the output of c's
-// worker, clears x, and reports whether the call has to run again.
+// finish writes the reply of x, whose call has ended without yielding, to the output of c's worker,
+// adds the work, the errors and the journal position of x's worker to those of c's worker, clears
+// x, and reports whether the call has to run again.
 func (x *coroutine) finish(c *command.Call) (again bool) {
 	w, from := workerOf(c.Worker), x.worker
 	if reply := from.out.Take(); !w.out.Reply(reply) {

@@ -199,7 +199,6 @@ func refuse(e *command.Server, p transport.Peer) resp.Error {
 	return ""
 }
 
-// isLocal reports whether a is a Unix socket or a loopback address.
 func isLocal(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.UnixAddr:

@@ -119,8 +119,8 @@ func (e *Engine) EndExecutions() {
 }
 
 // feedUntilAnswered feeds in, the bytes of one command, to the session until the reply may be
-// returned, and returns the reply. err is the cause if ctx ends before, [ErrNoReply] or
-// [ErrReplyTooLong].
+// returned, and returns the reply. If the session closes, the output until then is the reply. err
+// is the cause if ctx ends first, [ErrNoReply] if there is no output, or [ErrReplyTooLong].
 func (s *Session) feedUntilAnswered(ctx context.Context, p *caller, in []byte) (reply []byte, err error) {
 	for {
 		next, out, err := s.feedOnce(ctx, p, &in)
@@ -202,7 +202,6 @@ func (s *Session) feedOnce(ctx context.Context, p *caller, in *[]byte) (transpor
 	return turn.Next, turn.Whole(), nil
 }
 
-// release releases the shared values that a discarded reply refers to.
 func release(refs []shared.Ref) {
 	for i := range refs {
 		refs[i].Release()
@@ -215,7 +214,6 @@ type caller struct {
 	wake chan struct{} // has a buffer of one
 }
 
-// wait waits for a call of Wake. If ctx ends before, wait returns the cause.
 func (p *caller) wait(ctx context.Context) error {
 	select {
 	case <-p.wake:

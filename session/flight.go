@@ -37,7 +37,6 @@ func (f *flight) recycle() {
 	flights.Put(f)
 }
 
-// clear makes the flight empty, and keeps its memory.
 func (f *flight) clear() {
 	f.added = 0
 	f.drop()

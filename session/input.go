@@ -13,9 +13,10 @@ const (
 )
 
 // split splits complete commands off in and puts them in w.requests. It stops at an incomplete
-// command, at a protocol error, after the maximum number of commands, and when the worker's room
-// is used up. swallowed is the number of bytes of in that the guard has read. err is the protocol
-// error, "" if there is none.
+// command, at a protocol error, after the maximum number of commands, and when the worker's room is
+// used up. A command that the guard discards, for example because it is too large, is a request
+// with an error and no arguments. swallowed is the number of bytes of in that the guard has read.
+// err is the protocol error, "" if there is none.
 func (s *Session) split(w *Worker, in []byte) (swallowed int, err resp.Error) {
 	limits, most := s.frameLimits()
 	if cap(w.room) > command.KeptRequestWords {
@@ -63,7 +64,8 @@ func (s *Session) frameLimits() (limits *resp.Limits, most int) {
 }
 
 // prefetch makes the store load the entries of the keys that w.requests are about to use in
-// database db into the processor cache. It also computes the derived keys of the requests.
+// database db into the processor cache, if there are at least two keys. It also computes the
+// derived keys of the requests.
 func (w *Worker) prefetch(db int) {
 	w.Keys = w.Keys[:0]
 	for i := range w.requests {

@@ -50,7 +50,8 @@ func (s *Session) launch(w *Worker, next transport.Next) transport.Next {
 }
 
 // settle submits the asks of a command in the background to the Remote, blocks until all asks are
-// decided, and writes the reply. in is the proxy that acts for the client.
+// decided, and writes the reply. If the command has no asks, settle does nothing. in is the proxy
+// that acts for the client.
 func (w *Worker) settle(in *Session) {
 	f := w.flight
 	f.drop()

@@ -116,8 +116,6 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	e.Spawn(begin)
 }
 
-// slotsOf returns the semaphore that limits how many commands of the kind of cmd run in the
-// background at once.
 func (e *Engine) slotsOf(cmd *command.Command) chan struct{} {
 	switch {
 	case cmd.Files:

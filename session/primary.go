@@ -124,7 +124,6 @@ func replyError(reply []byte, command []byte) error {
 	return errors.New(string(text))
 }
 
-// shrink frees the buffers if a large command has grown them beyond MaxExecuted.
 func (p *Primary) shrink() {
 	if cap(p.in) > MaxExecuted {
 		p.in = nil

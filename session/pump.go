@@ -54,7 +54,6 @@ func (s *Session) fillPump(w *Worker) (next transport.Next) {
 	return transport.Read
 }
 
-// closePump tells the pump that its client has disconnected, if the session has a pump.
 func (s *Session) closePump() {
 	if s.pump != nil {
 		s.pump.Closed()

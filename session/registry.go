@@ -31,7 +31,8 @@ func (r *registry) enter(s *Session) {
 	r.sessions[s.ID] = s
 }
 
-// remove removes s, and its count for its address.
+// remove removes s, and takes it out of the count for its address. The session of a link to a
+// primary is in no such count.
 func (r *registry) remove(s *Session) {
 	from := command.HostOf(s.Peer)
 	r.mu.Lock()
@@ -45,15 +46,14 @@ func (r *registry) remove(s *Session) {
 	}
 }
 
-// get returns the session with that id, or nil if it is not open.
 func (r *registry) get(id int64) *Session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sessions[id]
 }
 
-// count returns the number of open sessions, except those of replicas, and the number of these
-// sessions that are blocked in a command.
+// count returns the number of open sessions, except those of replicas, as in Redis, and the number
+// of these sessions that are blocked in a command.
 func (r *registry) count() (open, blocked int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,8 @@ func (r *registry) count() (open, blocked int64) {
 	return open, blocked
 }
 
-// list returns the open sessions in the order of their arrival.
+// list returns the open sessions in the order of their arrival, including those of replicas and of
+// links to primaries.
 func (r *registry) list() []*Session {
 	r.mu.Lock()
 	all := make([]*Session, 0, len(r.sessions))
@@ -81,7 +82,6 @@ func (r *registry) list() []*Session {
 	return all
 }
 
-// subscribers returns the number of sessions with subscriptions.
 func (r *registry) subscribers() (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

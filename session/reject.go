@@ -41,7 +41,8 @@ func (w *Worker) unknown(c *command.Call) {
 	c.Fail(c.Server.Commands.Unknown(c.Args))
 }
 
-// errLoading has the text of Redis.
+// errLoading is the error, with the text of Redis, for a command that may not run while the server
+// loads its data.
 const errLoading resp.Error = "LOADING Redis is loading the dataset in memory"
 
 // errListening returns the error for a command that a RESP2 client with subscriptions may not run.

@@ -64,7 +64,6 @@ func (e *Engine) withStoppedWorld(f func(w *Worker)) {
 	f(w)
 }
 
-// isAborted reports whether an exclusive command was aborted because the server stops.
 func (e *Engine) isAborted() bool {
 	e.exclusive.mu.Lock()
 	defer e.exclusive.mu.Unlock()

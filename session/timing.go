@@ -9,7 +9,7 @@ import (
 )
 
 // paceOf returns the pace of the next calls of cmd. first says that no call of cmd has been timed
-// by this worker yet; then the pace is eachCall.
+// by this worker yet; then the pace is eachCall. In a script, a pace of byWork is also eachCall.
 func (w *Worker) paceOf(cmd *command.Command, first bool) pace {
 	p := w.paces[cmd.ID]
 	if first || p == byWork && w.Volatile { // between two readings, a script may run for any time
@@ -69,7 +69,6 @@ func (w *Worker) runByWork(c *command.Call, run func(c *command.Call)) {
 	w.noteRun(c, cmd, args, w.last-began, 1)
 }
 
-// runWeighed runs a call, and times it if weight says so.
 func (w *Worker) runWeighed(c *command.Call, run func(c *command.Call)) {
 	if calls := w.weight(c); calls > 0 {
 		w.runTimed(c, run, calls)
@@ -150,7 +149,8 @@ func (w *Worker) monitored(c *command.Call, words []byte) {
 	w.Lines.Add(from, words)
 }
 
-// source returns the address that MONITOR shows for the client cl.
+// source returns the address that MONITOR shows for the client cl: "unix:" and the path of the
+// socket for a client of a Unix socket, the address of the client for any other.
 func source(cl *command.Client) string {
 	if a := cl.Peer.RemoteAddr(); a != nil && a.Network() == "unix" {
 		return "unix:" + cl.Peer.LocalAddr().String()
@@ -299,7 +299,8 @@ func (e *Engine) ClassDurations(class stats.Class) (d stats.Distribution) {
 }
 
 // noteSlow adds a call that took d to SLOWLOG and to LATENCY, if d reaches their thresholds.
-// words are the arguments that SLOWLOG shows. Any goroutine may call it.
+// SLOWLOG leaves out commands with FlagSkipSlowlog. words are the arguments that SLOWLOG shows. Any
+// goroutine may call it.
 func noteSlow(s *command.Server, cl *command.Client, cmd *command.Command, words []string, d time.Duration) {
 	at, o := s.CivilMillis(), &s.Limits().Observing
 	if o.SlowerThan >= 0 && d >= o.SlowerThan && cmd.Flags&command.FlagSkipSlowlog == 0 {
@@ -315,7 +316,6 @@ func noteSlow(s *command.Server, cl *command.Client, cmd *command.Command, words
 	}
 }
 
-// resolve returns the subcommand of c that args names, or c if there is none.
 func resolve(c *command.Command, args [][]byte) *command.Command {
 	if c.Sub != nil && len(args) > 1 {
 		if sub := c.Subcommand(args[1]); sub != nil {

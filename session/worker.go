@@ -29,7 +29,8 @@ type Worker struct {
 	out    resp.Writer
 }
 
-// input has the commands that were split off the input and have not all run yet.
+// input has the commands that were split off the input and have not all run yet, and memory for
+// their arguments.
 type input struct {
 	room     [][]byte // memory for the arguments of requests
 	slots    [command.MaxRequests]request

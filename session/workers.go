@@ -94,7 +94,8 @@ func (e *Engine) withWorker(client int64, f func(w *Worker)) {
 	}
 }
 
-// enter enters the store, and returns false if another goroutine has stopped the world.
+// enter enters the store, and returns false if another goroutine has stopped the world. On a store
+// without keys enter returns true.
 func (w *Worker) enter() bool { return w.world == nil || w.world.Enter() }
 
 func (w *Worker) leave() {
@@ -130,8 +131,6 @@ func (e *Engine) Outside(c *command.Call, f func()) {
 	f()
 }
 
-// inWorker runs f with the worker w, which has entered the store, for the client with that id.
-// Then it leaves the store and returns the worker.
 func (e *workers) inWorker(w *Worker, client int64, f func(w *Worker)) {
 	defer e.returnWorker(w)
 	defer w.leave()

@@ -88,7 +88,8 @@ func configGet(c *command.Call) {
 const errFilesInTransaction resp.Error = "ERR CONFIG SET of an option that names files is not allowed in transactions"
 
 // configSet is the Run function of CONFIG SET. Outside of a transaction it runs in the background,
-// because it may read files. It also records the changed options in the list of changes.
+// because it may read files. In a transaction it fails for an option that names files. It also
+// records the changed options in the list of changes.
 func configSet(c *command.Call) {
 	args := c.Args[2:]
 	if len(args)%2 != 0 {

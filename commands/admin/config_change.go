@@ -8,7 +8,7 @@ import (
 )
 
 // valuesOf returns the names and current values of the options that pairs names, in the order of
-// the table of options.
+// the table of options. It leaves out names of no option.
 func valuesOf(settings env.Settings, pairs [][2]string) [][2]string {
 	names := make([]string, len(pairs))
 	for i, p := range pairs {
@@ -18,7 +18,7 @@ func valuesOf(settings env.Settings, pairs [][2]string) [][2]string {
 }
 
 // changedOptions returns a text with the options whose values in before and after differ; "" if no
-// values differ. It leaves out values that are long or may be secrets.
+// values differ. If the values are long or may be secrets, it shows only the name of the option.
 func changedOptions(before, after [][2]string) string {
 	var text []string
 	for i, p := range after {

@@ -257,7 +257,8 @@ func memoryPeak(c *command.Call, used int64) int64 {
 	}
 }
 
-// human formats n bytes as Redis does in fields such as used_memory_human: 1.00K, for example.
+// human formats n bytes as Redis does in fields such as used_memory_human: 1.00K, for example, and
+// 512B for less than 1024 bytes. The greatest unit is E.
 func human(n int64) string {
 	f, units := float64(n), "BKMGTPE"
 	i := 0
@@ -304,7 +305,6 @@ func infoStats(w *infoWriter) {
 		"acl_access_denied_channel", "internal_errors")
 }
 
-// infoReplication writes the section about replication, whose fields come from [env.Node].
 func infoReplication(w *infoWriter) {
 	for _, f := range w.e.Node().Info() {
 		w.str(f.Name, f.Value)
@@ -341,7 +341,8 @@ func infoCommandstats(w *infoWriter) {
 	}
 }
 
-// infoLatencystats writes percentiles of the durations of calls, in microseconds, for each command.
+// infoLatencystats writes percentiles of the durations of calls, in microseconds, for each command
+// that has timed calls. The percentiles are those of latency-tracking-info-percentiles.
 func infoLatencystats(w *infoWriter) {
 	shown := w.e.Limits().Observing.Percentiles
 	for id, t := range w.stats.Commands {
@@ -383,7 +384,7 @@ func infoStore(w *infoWriter) {
 }
 
 // infoRatelimit writes, for each command of a limiter that writes, how many calls were allowed and
-// denied, and how many had errors.
+// denied, and how many had errors or were refused before they ran.
 func infoRatelimit(w *infoWriter) {
 	for id, t := range w.stats.Commands {
 		cmd := w.e.Commands.Entries[id]

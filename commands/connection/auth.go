@@ -47,7 +47,8 @@ const (
 
 var authQuota, authQuotaOfAll = quotaOf(10, 1), quotaOf(100, 10)
 
-// quotaOf returns a quota that allows most failures at once and then rate failures a second.
+// quotaOf returns a quota that allows most failures at once and then rate failures a second. It
+// panics if there is no such quota.
 func quotaOf(most, rate int64) gcra.Quota {
 	q, err := gcra.NewQuota(most-1, rate, 1)
 	if err != nil {
@@ -57,7 +58,8 @@ func quotaOf(most, rate int64) gcra.Quota {
 }
 
 // sourceOf returns the source of addr under which failures are counted: the address itself or, for
-// IPv6, its /64 network, because a single host can usually use all addresses of that network.
+// IPv6, its /64 network, because a single host can usually use all addresses of that network. An
+// addr that is no IP address is its own source.
 func sourceOf(addr string) string {
 	ip, err := netip.ParseAddr(addr)
 	if err != nil || !ip.Is6() || ip.Is4In6() {

@@ -153,7 +153,7 @@ func clientNoEvict(c *command.Call) {
 }
 
 // clientReply is the Run function of CLIENT REPLY. It replies with OK only for ON: the modes OFF
-// and SKIP suppress their own reply.
+// and SKIP suppress their own reply. After OFF, SKIP changes nothing.
 func clientReply(c *command.Call) {
 	switch {
 	case arg.IsWord(c.Args[2], "ON"):
@@ -314,7 +314,8 @@ func letters(s *command.Client, a *command.Activity) string {
 }
 
 // clientUnblock is the Run function of CLIENT UNBLOCK. It ends the wait of a client with the reply
-// of a timeout or, with the argument ERROR, with an error.
+// of a timeout or, with the argument ERROR, with an error. It replies with 1 if it has ended a
+// wait, and otherwise with 0.
 func clientUnblock(c *command.Call) {
 	if len(c.Args) > 4 {
 		c.Fail(command.SubcommandSyntax(c))
@@ -341,7 +342,8 @@ func clientUnblock(c *command.Call) {
 }
 
 // clientKill is the Run function of CLIENT KILL. It closes clients by address (the old form) or by
-// filters.
+// filters. The old form replies with OK, or with an error if it has closed none. The other form
+// replies with the number of clients that it has closed.
 func clientKill(c *command.Call) {
 	if len(c.Args) == 3 {
 		addr := string(c.Args[2])

@@ -26,7 +26,6 @@ type filter struct {
 // filterWords are the words that begin a part of a filter.
 var filterWords = []string{"ID", "TYPE", "ADDR", "LADDR", "USER", "SKIPME", "MAXAGE"}
 
-// isFilterWord reports whether word begins a part of a filter.
 func isFilterWord(word []byte) bool {
 	for _, known := range filterWords {
 		if arg.IsWord(word, known) {

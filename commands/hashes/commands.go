@@ -141,7 +141,8 @@ func (call *hashCall) prepare(args [][]byte, w *resp.Writer) {
 	call.args, call.w, call.added = args, w, 0
 }
 
-// set sets all fields in call.args, or none if the hash would have too many fields.
+// set sets all fields in call.args, and counts the new ones in call.added. If the hash would have
+// too many fields, set changes nothing and returns [collection.ErrFull].
 func (call *hashCall) set(h *collection.Hash) error {
 	if h.Max > 0 && h.Len()+len(call.args)/2 > h.Max && h.Len()+newFields(h, call.args) > h.Max {
 		return collection.ErrFull
@@ -217,7 +218,7 @@ func hsetnx(c storeCall) {
 
 // readHash calls f with the hash at the first argument and counts the lookup. If the key does not
 // exist, absent is true and there is no reply. If the key has another type, readHash replies with
-// an error.
+// an error, and absent is false.
 func readHash(c storeCall, f func(h *collection.Hash)) (absent bool) {
 	found, err := c.Store.ReadHash(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
@@ -281,7 +282,7 @@ func writeNoFields(w *resp.Writer, n int) {
 }
 
 // hashAll is the Run function of HGETALL, HKEYS and HVALS. fields and values say what the reply
-// contains.
+// contains. A large reply is written in the background.
 func hashAll(c storeCall, fields, values bool) {
 	mark, size, large := len(c.W.Buf), 0, false
 	absent := readHash(c, func(h *collection.Hash) {

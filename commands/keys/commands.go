@@ -121,7 +121,8 @@ func exists(c storeCall) {
 
 func typeOf(c storeCall) { c.W.Status(c.Store.TypeName(c.Client.Selected(), c.Args[1])) }
 
-// rename is the Run function of RENAME and, if nx is set, of RENAMENX.
+// rename is the Run function of RENAME and, if nx is set, of RENAMENX. RENAMENX replies with 1, or
+// with 0 if the new key exists. Both fail if the old key does not exist.
 func rename(c storeCall, nx bool) {
 	renamed, found := c.Store.Rename(c.Client.Selected(), c.Args[1], c.Args[2], nx)
 	switch {

@@ -72,7 +72,8 @@ func expireCommands() []*command.Command {
 }
 
 // expire is the Run function of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT. unit and absolute say what
-// the command's number means: see [command.ExpiryInstant].
+// the command's number means: see [command.ExpiryInstant]. The reply is 1 if the expiry was
+// changed, and otherwise 0.
 func expire(c storeCall, unit time.Duration, absolute bool) {
 	at, cond, err := parseExpire(c.Call, unit, absolute)
 	switch {
@@ -141,7 +142,8 @@ func parseExpireOptions(args [][]byte) (decide.ExpireCondition, resp.Error) {
 	return cond, ""
 }
 
-// ttl is the Run function of TTL (unit is a second) and PTTL (unit is a millisecond).
+// ttl is the Run function of TTL (unit is a second) and PTTL (unit is a millisecond). The reply is
+// -2 if the key does not exist, and -1 if it has no expiry.
 func ttl(c storeCall, unit time.Duration) {
 	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
 	if noExpiry(c.Call, has, found) {
@@ -150,7 +152,8 @@ func ttl(c storeCall, unit time.Duration) {
 }
 
 // expireTime is the Run function of EXPIRETIME (unit is a second) and PEXPIRETIME (unit is a
-// millisecond). Both reply with a time of the wall clock.
+// millisecond). Both reply with a time of the wall clock. The reply is -2 if the key does not
+// exist, and -1 if it has no expiry.
 func expireTime(c storeCall, unit time.Duration) {
 	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
 	if noExpiry(c.Call, has, found) {

@@ -142,7 +142,6 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 	return ""
 }
 
-// matches reports whether the scan includes a key of the type typ.
 func (s *scanCall) matches(key []byte, typ string) bool {
 	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || glob.Match(s.pattern, key))
 }

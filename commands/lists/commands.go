@@ -96,7 +96,8 @@ func commands() []*command.Command {
 const errIndexRange resp.Error = "ERR index out of range"
 
 // push returns the Run function of LPUSH or RPUSH and, if existing is set, of LPUSHX or RPUSHX.
-// front says that elements are added at the front.
+// front says that elements are added at the front. The reply is the new length of the list; LPUSHX
+// and RPUSHX reply with 0 if there is no list.
 func push(front, existing bool) func(storeCall) {
 	return func(c storeCall) {
 		values, length := c.Args[2:], 0

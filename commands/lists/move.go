@@ -34,7 +34,7 @@ func parseMove(args [][]byte) (m listMove, err resp.Error) {
 }
 
 // moveElement moves an element from the list at the first argument to the one at the second, which
-// may be the same, at one instant, and replies with the element.
+// may be the same, at one instant, and replies with the element, or with null if there is none.
 func moveElement(c storeCall, m listMove) {
 	from, to, db := c.Args[1], c.Args[2], c.Client.Selected()
 	if !c.Client.Exclusive { // otherwise the keys are locked already

@@ -51,7 +51,7 @@ func diagnose(all []stats.Samples, threshold time.Duration) string {
 }
 
 // spread returns the mean of the samples and their mean absolute deviation from the mean, in
-// milliseconds. There must be at least one sample.
+// milliseconds, both rounded down. There must be at least one sample.
 func spread(s *stats.Samples) (mean, deviation int64) {
 	n := int64(len(s.List))
 	for _, at := range s.List {
@@ -65,7 +65,7 @@ func spread(s *stats.Samples) (mean, deviation int64) {
 }
 
 // period returns the mean time between two consecutive samples in seconds. There must be at least
-// one sample.
+// one sample; for a single one the result is 0.
 func period(s *stats.Samples) float64 {
 	n := len(s.List)
 	return float64(s.List[n-1].At-s.List[0].At) / float64(max(1, n-1))

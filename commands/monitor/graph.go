@@ -48,7 +48,7 @@ func graph(s *stats.Samples, now int64) string {
 }
 
 // cell returns the character that the column for value has in row. low and high are the lowest and
-// the highest value. The lowest row is 0.
+// the highest value. The lowest row is 0. If low equals high, all columns have the lowest level.
 func cell(value, low, high int64, row int) byte {
 	const levels = graphRows * int64(len(graphLevels))
 	level := int64(0)
@@ -66,7 +66,7 @@ func cell(value, low, high int64, row int) byte {
 }
 
 // ago formats an age of so many seconds in at most three characters. Ages above 99 days are shown
-// as 99 days.
+// as 99 days, and negative ones as 0 seconds.
 func ago(seconds int64) string {
 	seconds = max(0, seconds)
 	switch {

@@ -113,8 +113,9 @@ type called struct {
 	calls int64
 }
 
-// latencyHistogram is the Run function of LATENCY HISTOGRAM. It leaves out unknown names and
-// commands without timed calls.
+// latencyHistogram is the Run function of LATENCY HISTOGRAM. Without names it shows all commands;
+// the name of a container also stands for its subcommands. It leaves out unknown names and commands
+// without timed calls.
 func latencyHistogram(c *command.Call) {
 	var asked []*command.Command
 	seen := make(map[*command.Command]bool)

@@ -144,7 +144,7 @@ func maySubscribe(c *command.Call, kind topicKind) resp.Error {
 }
 
 // unsubscribe returns the Run function of UNSUBSCRIBE, PUNSUBSCRIBE or SUNSUBSCRIBE, depending on
-// kind.
+// kind. Without names the command ends all subscriptions of kind.
 func unsubscribe(kind topicKind) func(*command.Call) {
 	return func(c *command.Call) {
 		h, names := hubOf(c), c.Args[1:]

@@ -75,7 +75,6 @@ type membership struct {
 	at     int // the index in topic.members, guarded by topic.mu
 }
 
-// get returns the topic called name, or nil if there is none.
 func (sp *space) get(name []byte) *topic {
 	sp.mu.RLock()
 	defer sp.mu.RUnlock()

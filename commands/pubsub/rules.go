@@ -70,7 +70,6 @@ func mayListen(r *acl.Rules, kind topicKind, name []byte) bool {
 	})
 }
 
-// clientsOf returns the subscribers of t whose user is u.
 func (t *topic) clientsOf(u *acl.User) (clients []*command.Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

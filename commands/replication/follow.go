@@ -74,7 +74,9 @@ func lead(c *command.Call, n env.NodeRole) {
 	})
 }
 
-// followHost implements REPLICAOF host port. role is the present role of the node n.
+// followHost implements REPLICAOF host port. role is the present role of the node n. If the node is
+// already a replica of that primary, followHost only says so. It fails if the client is a replica,
+// the host or the port is invalid, or the server cannot replicate.
 func followHost(c *command.Call, n env.Node, role *protocol.Role) {
 	if c.Client.Marks&command.MarkReplica != 0 {
 		c.Fail(errFollowReplica)
@@ -120,8 +122,9 @@ func isNoOne(c *command.Call) bool {
 	return arg.IsWord(c.Args[1], "NO") && arg.IsWord(c.Args[2], "ONE")
 }
 
-// isHost reports whether b may be a host name or an address. The server dials such a host, shows it
-// in INFO and writes it to the configuration, so other text must be refused.
+// isHost reports whether b may be a host name or an address: up to maxHost printable ASCII
+// characters without spaces, commas, quotation marks and backslashes. The server dials such a host,
+// shows it in INFO and writes it to the configuration, so other text must be refused.
 func isHost(b []byte) bool {
 	if len(b) == 0 || len(b) > maxHost {
 		return false

@@ -20,7 +20,7 @@ func (h *host) Waits() bool {
 
 // reserve requests memory for the result of a script whose latest result was large: the size of
 // that result plus a quarter. It returns the number of bytes to wait for; 0 if they were granted at
-// once or none are needed.
+// once or none are needed, and in an exclusive command.
 func reserve(c *command.Call, call *invocation) (need int64) {
 	need = call.script.result.Load()
 	if need == 0 || c.Client.Exclusive {

@@ -287,7 +287,7 @@ func srandmember(c storeCall) {
 
 // randomMembers returns the number of members in the reply of SRANDMEMBER. For a positive count
 // there are up to count different ones, and for a negative one there are -count, possibly with
-// repetitions.
+// repetitions. There are none if s is empty.
 func randomMembers(s *collection.Set, count int64) int {
 	if count < 0 && s.Len() > 0 {
 		return int(-count)

@@ -34,7 +34,9 @@ func zincrby(c storeCall) {
 	addScores(c)
 }
 
-// addScores runs ZADD or ZINCRBY with the parsed arguments in the worker's sortedCall.
+// addScores runs ZADD or ZINCRBY with the parsed arguments in the worker's sortedCall. The reply is
+// the number of added members, with CH of added and changed ones. ZINCRBY, and ZADD with INCR,
+// reply with the new score, or with null if an option prevented the change.
 func addScores(c storeCall) {
 	call := command.Scratch[sortedCall](c.Call).bind()
 	call.added, call.updated, call.processed = 0, 0, false

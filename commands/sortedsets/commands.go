@@ -121,7 +121,8 @@ func zcard(c storeCall) {
 	}
 }
 
-// zrank is the Run function of ZRANK and, if down is set, of ZREVRANK.
+// zrank is the Run function of ZRANK and, if down is set, of ZREVRANK. The reply is null if the
+// sorted set does not have the member.
 func zrank(c storeCall, down bool) {
 	withScore := len(c.Args) == 4
 	switch {

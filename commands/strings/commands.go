@@ -160,7 +160,8 @@ func set(c storeCall) {
 }
 
 // swap sets the key to the value in the second argument with the options o, and replies with the
-// old value.
+// old value, or with null if there was none. The reply is the same if NX or XX prevented the
+// change.
 func swap(c storeCall, o env.SetOptions) {
 	old, found, _, err := c.Store.SwapString(c.Text[:0], c.Client.Selected(), c.Args[1], c.Args[2], o)
 	c.ReplyString(old, found, err)
@@ -259,7 +260,8 @@ func replyValues(l *command.Worker, st store, w *resp.Writer, db int, keys [][]b
 	return true
 }
 
-// mset is the Run function of MSET and, if nx is set, of MSETNX.
+// mset is the Run function of MSET and, if nx is set, of MSETNX, which replies with 1, or with 0
+// and without a change if one of the keys exists.
 func mset(c storeCall, nx bool) {
 	if len(c.Args)%2 == 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))

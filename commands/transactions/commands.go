@@ -419,7 +419,7 @@ func runQueue(c *command.Call, st store, t *transaction) {
 }
 
 // prefetchQueue has st prefetch the first keys of the commands in queue. It does nothing if st is
-// nil.
+// nil or there are fewer than two such keys.
 func prefetchQueue(c *command.Call, st store, queue []queued) {
 	if st == nil {
 		return

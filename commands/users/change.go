@@ -26,8 +26,8 @@ func setuser(c *command.Call) {
 	c.OK()
 }
 
-// oneLine returns the text of err as one line of limited length. It replaces control characters by
-// spaces, because the text may quote input of the client.
+// oneLine returns the text of err as one line of at most 4*[command.MaxEcho] bytes. It replaces
+// control characters by spaces, because the text may quote input of the client.
 func oneLine(err error) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -37,7 +37,8 @@ func oneLine(err error) string {
 	}, string(command.Echo([]byte(err.Error()), 4*command.MaxEcho)))
 }
 
-// deluser is the Run function of ACL DELUSER. It also closes the clients of the deleted users.
+// deluser is the Run function of ACL DELUSER. It also closes the clients of the deleted users, and
+// replies with their number. If the user default is among the names, it fails and deletes nothing.
 func deluser(c *command.Call) {
 	names := make([]string, 0, len(c.Args)-2)
 	for _, arg := range c.Args[2:] {
@@ -96,7 +97,7 @@ func load(c *command.Call) {
 }
 
 // save is the Run function of ACL SAVE. It writes the ACL file in the background. A failure is
-// logged.
+// logged, and the reply is an error without the reason.
 func save(c *command.Call) {
 	file := c.Server.Options.UserFile
 	if file == nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // dryrun is the Run function of ACL DRYRUN. It replies with OK if the user may run the command, and
-// otherwise with what the user may not do.
+// otherwise with what the user may not do. It fails if there is no such user or command, or if the
+// number of arguments is wrong.
 func dryrun(c *command.Call) {
 	name, args := string(c.Args[2]), c.Args[3:]
 	u := c.Server.Users.Find(name)

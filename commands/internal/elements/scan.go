@@ -168,7 +168,7 @@ func (e *Elements) pin() (all []element, unpin func()) {
 }
 
 // scanBeside replies with the elements of key whose names match pattern. It matches and copies them
-// after the shard was unlocked.
+// after the shard was unlocked. If the key does not exist or there is an error, it writes nothing.
 func scanBeside[S any](st S, db int, key []byte, read readElements[S], pattern []byte, w *resp.Writer) (bool, error) {
 	var of Elements
 	var all []element
