@@ -242,7 +242,8 @@ func (f *follower) frames(b []byte) (done int, err error) {
 	return done, err
 }
 
-// frame applies the frame fr.
+// frame applies the frame fr. It skips frames about the files of the primary, and frames of later
+// versions that this version may pass over. Any other frame of an unknown type is an error.
 func (f *follower) frame(fr persistence.Frame) error {
 	switch {
 	case fr.Type == persistence.FrameEffects:
@@ -367,7 +368,8 @@ func (f *follower) clear(first bool, clock func() limit.Instant) {
 // resynchronization began.
 func (f *follower) resumed() limit.Instant { return f.left.Add(f.o.Stopwatch() - f.leftSince) }
 
-// block stores the entries of payload, a block of the full resynchronization, in the keyspace.
+// block stores the entries of payload, a block of the full resynchronization, in the keyspace. The
+// first block discards the old state, after it was checked.
 func (f *follower) block(payload []byte) error {
 	if !f.sync.started {
 		if err := persistence.CheckBlock(payload, f.o.Keyspace.Databases()); err != nil {
@@ -387,7 +389,8 @@ func (f *follower) block(payload []byte) error {
 }
 
 // end handles the chunk c, which ends the full resynchronization: it checks that all of the state
-// has arrived, and discards the old state if no chunk has done that yet.
+// has arrived, and discards the old state if no chunk has done that yet. If this node refuses the
+// state of an empty primary, the error is errEmptyPrimary.
 func (f *follower) end(c Chunk) error {
 	s := f.sync
 	keys, blocks := c.Whole()

@@ -124,7 +124,9 @@ func introduce(w io.Writer, r *lineReader, g *greeting) error {
 	return nil
 }
 
-// psync sends PSYNC and returns the answer.
+// psync sends PSYNC and returns the answer. It asks for a full resynchronization if g has no ID. It
+// skips up to maxBlank empty lines before the answer. After an error the answer only has asked set,
+// if g asks the peer to take over.
 func psync(w io.Writer, r *lineReader, g *greeting) (answer, error) {
 	words := []string{"PSYNC", "?", "-1"}
 	if g.id != "" {

@@ -59,7 +59,8 @@ func (n *Node) endRewrite() {
 	n.f.rewrite.done.Wait()
 }
 
-// serve carries out the last request to change the role, if there is one.
+// serve carries out the last request to change the role, if there is one. If there is no log for a
+// request to follow, it postpones the request.
 func (n *Node) serve(ctx context.Context) {
 	n.mu.Lock()
 	order, to := n.order, n.primary

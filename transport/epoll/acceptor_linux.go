@@ -74,7 +74,8 @@ func (a *acceptor) close() {
 	}
 }
 
-// retired reports whether the listener has been closed.
+// retired reports whether the listener has been closed. It returns false for a listener without a
+// descriptor.
 func (a *acceptor) retired() bool {
 	l := a.l
 	if over, ok := l.(*transport.TLSListener); ok {
@@ -150,7 +151,8 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 }
 
 // localOf returns the local address of the connection fd: that of the listener, unless the listener
-// accepts connections on all addresses.
+// accepts connections on all addresses. If the kernel does not tell the address, the result is that
+// of the listener.
 func (a *acceptor) localOf(fd int) netip.AddrPort {
 	if !a.local.Addr().IsUnspecified() {
 		return a.local
@@ -174,7 +176,7 @@ func addrPort(sa unix.Sockaddr) netip.AddrPort {
 }
 
 // setOptions sets the TCP options on the listener, so that connections inherit them, which saves
-// five system calls per connection. It does nothing for a unix socket.
+// five system calls per connection. It also sets a.inherits. It does nothing for a unix socket.
 func (a *acceptor) setOptions(period time.Duration) error {
 	if a.unix != nil {
 		return nil
@@ -189,7 +191,8 @@ func (a *acceptor) setOptions(period time.Duration) error {
 }
 
 // setTCPOptions turns Nagle's algorithm off and keep-alive on, as Redis does: the first probe after
-// period, and two more each a third of it later. A period of 0 turns keep-alive off.
+// period, and two more each a third of it later. Both times are rounded down to seconds, and are at
+// least one second. A period of 0 turns keep-alive off.
 func setTCPOptions(fd int, period time.Duration) error {
 	on := 0
 	if period > 0 {

@@ -23,9 +23,10 @@ type slow struct {
 	dropped int32         // bytes discarded while lingering
 }
 
-// hangUp closes c after everything is sent. Closing a socket with unread input resets it,
-// and a reset can overtake the last reply. So the sending side is closed first, and input is
-// discarded for a short time, until the peer has closed too.
+// hangUp closes c after everything is sent. Closing a socket with unread input resets it, and a
+// reset can overtake the last reply. So the sending side is closed first, and input is discarded
+// for a short time, until the peer has closed too. If the peer sends no more, or too many
+// connections linger already, hangUp closes c at once.
 func (l *loop) hangUp(c *conn) {
 	patience := l.t.lim.Load().Linger
 	if l.draining {
@@ -47,7 +48,8 @@ func (l *loop) hangUp(c *conn) {
 }
 
 // discard reads and discards what a lingering connection sends. It closes c at the end of input,
-// after an error, and after more than [base.LingerBytes].
+// after an error, and after more than [base.LingerBytes]. If there is still input after four reads,
+// it enqueues c.
 func (l *loop) discard(c *conn) {
 	for range 4 {
 		n, errno := recv(c.fd, l.in)
@@ -103,7 +105,8 @@ func (l *loop) unwatch(c *conn) {
 	c.watched = noSlot
 }
 
-// sweepEvery returns the time between two checks of the watched connections.
+// sweepEvery returns the time between two checks of the watched connections. It is
+// [base.StopLinger] while the transport stops.
 func (l *loop) sweepEvery() time.Duration {
 	if l.draining {
 		return base.StopLinger

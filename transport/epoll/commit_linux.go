@@ -102,7 +102,8 @@ func (l *loop) lend(c *conn, n int) {
 	l.spares = l.spares[:last]
 }
 
-// reclaim takes back the buffer of a sent reply, if it may be one that was lent.
+// reclaim takes back the buffer of a sent reply, if it may be one that was lent and the loop has
+// fewer than maxSpares.
 func (l *loop) reclaim(b []byte) {
 	if cap(b) == spareSize && len(l.spares) < maxSpares {
 		l.spares = append(l.spares, b[:0])

@@ -118,7 +118,6 @@ func (c *conn) Held() (input, output int64) {
 	return int64(c.input.Load()), int64(c.output.Load())
 }
 
-// end calls Closed of the session, if there is one.
 func (c *conn) end() {
 	if c.session != nil {
 		c.session.Closed()

@@ -12,7 +12,8 @@ const maxDeferredSize = 4 << 10
 // and the first of them waits for the turns of all others.
 const maxDeferredReplies = 64
 
-// postpone keeps a reply until the end of the round. Until then nothing else happens on c.
+// postpone keeps a reply until the end of the round. Until then nothing else happens on c. If
+// maxDeferredReplies replies wait already, postpone sends those first.
 func (l *loop) postpone(c *conn, out []byte) {
 	if len(l.deferred) >= maxDeferredReplies {
 		l.sendDeferred()

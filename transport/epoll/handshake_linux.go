@@ -93,7 +93,8 @@ func (x *handshake) GiveUp() {
 	x.c.fd = -1
 }
 
-// linger makes a loop wait until the client has read the message and closed.
+// linger makes a loop wait until the client has read the message and closed. If too many
+// connections linger already, it closes c at once.
 func (x *handshake) linger() {
 	c := x.c
 	if unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(x.t, x.t.lim.Load().Linger) {

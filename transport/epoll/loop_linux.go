@@ -74,7 +74,7 @@ func newLoop(e *Transport) (*loop, error) {
 	return l, nil
 }
 
-// release closes the descriptors of a loop that does not run yet or any more.
+// release closes the mailbox and the descriptors of a loop that does not run yet or any more.
 func (l *loop) release() {
 	l.mail.close()
 	_ = unix.Close(l.ep)     // nothing was written to it
@@ -145,7 +145,6 @@ func (l *loop) wait() int {
 	return n
 }
 
-// resize adjusts the read buffer to the limits.
 func (l *loop) resize() {
 	if want := l.t.lim.Load().Chunk + smallRest; len(l.in) != want {
 		l.in = make([]byte, want)

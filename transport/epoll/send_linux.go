@@ -12,8 +12,8 @@ import (
 // client that reads a lot, a higher one would delay its neighbours.
 const maxSend = 256 << 10
 
-// reply sends out, with refs between its bytes, and keeps what cannot be sent yet. If ours is set,
-// the connection owns out and may keep it without a copy.
+// reply sends out, with refs between its bytes, and keeps what cannot be sent yet. After an error
+// it closes c. If ours is set, the connection owns out and may keep it without a copy.
 func (l *loop) reply(c *conn, out []byte, refs []shared.Ref, ours bool) {
 	if c.tls != nil {
 		l.replySealed(c, out, refs, ours)
@@ -36,7 +36,7 @@ func (l *loop) reply(c *conn, out []byte, refs []shared.Ref, ours bool) {
 }
 
 // replySealed is reply for a connection with TLS. It encrypts a short reply into the loop's memory
-// and sends it at once.
+// and sends it at once. A longer reply, or one with references, is encrypted in parts by flush.
 func (l *loop) replySealed(c *conn, out []byte, refs []shared.Ref, ours bool) {
 	s := c.tls
 	if !c.sent() || len(refs) > 0 || len(out) > maxSeal {

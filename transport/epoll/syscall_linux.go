@@ -10,7 +10,8 @@ import (
 // entering the scheduler for each would cost a fifth of a small command. A call that may block must
 // not be made this way.
 
-// recv reads into p, which must not be empty. At the end of input n and errno are 0.
+// recv reads into p, which must not be empty. At the end of input n and errno are 0. If there is
+// nothing to read now, errno is EAGAIN. After EINTR recv tries again.
 func recv(fd int32, p []byte) (n int, errno unix.Errno) {
 	for {
 		r, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
@@ -24,7 +25,8 @@ func recv(fd int32, p []byte) (n int, errno unix.Errno) {
 	}
 }
 
-// send writes as much of p as possible, without SIGPIPE if the peer is gone.
+// send writes as much of p as possible, without SIGPIPE if the peer is gone. If the kernel takes
+// nothing now, errno is EAGAIN. After EINTR send tries again.
 func send(fd int32, p []byte) (n int, errno unix.Errno) {
 	for {
 		r, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
@@ -62,7 +64,7 @@ func sendParts(fd int32, parts [][]byte, iovecs *[maxParts]unix.Iovec) (n int, e
 	}
 }
 
-// poll returns pending events without waiting.
+// poll returns pending events without waiting, and 0 after an error.
 func poll(ep int, events []unix.EpollEvent) int {
 	r, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep),
 		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)

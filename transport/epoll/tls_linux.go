@@ -97,7 +97,8 @@ func (s *tlsConn) drop() {
 const maxSeal = 64 << 10
 
 // transmitSealed passes records to the kernel. When all records have been sent it encrypts the next
-// part of the reply.
+// part of the reply. n is the number of bytes of records that the kernel has taken. errno is EPIPE
+// if the encryption fails.
 func (l *loop) transmitSealed(c *conn) (n int, errno unix.Errno) {
 	s := c.tls
 	if s.sent() {
@@ -115,7 +116,7 @@ func (l *loop) transmitSealed(c *conn) (n int, errno unix.Errno) {
 	return n, 0
 }
 
-// sealNext encrypts the next part of the reply and releases that part.
+// sealNext encrypts the next part of the reply, of up to maxSeal bytes, and releases that part.
 func (l *loop) sealNext(c *conn) error {
 	parts, n := c.out.Gather(l.parts[:0], maxSeal)
 	defer clear(parts)

@@ -184,7 +184,8 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drain makes the loops end once no connection can be accepted any more.
+// drain makes the loops end once no connection can be accepted any more, waits for their end, and
+// closes t.fin.
 func (t *Transport) drain() {
 	t.handshakes.Stop()
 	t.accepting.Wait()

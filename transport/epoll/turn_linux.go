@@ -156,7 +156,8 @@ func (l *loop) received(c *conn, n, room int, errno unix.Errno) bool {
 	return true
 }
 
-// stash keeps what a parked client sends, up to the backlog. It returns false if c was closed.
+// stash keeps what a parked client sends, up to the backlog. It reads nothing while the backlog is
+// full. It returns false if c was closed.
 func (l *loop) stash(c *conn) bool {
 	lim := l.t.lim.Load()
 	if c.in.len() >= lim.Backlog {

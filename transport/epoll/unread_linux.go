@@ -37,7 +37,7 @@ func (in *unread) keep(p []byte) {
 	in.r, in.w = 0, copy(in.borrowed.B, p)
 }
 
-// consumed drops n bytes from the front.
+// consumed drops n bytes from the front, and gives the buffer back if nothing is left.
 func (in *unread) consumed(n int) {
 	in.r += n
 	if in.r >= in.w {

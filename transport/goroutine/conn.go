@@ -225,7 +225,8 @@ func (c *conn) read(limit int) error {
 	return err
 }
 
-// noteInput publishes the size of the input buffer.
+// noteInput publishes the size of the input buffer, and of the buffer that crypto/tls reads into.
+// The small input buffer of an idle connection does not count.
 func (c *conn) noteInput() {
 	size := tlsRoom(c.nc)
 	if c.in.large() {
@@ -236,7 +237,8 @@ func (c *conn) noteInput() {
 	}
 }
 
-// readInto is a Read that interrupt can end.
+// readInto is a Read that interrupt can end; err is then errInterrupted. It does not read if there
+// is a reason not to block.
 func (c *conn) readInto(buf []byte) (n int, err error) {
 	c.phase.Store(phaseReading)
 	if c.urgent() {

@@ -65,7 +65,8 @@ func (x *handshake) GiveUp() {
 	x.t.unregister(x.conn)
 }
 
-// explain sends why to a client that does not speak TLS, and closes the connection.
+// explain sends why to a client that does not speak TLS, waits until the client has read it, and
+// closes the connection. If too many connections linger already, it closes the connection at once.
 func (x *handshake) explain(why []byte) {
 	x.session.Closed()
 	defer x.t.unregister(x.conn)

@@ -232,7 +232,8 @@ func (t *Transport) awaitEnd() {
 }
 
 // keepAlive sets the TCP keep-alive as Redis does: the first probe after period, and the next two
-// each a third of period later.
+// each a third of period, and at least a second, later. A period of 0 turns keep-alive off.
+// keepAlive does nothing for a connection that is not TCP.
 func keepAlive(nc net.Conn, period time.Duration) {
 	tc, ok := nc.(*net.TCPConn)
 	if !ok {

@@ -31,7 +31,8 @@ type Buffer struct {
 
 var pools [classes]sync.Pool
 
-// sizeClass returns the smallest class of at least n bytes.
+// sizeClass returns the smallest class of at least n bytes. A result of classes means that n is
+// above maxSize.
 func sizeClass(n int) int {
 	if n <= MinSize {
 		return 0

@@ -59,7 +59,8 @@ func (x *Buffer) Lengthen(r, w, n int) *Buffer {
 	return longer
 }
 
-// remap makes a mapped buffer n bytes long, and reports whether that succeeded.
+// remap makes a mapped buffer n bytes long, and reports whether that succeeded. On failure x stays
+// as it is.
 func (x *Buffer) remap(n int) bool {
 	b := remapMemory(x.B, n)
 	if b != nil {
@@ -118,7 +119,8 @@ func (m *mappedMemory) spare() *Buffer {
 	return x
 }
 
-// takeBack keeps a mapped buffer as a spare, or frees it if there are enough.
+// takeBack keeps a mapped buffer as a spare, or frees it if the spares would then have more than
+// maxSpare bytes.
 func (m *mappedMemory) takeBack(x *Buffer) {
 	x.used = 0
 	m.mu.Lock()
