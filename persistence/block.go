@@ -145,7 +145,7 @@ var errEntry = errors.New("bytes are not entries")
 
 // decodeBlock calls f for the entries of a block of entries, until f returns an error. payload is
 // the block's payload after the type byte, and may be any bytes. key and the value of e are valid
-// until f returns.
+// until f returns. If the bytes are no entries, the error is errEntry.
 func decodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) error {
 	if len(payload) < 9 {
 		return errEntry

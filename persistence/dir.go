@@ -92,7 +92,6 @@ func Take(o Options) (d *Dir, err error) {
 	return d, nil
 }
 
-// path returns the path of the file called name in the directory.
 func (d *Dir) path(name string) string { return filepath.Join(d.o.Path, name) }
 
 // Read reads the manifest and all increments, and decides whether they are intact or torn. It
@@ -239,7 +238,6 @@ func (d *Dir) Start(o LogOptions) (*Log, error) {
 	return d.log, nil
 }
 
-// without returns the parts of ps except p.
 func without(ps []part, p part) []part {
 	var rest []part
 	for _, q := range ps {
@@ -339,7 +337,8 @@ func (d *Dir) clean() {
 	}
 }
 
-// unnamed returns the names of the files of this package that the manifest does not list.
+// unnamed returns the names of the files of this package that the manifest does not list, and none
+// if the directory cannot be listed.
 func (d *Dir) unnamed() (ours []string) {
 	names, err := d.o.FS.List(d.o.Path)
 	if err != nil {

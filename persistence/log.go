@@ -217,7 +217,8 @@ func (l *Log) SetPolicy(p Policy) {
 	l.nudge()
 }
 
-// always reports whether effects must be durable before their replies.
+// always reports whether effects must be durable before their replies. It returns false for a log
+// without a file.
 func (l *Log) always() bool { return !l.volatile && Policy(l.policy.Load()) == SyncAlways }
 
 // kept returns the position up to which everything is as safe as the policy requires.

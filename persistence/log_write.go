@@ -158,7 +158,8 @@ func (l *Log) confirm(s *segment) {
 // says. mu of the log must be held.
 func (s *segment) lacksRecord() bool { return s.durable > s.recorded && s.recorded < s.offset(s.data) }
 
-// measured counts an fsync that took d, and logs it if it took a second or more.
+// measured counts an fsync that took d, calls LogOptions.Synced, and logs an fsync that took a
+// second or more.
 func (l *Log) measured(d time.Duration) {
 	l.counts.syncs.Add(1)
 	l.counts.lastSync.Store(int64(d))

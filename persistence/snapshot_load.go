@@ -115,7 +115,8 @@ type snapshotLoader struct {
 	buffers sync.Pool     // of []byte, for payloads
 }
 
-// run loads the whole snapshot.
+// run loads the whole snapshot. It returns the first error of reading or decoding a block, and an
+// error if the footer does not have the number of the entries.
 func (l *snapshotLoader) run() error {
 	work := make(chan foundBlock, 2*runtime.GOMAXPROCS(0))
 	var workers sync.WaitGroup

@@ -198,7 +198,8 @@ func (m *Persistence) open() (*persistence.Dir, error) {
 	return m.dir, nil
 }
 
-// record returns the reading of the server's clock in the form in which files store it.
+// record returns the reading of the server's clock in the form in which files store it. For a clock
+// that has no such form, the record only has the present instant.
 func (m *Persistence) record() clock.Record {
 	if c, ok := m.clock.(interface{ Record() clock.Record }); ok {
 		return c.Record()

@@ -341,7 +341,8 @@ func (e *Encoder) changes() {
 	}
 }
 
-// current produces commands that give the replica the present value of the key n, or delete it.
+// current produces commands that give the replica the present value of the key n, or delete it. A
+// value for which Redis has no equivalent counts as skipped, and the key is deleted.
 func (e *Encoder) current(n name) {
 	now, exists := e.handle.Load(n.db, []byte(n.key))
 	if exists && !sendable(now.Kind) {
@@ -370,7 +371,8 @@ func (e *Encoder) selectDB(db int) {
 	}
 }
 
-// control produces the commands that Ping and Ask have requested.
+// control produces the commands that Ping and Ask have requested. It leaves out the PING if there
+// are other bytes to send.
 func (e *Encoder) control() {
 	from := len(e.out)
 	if e.ping.Swap(false) && from == 0 {
@@ -386,7 +388,8 @@ func (e *Encoder) control() {
 // and acknowledgements up to them count later.
 const maxMarks = 4096
 
-// mark records that the commands so far contain everything in Tail before offset.
+// mark records that the commands so far contain everything in Tail before offset. It does nothing
+// if the last mark has the same offset.
 func (e *Encoder) mark(offset uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -39,7 +39,6 @@ func (r *Replicas) Info() []protocol.Field {
 	return nil
 }
 
-// field returns a field whose name is "cell_attach_" followed by name.
 func field(name, value string) protocol.Field {
 	return protocol.Field{Name: "cell_attach_" + name, Value: value}
 }
@@ -53,7 +52,8 @@ func flag(on bool) string {
 	return "0"
 }
 
-// list formats counts as one value, such as "stream=2,xadd=5", sorted by name.
+// list formats counts as one value, such as "stream=2,xadd=5", sorted by name. In a name it
+// replaces a comma by a semicolon, and "=" by a colon.
 func list(counts map[string]int64) string {
 	clean := strings.NewReplacer(",", ";", "=", ":")
 	var parts []string

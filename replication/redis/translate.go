@@ -57,7 +57,9 @@ type transaction struct {
 // databases.
 const allDatabases = -1
 
-// apply applies the command args, which is at (start, end] of the stream. An error ends the link.
+// apply applies the command args, which is at (start, end] of the stream. It counts an unknown
+// command, and a command in a database that this server does not have, as skipped. An error ends
+// the link.
 func (t *translator) apply(args [][]byte, start, end int64) error {
 	w, known := lookUp(args[0])
 	switch {
@@ -98,7 +100,8 @@ func (t *translator) selectDB(args [][]byte) error {
 	return nil
 }
 
-// change applies a command on keys: it executes the command, skips it, or makes its keys dirty.
+// change applies a command on keys: it executes the command, skips it, or makes its keys dirty. A
+// command without keys counts as skipped.
 func (t *translator) change(w word, args [][]byte, start, end int64) error {
 	args, relative := absolute(args)
 	t.names = w.appendNames(t.names[:0], t.db, args)
@@ -169,9 +172,10 @@ func (t *translator) hand(db int, args [][]byte) error {
 	return t.runner.Run(db, args)
 }
 
-// flush applies FLUSHDB and FLUSHALL. These commands also delete values that were read ahead of
-// the stream, so all tracked keys of the database are read again. The lock storing prevents a
-// reading from being stored meanwhile.
+// flush applies FLUSHDB and FLUSHALL. These commands also delete values that were read ahead of the
+// stream, so all tracked keys of the database are read again. The lock storing prevents a reading
+// from being stored meanwhile. In a transaction, flush leaves all that to commit. It ignores a
+// FLUSHDB of a database that this server does not have.
 func (t *translator) flush(args [][]byte, start, end int64) error {
 	db := t.db
 	if is(args[0], "flushall") {

@@ -99,7 +99,6 @@ func lookUp(name []byte) (w word, known bool) {
 	return w, known
 }
 
-// is reports whether arg equals lower, ignoring case.
 func is(arg []byte, lower string) bool { return bytes.EqualFold(arg, []byte(lower)) }
 
 // name is a key and its database.
