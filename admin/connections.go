@@ -28,7 +28,6 @@ func newConnections(most int) *connections {
 	return &connections{most: most, open: make(map[net.Conn]*connection)}
 }
 
-// bound returns a listener that accepts from l, and whose connections cs counts.
 func (cs *connections) bound(l net.Listener) net.Listener { return &boundListener{l, cs} }
 
 type boundListener struct {
@@ -91,7 +90,7 @@ func (c *connection) Close() error {
 // connectionKey is the key of a request's connection in the context of the request.
 type connectionKey struct{}
 
-// context implements http.Server.ConnContext.
+// context implements http.Server.ConnContext. It stores the connection, without TLS, for serving.
 func (cs *connections) context(ctx context.Context, conn net.Conn) context.Context {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()

@@ -89,7 +89,8 @@ func probe(w http.ResponseWriter, why string) {
 // maxProfile is the maximum duration of a profile.
 const maxProfile = 2 * time.Minute
 
-// profile serves /debug/pprof/.
+// profile serves /debug/pprof/. It ends a profile after maxProfile, and refuses cmdline, since a
+// command line may contain a password.
 func profile(w http.ResponseWriter, r *http.Request) {
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err != nil {
 		refuse(w, http.StatusInternalServerError, "no profile can be sent")

@@ -94,7 +94,8 @@ func askForLogin(w http.ResponseWriter) {
 	refuse(w, http.StatusUnauthorized, "a user and a password of the server's ACL are needed")
 }
 
-// needs returns a handler that passes a request on to h if its user may call command.
+// needs returns a handler that passes a request on to h if its user may call command. It replies to
+// any other request itself.
 func (s *Server) needs(command string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u, ok := s.login(w, r)

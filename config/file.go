@@ -66,7 +66,9 @@ func (l *loader) lacksValue(name string) error {
 }
 
 // assign sets the option with the index i, which is called name, to values. If the option takes
-// several words, they are one value. where is the place for CONFIG REWRITE and for errors.
+// several words, they are one value. The values of save, and of an option with words by prefix, add
+// to those that the same layer has set before; any other value replaces an earlier one. where is
+// the place for CONFIG REWRITE and for errors.
 func (l *loader) assign(where string, i int, name string, values []string) error {
 	o, value := &l.c.table[i], strings.Join(values, " ")
 	switch o.kind.(type) {

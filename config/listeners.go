@@ -72,7 +72,8 @@ func (c *Config) RefuseReachableAdmin(passwords bool) error {
 	return nil
 }
 
-// reachableFromAfar reports whether other machines may reach address, an address of bind.
+// reachableFromAfar reports whether other machines may reach address, an address of bind. It
+// returns true for any name except localhost.
 func reachableFromAfar(address string) bool {
 	host := strings.TrimPrefix(address, "-")
 	ip := net.ParseIP(host)

@@ -195,7 +195,8 @@ func (evictionPolicy) parse(v string) (string, error) {
 
 func (evictionPolicy) hint() string { return "noeviction" }
 
-// supervision is the kind of supervised.
+// supervision is the kind of supervised: no, systemd or auto. The value upstart of Redis is refused
+// with an error of its own.
 type supervision struct{}
 
 func (supervision) parse(v string) (string, error) {

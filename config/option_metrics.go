@@ -14,7 +14,8 @@ func metricsOptions() []option {
 	}
 }
 
-// groupBy is the kind of metrics-group-by: it says how keys are grouped.
+// groupBy is the kind of metrics-group-by: none, or prefix and a delimiter of 1 to maxDelimiter
+// bytes.
 type groupBy struct{}
 
 // maxDelimiter is the maximum length of the delimiter of groups, in bytes.

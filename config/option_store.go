@@ -80,7 +80,8 @@ func maskQuery(query string) string {
 	return strings.Join(pairs, "&")
 }
 
-// storePrefix is the kind of store-prefix, the prefix of keys in the store.
+// storePrefix is the kind of store-prefix, the prefix of keys in the store: 1 to maxStorePrefix
+// bytes of text without braces.
 type storePrefix struct{}
 
 func (storePrefix) parse(v string) (string, error) {

@@ -23,7 +23,8 @@ func tlsOptions() []option {
 	}
 }
 
-// tlsProtocols is the kind of a list of TLS versions.
+// tlsProtocols is the kind of a list of TLS versions that package tlsconfig knows, separated by
+// spaces.
 type tlsProtocols struct{}
 
 func (tlsProtocols) parse(v string) (string, error) {
@@ -33,7 +34,7 @@ func (tlsProtocols) parse(v string) (string, error) {
 
 func (tlsProtocols) hint() string { return "versions" }
 
-// tlsCiphers is the kind of a list of cipher suites.
+// tlsCiphers is the kind of a list of cipher suites that package tlsconfig knows.
 type tlsCiphers struct{}
 
 func (tlsCiphers) parse(v string) (string, error) {

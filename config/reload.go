@@ -109,7 +109,7 @@ func (c *Config) changesOfImmutable(next *Config, faulty bool) (faults []error) 
 	return faults
 }
 
-// adopt replaces the values of c by those of next.
+// adopt replaces the values and the users of c by those of next, and counts that as one change.
 func (c *Config) adopt(next *Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

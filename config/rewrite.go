@@ -280,7 +280,8 @@ func configLine(o *option, value string) string {
 	return o.name + " " + quoted(value)
 }
 
-// withUnit returns bytes, a number of bytes as text, in the form of [InUnits].
+// withUnit returns bytes, a number of bytes as text, in the form of [InUnits]. It returns a text
+// that is no number as it is.
 func withUnit(bytes string) string {
 	n, err := strconv.ParseInt(bytes, 10, 64)
 	if err != nil {

@@ -46,8 +46,9 @@ func (k allKeys) Overall(a *decide.Ask, done func()) {
 	}
 }
 
-// named returns the found keys with their types. It leaves out keys that have expired but that
-// the engine has not removed yet.
+// named returns the found keys with their types. It leaves out keys that have expired but that the
+// engine has not removed yet. A key whose value was not written by a server of this package has the
+// type string.
 func (k allKeys) named(found []store.Found) []decide.Named {
 	now := k.timing.Now()
 	names := make([]decide.Named, 0, len(found))

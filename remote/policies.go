@@ -198,7 +198,9 @@ func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int
 	*d = unused(q.Limit())
 }
 
-// decideLocally decides a in the keyspace of this server, with this server's share of the limits.
+// decideLocally decides a in the keyspace of this server, with this server's share of the limits. A
+// call about a lease that its member holds already is never refused, because this server does not
+// know the leases in the engine.
 func (p *policies) decideLocally(a *decide.Ask) {
 	mine := *a
 	mine.Key, mine.Next = p.keyOf(a.Key), nil

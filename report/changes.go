@@ -17,7 +17,7 @@ func Mark(id int64) string {
 	return mark
 }
 
-// changeOf converts a change for JSON.
+// changeOf converts a change for JSON. Only a change of the kind limit has a Group.
 func changeOf(c stats.Change) Change {
 	is := Change{ID: c.ID, At: c.At, Mark: Mark(c.ID), Kind: c.Kind, Text: c.Text, By: c.By}
 	if c.Kind == "limit" && c.Group != "" {

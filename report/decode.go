@@ -21,7 +21,8 @@ func decodeReply(b []byte) (any, error) {
 
 type decoder struct{ rest []byte }
 
-// line reads the next line. kind is its first byte and text the rest without the line end.
+// line reads the next line. kind is its first byte and text the rest without the line end. An empty
+// or incomplete line is an error.
 func (d *decoder) line() (kind byte, text string, err error) {
 	i := bytes.Index(d.rest, []byte("\r\n"))
 	if i < 1 {

@@ -65,7 +65,8 @@ func (r *Recorder) Civil(at limit.Instant) int64 {
 	return r.civil(at)
 }
 
-// sortGroups sorts groups by the number of calls, the most first.
+// sortGroups sorts groups by the number of calls, the most first, and groups with equal numbers by
+// name.
 func sortGroups(groups []GroupFacts) {
 	slices.SortFunc(groups, func(a, b GroupFacts) int {
 		return cmp.Or(cmp.Compare(b.CallsS, a.CallsS), cmp.Compare(a.Group.Group, b.Group.Group))

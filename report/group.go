@@ -74,7 +74,7 @@ func (g *group) ratioBefore(at int64) float64 {
 }
 
 // rates returns the number of calls per second of the group, of denied calls and of calls near the
-// limit, over the last ten seconds.
+// limit, over the last ten seconds. All are 0 before the first sample.
 func (g *group) rates() (calls, denied, near float64) {
 	newest, ok := g.recent.get(g.recent.next - 1)
 	if !ok {
@@ -163,7 +163,8 @@ func (l *limits) add(now limit.Instant, seen []stats.SeenCalls) (was, is string,
 	return was, is, changed
 }
 
-// set makes the limit of the call c the limit of most calls.
+// set makes the limit of the call c the limit of most calls. If there are no words for the limit,
+// its text is the command with its arguments.
 func (l *limits) set(c stats.SeenCall) {
 	l.command, l.args = c.Command, c.Args[:min(c.Limit, len(c.Args))]
 	l.text, l.rate = LimitWords(c.Command, c.Args)
@@ -224,5 +225,5 @@ func (r *Recorder) spark(g *group) []float64 {
 	return line
 }
 
-// rounded rounds a ratio to four decimal places.
+// rounded rounds ratio, which must not be negative, to four decimal places.
 func rounded(ratio float64) float64 { return float64(int64(ratio*1e4+0.5)) / 1e4 }

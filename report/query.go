@@ -63,7 +63,8 @@ func ParseQuery(report string, given map[string][]string, databases int) (q Quer
 	return q, nil
 }
 
-// set parses value, the value of the parameter called name, and stores it in q.
+// set parses value, the value of the parameter called name, and stores it in q. A value that is
+// invalid or longer than maxKey bytes is an error.
 func (q *Query) set(name, value string, databases int) (err error) {
 	var n int64
 	switch name {
@@ -100,7 +101,8 @@ func parseBetween(name, value string, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// parseSpan parses a number of seconds, or one with a unit: 90, 5m, 6h, 1d.
+// parseSpan parses a number of seconds, or one with a unit: 90, 5m, 6h, 1d. The result is in
+// seconds. A span below 1 second or above [MaxSpan] is an error.
 func parseSpan(value string) (int64, error) {
 	unit := int64(1)
 	for suffix, seconds := range map[string]int64{"s": 1, "m": 60, "h": 3600, "d": 24 * 3600} {

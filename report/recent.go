@@ -7,7 +7,6 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// second returns the number of the second that contains at.
 func second(at limit.Instant) int64 { return int64(at) / int64(time.Second) }
 
 func micros(d time.Duration) float32 { return float32(d.Seconds() * 1e6) }

@@ -156,7 +156,8 @@ func (r *Reporter) keyLine(k, denied, called *stats.SeenKey, all float64, group 
 	return line
 }
 
-// callers returns the clients with these IDs that are still connected, without duplicates.
+// callers returns the clients with these IDs that are still connected, without duplicates, at most
+// [stats.MaxSeenClients].
 func (r *Reporter) callers(ids []int64) []Caller {
 	callers := make([]Caller, 0, len(ids))
 	for i, id := range ids {

@@ -83,7 +83,8 @@ func percent(ratio float64) string {
 	}
 }
 
-// clock formats a civil time as the time of day, with the date if that is not today.
+// clock formats a civil time as the time of day in UTC, with the date if that is not the day of
+// f.At.
 func (f *Facts) clock(millis int64) string {
 	at, now := time.UnixMilli(millis).UTC(), time.UnixMilli(f.At).UTC()
 	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {

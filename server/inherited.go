@@ -48,8 +48,8 @@ func (s *Server) checkInherited() error {
 	return nil
 }
 
-// useInherited adds the sockets that were passed for option to the listeners. It reports whether
-// there are any.
+// useInherited adds the sockets that were passed for option to the listeners; those for tls-port
+// speak TLS. It reports whether there are any.
 func (s *Server) useInherited(option string) bool {
 	sockets := s.given.Inherited[option]
 	for _, l := range sockets {
@@ -87,7 +87,8 @@ func (s *Server) reachable() string {
 	return s.config.Reachable()
 }
 
-// reachableAddr reports whether other machines may reach the address a.
+// reachableAddr reports whether other machines may reach the address a. It returns false for an
+// address that is not one of TCP.
 func reachableAddr(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()

@@ -49,7 +49,8 @@ func (s *Server) openLog(given *slog.Logger) error {
 	return nil
 }
 
-// logIdle logs the options of Redis in the configuration that have no effect in this server.
+// logIdle logs the options of Redis in the configuration that have no effect in this server, and
+// the modules in it, which are built in.
 func logIdle(c *config.Config, log *slog.Logger) {
 	for _, m := range c.Modules() {
 		log.Info("redis-cell is built in, so its module is not loaded", "loadmodule", m)

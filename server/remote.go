@@ -34,7 +34,8 @@ func openRemoteStore(o remote.Options) (RemoteStore, error) {
 	return s, nil
 }
 
-// clockedRemote is the store as sessions use it. Its Now falls back to own, the server's own clock.
+// clockedRemote is the store as sessions use it. Until the nodes of the store have reported their
+// time, its Now returns that of own, the server's own clock.
 type clockedRemote struct {
 	RemoteStore
 	own func() limit.Instant

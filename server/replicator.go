@@ -61,7 +61,8 @@ type replicator struct {
 }
 
 // begin applies the settings of replication, and makes the node a replica of the primary that the
-// configuration names. If it names none, the node stays a primary.
+// configuration names. If it names none, the node stays a primary. begin does nothing if nothing is
+// replicated.
 func (r *replicator) begin() {
 	if r == nil {
 		return
@@ -95,7 +96,8 @@ func (r *replicator) port(c *config.Replication) int {
 	return int(r.s.port.Load())
 }
 
-// refuses reports whether this server is a replica that has refused the data set of its primary.
+// refuses reports whether this server is a replica that has refused the data set of its primary. It
+// returns false if nothing is replicated.
 func (r *replicator) refuses() bool { return r != nil && r.node.Refuses() }
 
 // run runs the node and the barrier for replies until ctx ends, and then closes the source. The
@@ -149,7 +151,7 @@ func (r *replicator) Unblock() {
 // SetPrimary sets the primary that CONFIG GET shows and CONFIG REWRITE writes.
 func (r *replicator) SetPrimary(host, port string) { r.s.config.SetPrimary(host, port) }
 
-// putInForce applies the present settings of replication.
+// putInForce applies the present settings of replication, if anything is replicated.
 func (r *replicator) putInForce() {
 	if r == nil {
 		return

@@ -131,7 +131,8 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 }
 
 // noteJump calls OnJump if the engine's clock differs from this clock by more than MaxSkew; ahead
-// is the difference. It does not call OnJump again until the clock has caught up.
+// is the difference. It does not call OnJump again until the clock has caught up. The caller holds
+// mu.
 func (c *Clock) noteJump(ahead time.Duration) {
 	if c.MaxSkew <= 0 || ahead.Abs() <= c.MaxSkew {
 		c.jumped = false

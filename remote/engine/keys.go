@@ -19,7 +19,8 @@ const (
 	tasksLast = time.Minute
 )
 
-// pattern returns the pattern of SCAN for keys that begin with prefix.
+// pattern returns the pattern of SCAN for keys that begin with prefix. It escapes the special
+// characters in prefix.
 func pattern(prefix string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(prefix) + "*"
 }
@@ -133,7 +134,7 @@ func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 }
 
 // values reads the values of keys from the node n. It leaves out keys that were deleted meanwhile
-// or whose values are not strings.
+// or whose values are not strings, and keys without the prefix.
 func (e *Engine) values(ctx context.Context, n *node, keys []string) ([]Found, error) {
 	pipe := n.control.Pipeline()
 	gets := make([]*redis.StringCmd, len(keys))

@@ -153,7 +153,8 @@ func (n *node) refuse(batch []*request) {
 	}
 }
 
-// commands appends the commands of the requests in batch to cmds.
+// commands appends the commands of the requests in batch to cmds. Before the command of a request
+// with asking set, it appends ASKING.
 func commands(cmds []redis.Cmder, batch []*request) []redis.Cmder {
 	for _, r := range batch {
 		if r.asking {
@@ -164,7 +165,8 @@ func commands(cmds []redis.Cmder, batch []*request) []redis.Cmder {
 	return cmds
 }
 
-// execute sends cmds in one pipeline and reads the replies into them. It blocks.
+// execute sends cmds in one pipeline and reads the replies into them. If the client library panics,
+// each command gets an error. execute blocks.
 func (n *node) execute(cmds []redis.Cmder) {
 	if len(cmds) == 0 {
 		return

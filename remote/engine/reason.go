@@ -111,7 +111,7 @@ func lastReply(err error) string {
 	return reply.Error()
 }
 
-// reasonOf returns the reason for err, the error of a connection.
+// reasonOf returns the reason for err, the error of a connection: [Broken] for an unknown error.
 func reasonOf(err error) string {
 	var timeout net.Error
 	var dns *net.DNSError
