@@ -81,11 +81,13 @@ func printable(text string) string {
 // maxShown is the maximum number of bytes of a word that a fault repeats.
 const maxShown = 128
 
-// shown returns the beginning of word, a word of a file, in the form in which a fault repeats it.
+// shown returns up to maxShown bytes of word, a word of a file, with control characters replaced by
+// spaces. A fault repeats the word in this form.
 func shown(word string) string { return printable(word[:min(len(word), maxShown)]) }
 
 // speaksOfCommand reports whether an error may repeat rule. It may if rule contains only characters
-// of the names of commands and categories, so that it is no password.
+// of the names of commands and categories, so that it is no password. The first character of rule,
+// which must not be empty, is not checked.
 func speaksOfCommand(rule string) bool {
 	return strings.IndexFunc(rule[1:], func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("@|.-_", r))

@@ -43,7 +43,8 @@ func (r *Rules) applyAll(v Vocabulary, words []string, allChannels bool) (next *
 }
 
 // tooManyWords reports whether words are so many or so long that applying them would block the
-// server for long.
+// server for long: more than maxWords rules, including those in selectors, or more than MaxRules
+// bytes.
 func tooManyWords(words []string) bool {
 	n, size := len(words), 0
 	for _, word := range words {

@@ -110,7 +110,8 @@ func (s *Selector) addChannel(text string) (why string) {
 	return ""
 }
 
-// applyCategory implements the rule +@name if allow is true, and otherwise -@name.
+// applyCategory implements the rule +@name if allow is true, and otherwise -@name. A category of
+// Redis to which no command of this server belongs is only recorded.
 func (s *Selector) applyCategory(v Vocabulary, allow bool, name string) (why string) {
 	ids, known := v.Category(name)
 	if !known && !redisCategories[name] {

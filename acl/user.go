@@ -80,7 +80,8 @@ func (r *Rules) clone() *Rules {
 	return &c
 }
 
-// seal sets the derived fields and returns r. It must be called after the last change.
+// seal sets the fields that follow from others, Unrestricted, cost and allCommands of the
+// selectors, and returns r. It must be called after the last change.
 func (r *Rules) seal() *Rules {
 	r.cost = rulesCost + len(r.passwords)*sha256.Size
 	for _, s := range r.selectors {

@@ -26,7 +26,8 @@ type reader struct {
 	refs    []shared.Ref // the strings that are stored elsewhere and have not been read yet
 }
 
-// line returns b up to the end of its first line, without the line end.
+// line returns b up to the end of its first line, without the line end, or all of b if it has no
+// CR.
 func line(b []byte) []byte {
 	if i := bytes.IndexByte(b, '\r'); i >= 0 {
 		return b[:i]

@@ -20,7 +20,8 @@ type parts struct {
 	sent bool
 }
 
-// begin begins the value of key.
+// begin prepares p for the elements of the value of key, and drops elements that were collected
+// before.
 func (p *parts) begin(key *Key) {
 	if p.arena == nil {
 		p.arena, p.elements = make([]byte, 0, piece), make([]Element, 0, partElements)

@@ -93,7 +93,8 @@ func (r *Reader) all() error {
 	}
 }
 
-// header reads the first bytes and determines the version.
+// header reads the first bytes and determines the version. For an unknown version or another format
+// the error is ErrVersion.
 func (r *Reader) header() error {
 	head, err := r.read(nil, headerSize)
 	if err != nil {
@@ -118,7 +119,8 @@ func (r *Reader) header() error {
 	return nil
 }
 
-// checksum reads the checksum at the end and compares it.
+// checksum reads the checksum at the end and compares it. A checksum of 0 means that the RDB has
+// none.
 func (r *Reader) checksum() error {
 	r.settle()
 	want := r.sum
@@ -201,7 +203,8 @@ func (r *Reader) resize() error {
 	return err
 }
 
-// keyValue reads a key and its value, whose type is code.
+// keyValue reads a key and its value, whose type is code. It skips a stream and a value of a
+// module. An unknown type is an error.
 func (r *Reader) keyValue(code byte) (err error) {
 	e, collected := encoding{}, false
 	if !known(code, r.valkey) {

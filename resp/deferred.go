@@ -126,7 +126,7 @@ func (w *Writer) Cut(mark int) {
 	}
 }
 
-// endDeferred ends the state that Defer has begun.
+// endDeferred subtracts from Pieces the bytes that were counted for d, and calls done of Defer.
 func (w *Writer) endDeferred(d *deferred) {
 	if d.counted > 0 {
 		w.Pieces.Count(-d.counted)

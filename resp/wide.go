@@ -9,7 +9,8 @@ const leastWide = 4096
 // slices would cause most of the garbage collector's work.
 var wideArgs sync.Pool // of *[][]byte
 
-// roomFor returns an empty slice with room for n arguments.
+// roomFor returns an empty slice with room for n arguments. For leastWide arguments or more it
+// takes a slice from the pool if there is a large enough one.
 func roomFor(n int) [][]byte {
 	if n >= leastWide {
 		if args, _ := wideArgs.Get().(*[][]byte); args != nil && cap(*args) >= n {

@@ -83,8 +83,9 @@ type levels struct {
 	chain int
 }
 
-// scan checks the nesting and the length of expressions in the tokens of source. It runs before the
-// parser and the compiler, since these recurse without a bound.
+// scan returns an error if the tokens of source exceed maxLevels or maxChain, or if source has a
+// lexical error. name is the name of the chunk in messages. scan runs before the parser and the
+// compiler, since these recurse without a bound.
 func scan(source []byte, name string) error {
 	var lexer parse.Lexer
 	scanner := parse.NewScanner(bytes.NewReader(source), name)

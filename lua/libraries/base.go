@@ -297,7 +297,8 @@ func (r *Runtime) loadString(l *glua.LState) int {
 	return r.loadText(l, source, name)
 }
 
-// loadFunction implements load, which compiles the text that a function returns in pieces.
+// loadFunction implements load, which compiles the text that a function returns in pieces. The text
+// ends at a nil or empty piece. A text longer than compiler.MaxSource is not read to its end.
 func (r *Runtime) loadFunction(l *glua.LState) int {
 	reader := sandbox.CheckFunction(l, 1)
 	name := "=(load)"

@@ -138,7 +138,8 @@ func (d *jsonDecoder) array(depth int) glua.LValue {
 	}
 }
 
-// next reads the next token into d.token, d.value and d.place.
+// next reads the next token into d.token, its value into d.value, and its position into d.place. At
+// the end of the text, d.token is tokenEnd.
 func (d *jsonDecoder) next() {
 	for d.at < len(d.text) && strings.IndexByte(" \t\n\r", d.text[d.at]) >= 0 {
 		d.at++
@@ -216,8 +217,8 @@ func (d *jsonDecoder) number() {
 	}
 }
 
-// plainNumber reports whether text, which value.Parse has accepted, is a number without the forms that
-// strict decoding refuses: +1, 0x1, 01, inf and nan.
+// plainNumber reports whether text, which value.Parse has accepted, is a number without the forms
+// that strict decoding refuses: +1, 0x1, 01, inf and nan.
 func plainNumber(text string) bool {
 	text = strings.TrimPrefix(text, "-")
 	if text[0] == '+' || strings.ContainsAny(text, "xXiInN") {
