@@ -68,7 +68,8 @@ func (b *Budget) takeLocked(size int64) *Grant {
 	return &Grant{All: b, left: size}
 }
 
-// fits reports whether size more bytes may be held. b.mu is held.
+// fits reports whether size more bytes may be held: if there is room for them, or if no bytes are
+// held, so that a request larger than the budget does not wait forever. b.mu is held.
 func (b *Budget) fits(size int64) bool { return b.held == 0 || b.held+size <= b.Room() }
 
 // Count makes the Budget a Ledger of package shared. It adds bytes to the bytes that are held. If

@@ -167,7 +167,8 @@ func (l *List) PopBack() (value []byte, ok bool) {
 	return l.pop(l.end - 1), true
 }
 
-// pop removes and returns the value at position, which is the first or the last of the list.
+// pop removes and returns the value at position, which is the first or the last of the list. A
+// value of a small list is a copy that stays valid until the next call of pop.
 func (l *List) pop(position int64) []byte {
 	value := l.get(position)
 	if l.tree == nil {

@@ -89,7 +89,7 @@ func (h handler) WithGroup(name string) slog.Handler {
 
 // admit reports whether a line with the given message may be written. If it may, left is the number
 // of lines of its kind that were left out since the last written line. admit stores level and to
-// for ReportLeftOut.
+// for ReportLeftOut. Beyond maxKinds kinds, all further messages are one kind.
 func (l *Limits) admit(message string, level slog.Level, to slog.Handler) (left int64, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -71,7 +71,6 @@ func NewString(v []byte) string {
 // v.
 func Size(v []byte) int64 { return of(v).size }
 
-// headAt returns the head at the address p.
 func headAt(p unsafe.Pointer) *head { return (*head)(p) }
 
 // of returns the head of v, which New must have made.

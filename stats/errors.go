@@ -56,7 +56,8 @@ func (s *Errors) Add(e resp.Error, from resp.Origin) {
 	s.counter(word, from).Add(1)
 }
 
-// counter returns the counter of word, and creates it if necessary.
+// counter returns the counter of word, and creates it if necessary. If there are maxErrorWords
+// words already, an unknown word of a script gets the counter of errorOverflow.
 func (s *Errors) counter(word string, from resp.Origin) *atomic.Int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

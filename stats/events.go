@@ -112,7 +112,7 @@ func (es *Events) All() (all []Samples) {
 	return all
 }
 
-// copyOf is Of for a caller that holds es.mu.
+// copyOf returns a copy of the samples of e, and false if there are none. The caller holds es.mu.
 func (es *Events) copyOf(e Event) (s Samples, ok bool) {
 	kept := &es.kept[e]
 	return Samples{e, append([]Sample(nil), kept.List...), kept.Worst}, len(kept.List) > 0

@@ -66,7 +66,8 @@ func bucketOf(d time.Duration) int {
 	return 1 + (octave-leastOctave)*stepsPerOctave + int(uint64(d)>>(octave-stepBits))&(stepsPerOctave-1)
 }
 
-// bucketEnd returns the exclusive upper bound of the bucket with the index i.
+// bucketEnd returns the exclusive upper bound of the bucket with the index i. The last bucket also
+// has all longer calls.
 func bucketEnd(i int) time.Duration {
 	octave, step := leastOctave+(i-1)/stepsPerOctave, (i-1)%stepsPerOctave
 	if i == 0 {
@@ -119,8 +120,8 @@ func (d *Distribution) Sub(earlier *Distribution) {
 }
 
 // Below returns the number of calls that took less than limit. The result is exact if limit is the
-// lower bound of a bucket, such as a power of two of nanoseconds from 64 ns to 2^34 ns. Otherwise it
-// includes all calls in the bucket of limit.
+// lower bound of a bucket, such as a power of two of nanoseconds from 64 ns to 2^34 ns. Otherwise
+// it includes all calls in the bucket of limit.
 func (d *Distribution) Below(limit time.Duration) (calls int64) {
 	for i, n := range d.counts {
 		if i > 0 && bucketEnd(i-1) >= limit {

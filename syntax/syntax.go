@@ -116,7 +116,8 @@ func isToken(word string) bool {
 	return word == strings.ToUpper(word) && word != strings.ToLower(word)
 }
 
-// kindOf returns the probable kind of the argument called name.
+// kindOf returns the probable kind of the argument called name: key, pattern, integer or, for any
+// other name, string.
 func kindOf(name string) string {
 	switch {
 	case name == "key" || name == "newkey":
@@ -132,7 +133,7 @@ func kindOf(name string) string {
 	return "string"
 }
 
-// group combines args into one argument.
+// group combines args into one argument: a block, unless there is only one.
 func group(args []Argument) Argument {
 	if len(args) == 1 {
 		return args[0]

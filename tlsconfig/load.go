@@ -83,7 +83,8 @@ func clientAuth(o *Options) (tls.ClientAuthType, error) {
 	return tls.RequireAndVerifyClientCert, nil
 }
 
-// keyPair reads the certificate of the server and the key, and checks that they belong together.
+// keyPair reads the certificate of the server and the key, and checks that they belong together. It
+// returns an error if the options do not name both files.
 func keyPair(o *Options) (tls.Certificate, error) {
 	if o.CertFile == "" {
 		return tls.Certificate{}, errors.New("no tls-cert-file configured")

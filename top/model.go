@@ -88,7 +88,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// rows returns the number of rows of the table with the cursor.
+// rows returns the number of rows of the table with the cursor, 0 before the first snapshot.
 func (m Model) rows() int {
 	if m.snapshot == nil {
 		return 0
@@ -96,7 +96,7 @@ func (m Model) rows() int {
 	return [tables]int{len(m.snapshot.Keys), len(m.snapshot.Groups), len(m.snapshot.Changes)}[m.focus]
 }
 
-// press handles a key of the keyboard.
+// press handles a key of the keyboard. A key without a meaning has no effect.
 func (m Model) press(key string) (tea.Model, tea.Cmd) {
 	before := m.choice
 	switch key {

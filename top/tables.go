@@ -169,7 +169,8 @@ func around(a *report.Around) string {
 	return text
 }
 
-// byTime returns a copy of changes with the newest first.
+// byTime returns a copy of changes with the newest first. Changes of one time are in the order of
+// their IDs, the highest first.
 func byTime(changes []report.Change) []report.Change {
 	newest := slices.Clone(changes)
 	slices.SortFunc(newest, func(a, b report.Change) int {

@@ -58,7 +58,8 @@ func amount(n float64) string {
 	return fmt.Sprintf("%.1f", n)
 }
 
-// percent formats a ratio as a percentage. A negative ratio is unknown and becomes a dash.
+// percent formats a ratio as a percentage, with one decimal below 10 %. A ratio below 0.05 %
+// becomes "<0.1 %", and a negative one, which is unknown, a dash.
 func percent(r float64) string {
 	switch {
 	case r < 0:
@@ -119,7 +120,9 @@ func uptime(seconds int64) string {
 	return fmt.Sprintf("%d d %d h", seconds/86400, seconds%86400/3600)
 }
 
-// callers formats the names of the clients that call a key.
+// callers formats the clients that call a key: the name and the library of the first one, and the
+// number of clients if there are several. A single client without these is shown by its address. No
+// client is "not connected".
 func callers(cs []report.Caller) string {
 	if len(cs) == 0 {
 		return "not connected"
