@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// split separates names from options, which may come before and after them.
+// split separates the options, which are the arguments that begin with a dash, from the names,
+// which are all others. Both keep their order.
 func split(args []string) (names, options []string) {
 	for _, a := range args {
 		if strings.HasPrefix(a, "-") {

@@ -14,8 +14,9 @@ import (
 
 const checkConfigUsage = "usage: cellserver check-config [--] FILE [--name value ...]"
 
-// checkConfig checks whether a server would start with a configuration. It reports all faults, with
-// the files and lines that contain them.
+// checkConfig checks whether a server would start with a configuration. Its error lists all faults,
+// with the files and lines that contain them. Without a fault, it writes to w which options have no
+// effect here, and that the configuration is good.
 func checkConfig(args []string, w io.Writer) error {
 	if len(args) > 1 && args[0] == "--" { // the next argument is a file, even if its name begins with a dash
 		args = args[1:]

@@ -54,7 +54,8 @@ type dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// dialWith makes a client with the options o connect through d. If d is nil it does nothing.
+// dialWith makes a client with the options o open its connections through d, with TLS if o has a
+// TLS configuration. If d is nil it does nothing.
 func dialWith(d dialer, o *redis.Options) {
 	if d == nil {
 		return

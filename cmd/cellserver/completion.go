@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// shells are the shells for which completion has a script.
+// shells maps the names of shells to the functions that write their completion scripts.
 var shells = map[string]func(io.Writer, *reference.Program) error{
 	"bash": reference.Bash,
 	"zsh":  reference.Zsh,

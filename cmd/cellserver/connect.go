@@ -48,8 +48,9 @@ func (f *connectionFlags) register(flags *flag.FlagSet) {
 func (f *connectionFlags) names() bool { return f.host != "" || f.port != "" }
 
 // options returns the options for connecting to the server at address or, if address is "", at -h
-// and -p. The password comes from the address, the terminal or the variable REDISCLI_AUTH, which
-// redis-cli reads, too.
+// and -p. The password is the one typed on the terminal if --askpass is given, otherwise the one in
+// the address, otherwise the variable REDISCLI_AUTH, which redis-cli reads, too. A user without a
+// password is an error.
 func (f *connectionFlags) options(address string) (*redis.Options, error) {
 	switch {
 	case address == "":
@@ -116,7 +117,8 @@ func (f *connectionFlags) encrypt(o *redis.Options) error {
 	return f.readCertificates(o.TLSConfig)
 }
 
-// readCertificates reads the certificate files of the options.
+// readCertificates reads the certificate files of the options into c. It returns an error if only
+// one of --cert and --key is given.
 func (f *connectionFlags) readCertificates(c *tls.Config) error {
 	if f.ca != "" {
 		text, err := os.ReadFile(f.ca)

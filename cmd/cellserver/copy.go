@@ -171,8 +171,9 @@ func (c *copying) unwanted(key []byte, e *entry.Entry) string {
 	return ""
 }
 
-// put writes the state of m into the store, unless the store has a newer one. Then m.why is the
-// reason. m.done says that the state was processed.
+// put writes the state of m into the store, unless [copying.standing] returns a reason to keep the
+// store's value, which becomes m.why. A dry run writes nothing. m.done says that the state was
+// processed.
 func (c *copying) put(s *stateStore, m *moving) error {
 	old, err := s.get(m.key)
 	for err == nil {
@@ -283,7 +284,8 @@ func (c *copying) pass(why string) {
 	c.step()
 }
 
-// count counts a processed key.
+// count counts m as skipped if it has a reason, or as copied if it was processed. It counts nothing
+// if the copy failed before m.
 func (c *copying) count(m *moving) {
 	switch {
 	case m.why != "":

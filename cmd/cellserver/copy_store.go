@@ -25,7 +25,8 @@ type stateStore struct {
 	patience time.Duration
 }
 
-// openStore returns the store at an address once it replies.
+// openStore returns the store at an address once it replies. It returns an error if the store does
+// not reply within ten seconds.
 func openStore(address, prefix string) (*stateStore, error) {
 	at, err := engine.ParseAddress(address)
 	if err != nil {

@@ -40,7 +40,9 @@ type keysOfKind struct {
 // limiterKind is the kind of the values of redis-cell: a TAT in decimal with a TTL.
 const limiterKind = "limiter of redis-cell"
 
-// examine reads the properties of a server, and at most sample of its keys.
+// examine reads the properties of a server, and at most sample of its keys. If the time of ctx is
+// up while it samples keys, it returns what it has read so far. What the user may not read is
+// listed in unread.
 func examine(ctx context.Context, o *redis.Options, sample int) (_ *findings, err error) {
 	c := redis.NewClient(o)
 	defer func() { err = errors.Join(err, c.Close()) }()
@@ -75,7 +77,8 @@ func examine(ctx context.Context, o *redis.Options, sample int) (_ *findings, er
 	return f, nil
 }
 
-// readInfo parses the text of INFO.
+// readInfo parses the text of INFO. The field cellserver is "yes" if the text is that of a
+// cellserver.
 func (f *findings) readInfo(text string) {
 	f.info, f.calls, f.keys = make(map[string]string), make(map[string]int64), make(map[int]int64)
 	for _, line := range strings.Split(text, "\r\n") {
@@ -110,7 +113,8 @@ func fieldOf(line, name string) int64 {
 	return 0
 }
 
-// readModules reads the names of the modules: a list of maps, or in RESP2 of lists.
+// readModules reads the names of the modules: a list of maps, or in RESP2 of lists. If the server
+// refuses the command, readModules adds it to unread.
 func (f *findings) readModules(ctx context.Context, c *redis.Client) error {
 	modules, err := c.Do(ctx, "MODULE", "LIST").Slice()
 	if err != nil {
@@ -155,9 +159,10 @@ func (f *findings) sampleAll(ctx context.Context, o *redis.Options, sample int) 
 // doctorStep is the number of keys that are examined in one step.
 const doctorStep = 100
 
-// sampleDatabase samples about most keys. SCAN may return few keys and take long. So after each
-// step the doctor pauses as long as the step took, and uses at most half of one connection's time.
-// It does not scan a large sparse table to its end for a few keys.
+// sampleDatabase samples at most as many keys as most says. SCAN may return few keys and take long.
+// So after each step the doctor pauses as long as the step took, and uses at most half of one
+// connection's time. It does not scan a large sparse table to its end for a few keys. If the server
+// refuses SCAN, sampleDatabase adds that to unread.
 func (f *findings) sampleDatabase(ctx context.Context, c *redis.Client, most int) error {
 	var cursor uint64
 	for step, looked := 0, 0; looked < most && step < 10+most/10; step++ {
@@ -192,7 +197,8 @@ func (f *findings) sampleDatabase(ctx context.Context, c *redis.Client, most int
 // sizes maps types to the commands that count the elements of a value.
 var sizes = map[string]string{"string": "STRLEN", "hash": "HLEN", "list": "LLEN", "set": "SCARD", "zset": "ZCARD"}
 
-// look reads the types and the sizes of some keys in two round trips.
+// look adds the types and the sizes of some keys to the findings, in two round trips. It leaves out
+// keys that no longer exist or may not be read.
 func (f *findings) look(ctx context.Context, c *redis.Client, keys []string) error {
 	if len(keys) == 0 {
 		return nil

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// writeFindings writes the report as text.
+// writeFindings writes the report as text. It omits empty parts, and replaces characters that are
+// not printable.
 func writeFindings(w io.Writer, o *outcome) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", o.title)

@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// checkAOF reads the directory of a stopped server and reports whether it is complete.
+// checkAOF reads the directory of a stopped server and reports whether it is complete. With --fix
+// it also cuts an incomplete end.
 func checkAOF(args []string, w io.Writer) error {
 	dir, options := split(args)
 	if err := unknownOption("check-aof", options, "--fix"); err != nil {

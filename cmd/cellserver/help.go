@@ -13,7 +13,7 @@ import (
 )
 
 // help writes the general help, or the help on each given name. The name of a command may consist
-// of several arguments.
+// of several arguments. A name without help is an error.
 func help(topics []string, w io.Writer) error {
 	if len(topics) == 0 {
 		return writeHelp(w)

@@ -70,7 +70,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	return serve(args, environ, stderr)
 }
 
-// report reports the result of a tool and returns the exit status.
+// report prints the error of a tool, if it has one, and returns the exit status: 0 for no error,
+// that of an [exitStatus], or 1.
 func report(stderr io.Writer, err error) int {
 	var status exitStatus
 	switch {

@@ -114,7 +114,7 @@ func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
 }
 
 // importKeys copies the live keys of redis-cell, decimal TATs with a TTL, from a running Redis or
-// Valkey.
+// Valkey. After an error it keeps none of them.
 func importKeys(args []string, w io.Writer) error {
 	m, err := parseMigration("import", args, w)
 	if err != nil {
@@ -148,7 +148,8 @@ func importKeys(args []string, w io.Writer) error {
 // databases is the maximum number of databases of a server.
 const databases = 16
 
-// eachDatabase calls f for every database that exists on both sides.
+// eachDatabase calls f for every database that exists on both sides or, if m.db is not negative,
+// only for that one. It stops at the first error.
 func (m *migration) eachDatabase(f func(ctx context.Context, c *redis.Client, db int) error) error {
 	ctx := context.Background()
 	for db := range databases {

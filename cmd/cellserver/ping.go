@@ -142,8 +142,9 @@ func (o *pingOptions) trustThisMachine(conf *tls.Config, c *config.Config) {
 	}
 }
 
-// localHost returns the address at which a server on this machine listens: the first address that
-// is not optional.
+// localHost returns the address at which a server on this machine listens: the only address or the
+// first one that is not optional, and 127.0.0.1 if there is none. For an address that means all
+// interfaces it returns the loopback address.
 func localHost(c *config.Config) string {
 	addresses := c.Addresses()
 	for _, a := range append(slices.Clone(addresses), defaultHost) {

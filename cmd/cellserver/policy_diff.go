@@ -23,7 +23,8 @@ const maxDump = 256 << 20
 // anyBounds are the bounds for a server with unknown options.
 var anyBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.MaxInt64}
 
-// diffPolicies runs cellserver policy diff. Its exit status distinguishes changes from errors.
+// diffPolicies runs cellserver policy diff. Its exit status is 1 if something would change, and 2
+// after an error. err is the error in the options, if there is one.
 func diffPolicies(f *connectionFlags, names []string, err error, w io.Writer) error {
 	changes := 0
 	switch {

@@ -11,7 +11,8 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// readPolicyFile reads a file, or standard input. It stops reading a file that is too long.
+// readPolicyFile reads a file, or standard input if the name is "-". It reads at most one byte more
+// than a document may have, so that document.Parse reports a longer text.
 func readPolicyFile(name string) ([]byte, error) {
 	file := os.Stdin
 	if name != "-" {
@@ -24,7 +25,8 @@ func readPolicyFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, document.MaxText+1))
 }
 
-// checkPolicies prints all faults of a file on w, since they are the requested result.
+// checkPolicies prints all faults of a file on w, since they are the requested result; the exit
+// status is then 1. Without a fault, it prints the numbers of policies and overrides.
 func checkPolicies(name string, w io.Writer) error {
 	text, err := readPolicyFile(name)
 	if err != nil {
@@ -45,7 +47,6 @@ func checkPolicies(name string, w io.Writer) error {
 	return err
 }
 
-// counted formats a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

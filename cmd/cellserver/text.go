@@ -13,8 +13,8 @@ func quoted(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
-// printable replaces characters in the output of a server that would move the cursor of the
-// terminal or change the direction of the text.
+// printable replaces, by a question mark, characters in the output of a server that would move the
+// cursor of the terminal or change the direction of the text. It keeps line breaks.
 func printable(r rune) rune {
 	if r == '\n' || unicode.IsPrint(r) {
 		return r

@@ -13,7 +13,7 @@ type roff struct {
 	err error
 }
 
-// macro writes a request without escaping.
+// macro writes a request without escaping. After an error it writes nothing.
 func (r *roff) macro(format string, args ...any) {
 	if r.err == nil {
 		_, r.err = fmt.Fprintf(r.w, format+"\n", args...)

@@ -74,7 +74,8 @@ func NewCommand(name, manual string) Command {
 	return c
 }
 
-// calls returns the usages of the command, each on one line.
+// calls returns the usages of the command, each on one line. A line that does not begin with the
+// name of the program continues the one before it.
 func (c *Command) calls() (list []string) {
 	for line := range strings.Lines(c.Usage) {
 		line = strings.Join(strings.Fields(line), " ")
@@ -141,7 +142,6 @@ func brief(text string) string {
 	return strings.TrimSuffix(sentence, ".")
 }
 
-// names returns the names of options with their dashes.
 func names(options []Option) []string {
 	list := make([]string, len(options))
 	for i := range options {
