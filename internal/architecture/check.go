@@ -166,7 +166,7 @@ func (c *checker) checkImport(imported string, pos token.Pos) {
 }
 
 // checkOwn checks the import, at pos, of a package of this module. own is the folder of the
-// package.
+// package. Tests, and packages below cmd, internal and compat_test, may import every package.
 func (c *checker) checkOwn(own string, pos token.Pos) {
 	what := c.pkg + " imports " + own
 	switch {

@@ -323,6 +323,7 @@ func (c *checker) elsewhere(name string) (found []*pkg) {
 }
 
 // has reports whether p declares names[0], and whether that has the members in the rest of names.
+// It also returns true if the members are not known.
 func (c *checker) has(p *pkg, names []string) bool {
 	e := p.names[names[0]]
 	if e == nil {

@@ -326,7 +326,8 @@ func (x *index) typeOf(f *file, expr ast.Expr) *entry {
 }
 
 // member returns the member of e called name, which may be a member of an embedded type, or nil.
-// sure is false if the answer is uncertain because e or an embedded type is not indexed.
+// depth is the number of embedded types around e. sure is false if the answer is uncertain: e or an
+// embedded type is not indexed, or depth exceeds 8.
 func (x *index) member(e *entry, name string, depth int) (found *entry, sure bool) {
 	if e == nil || depth > 8 {
 		return nil, false

@@ -216,7 +216,8 @@ func (c *conn) read() (Value, error) {
 
 func deadline() time.Time { return time.Now().Add(replyTimeout) }
 
-// expect reads one reply and compares it with the pattern in text.
+// expect reads one reply and compares it with the pattern in text. It adds a difference to the
+// result, and returns an error only if the pattern is malformed or no reply can be read.
 func (r *runner) expect(c *conn, s *Step, text string) error {
 	want, err := parsePattern(text)
 	if err != nil {
@@ -280,7 +281,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// direct executes the directive in text.
+// direct executes the directive in text. The error is a [leftOut] if the target cannot execute it.
 func (r *runner) direct(text string) error {
 	words, err := splitWords(text)
 	if err != nil {

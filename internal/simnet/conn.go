@@ -155,7 +155,7 @@ func (s *stream) arrival() (at time.Time, known bool) {
 	return time.Time{}, false
 }
 
-// take moves bytes that have arrived into b, and returns their number.
+// take moves bytes that have arrived into b, and returns their number. The caller holds mu.
 func (s *stream) take(b []byte) (n int) {
 	now := time.Now()
 	for n < len(b) && len(s.queue) > 0 && !s.queue[0].at.After(now) {
@@ -195,8 +195,8 @@ func (s *stream) write(b []byte) (n int, err error) {
 	}
 }
 
-// put sends bytes of b and returns their number. If CutAfter has set a limit, put breaks the
-// connection there.
+// put sends bytes of b and returns their number. If CutAfter has set a limit, put sends only the
+// bytes up to it, and then breaks the connection. The caller holds mu.
 func (s *stream) put(b []byte) int {
 	cut := s.left >= 0 && len(b) >= s.left
 	if cut {
@@ -220,14 +220,15 @@ func (s *stream) put(b []byte) int {
 }
 
 // refuse makes the writer learn that the reader has closed, at the time when the bytes that it has
-// written arrive.
+// written arrive. It does nothing if the reader has not closed, if there are no such bytes, or
+// while the link is held. The caller holds mu.
 func (s *stream) refuse() {
 	if s.closed && s.size > 0 && !s.held && s.refused.IsZero() {
 		s.refused = s.last
 	}
 }
 
-// arrives sets s.last to the time at which bytes that are sent now arrive.
+// arrives sets s.last to the time at which bytes that are sent now arrive. The caller holds mu.
 func (s *stream) arrives() {
 	at := time.Now()
 	if s.delay != nil {

@@ -200,8 +200,8 @@ func (c *Cluster) AwaitFailover(old *Node) *Node {
 	return taken
 }
 
-// place returns the index of n among the masters or the replicas. Nodes whose indexes are equal
-// modulo the number of masters have the same slots.
+// place returns the index of n among the masters or the replicas, or -1 if n is not a node of the
+// cluster. Nodes whose indexes are equal modulo the number of masters have the same slots.
 func (c *Cluster) place(n *Node) int {
 	if i := slices.Index(c.Masters, n); i >= 0 {
 		return i
