@@ -44,7 +44,8 @@ func try(c storeCall) {
 
 const errWaits resp.Error = "ERR the waits must be whole seconds, the first at least 1 and at most the longest"
 
-// parseTry parses the arguments `first longest`, which are in seconds.
+// parseTry parses the arguments `first longest`, which are in seconds. It returns an error unless
+// first is at least 1 and longest at least first.
 func parseTry(args [][]byte) (call backoff.Call, err resp.Error) {
 	first, ok1 := arg.Int(args[0])
 	longest, ok2 := arg.Int(args[1])

@@ -80,7 +80,7 @@ func (r *release) zip(name string, files []file) error {
 	return os.WriteFile(filepath.Join(r.out, name+".zip"), packed.Bytes(), 0o644)
 }
 
-// writeSums writes the SHA-256 of every file in the directory.
+// writeSums writes the SHA-256 of every file in the directory to the file sumsName in it.
 func writeSums(dir string) error {
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {

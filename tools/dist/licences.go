@@ -66,7 +66,9 @@ func (r *release) modulesOf(ctx context.Context, p *program, path string) ([]mod
 	return modules, nil
 }
 
-// download returns a module with the licences in Go's module cache.
+// download returns a module with the licences in Go's module cache, into which it downloads the
+// module if necessary. It returns an error if the checksum is not that with which the program was
+// compiled.
 func (r *release) download(ctx context.Context, p *program, dep *debug.Module) (module, error) {
 	if dep.Replace != nil {
 		dep = dep.Replace
@@ -136,7 +138,8 @@ func (m *module) readLicences(dir string) error {
 // and years.
 const mostly = 75
 
-// identify returns the SPDX identifiers of the licences in a text.
+// identify returns the SPDX identifiers of the licences in a text. It returns nil if less than
+// mostly percent of the text belongs to licences.
 func identify(text []byte) (ids []string) {
 	found := licensecheck.Scan(text)
 	if found.Percent < mostly {

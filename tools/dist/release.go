@@ -124,7 +124,8 @@ func output(ctx context.Context, dir, name string, args ...string) ([]byte, erro
 	return out, nil
 }
 
-// readVersion gets the version from the program if no version is given.
+// readVersion sets r.version to the version that the program at path prints, unless the caller has
+// set it.
 func (r *release) readVersion(ctx context.Context, path string) error {
 	said, err := output(ctx, "", path, "version")
 	if err != nil {

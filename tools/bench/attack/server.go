@@ -116,7 +116,7 @@ func (i *instance) stop() {
 	_ = os.RemoveAll(i.folder) // the system cleans its temporary directory
 }
 
-// logLines returns the number of lines in the server's log.
+// logLines returns the number of lines in the server's log, or 0 if the log cannot be read.
 func (i *instance) logLines() int64 {
 	text, err := os.ReadFile(filepath.Join(i.folder, "log"))
 	if err != nil {
@@ -125,7 +125,8 @@ func (i *instance) logLines() int64 {
 	return int64(strings.Count(string(text), "\n"))
 }
 
-// lastWords returns the end of the server's log.
+// lastWords returns the last 2,000 bytes of the server's log, or the error if the log cannot be
+// read.
 func (i *instance) lastWords() string {
 	text, err := os.ReadFile(filepath.Join(i.folder, "log"))
 	if err != nil {

@@ -66,7 +66,8 @@ func (r *Result) more() []string {
 	return notes
 }
 
-// milliseconds formats a time in ms with at least two digits.
+// milliseconds formats a time in ms: with two decimals below 10, one below 100, and none from 100
+// on.
 func milliseconds(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	switch {

@@ -133,7 +133,8 @@ func (o *options) parse(args []string) error {
 	return nil
 }
 
-// contenders returns the targets, each with the options of its runs.
+// contenders returns the targets, each with the options of its runs. A target runs its own command,
+// or those of --command, or defaultCommand if there are none.
 func (o *options) contenders() ([]loadgen.Contender, error) {
 	shape, err := o.shape()
 	if err != nil {
@@ -192,7 +193,8 @@ func (o *options) target(text string) (t loadgen.Target, command string, err err
 	return t, strings.TrimSpace(rest), o.process(&t)
 }
 
-// process sets the target's process ID from the --pid options.
+// process sets the target's process ID from the --pid options. An option without a name applies to
+// every target. If several apply, the last one counts.
 func (o *options) process(t *loadgen.Target) error {
 	for _, pid := range o.pids {
 		of, number, named := strings.Cut(pid, "=")

@@ -112,7 +112,8 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-// judge prints the faults and returns the exit status.
+// judge prints the faults and returns the exit status: exitViolated if a limit was violated,
+// otherwise exitFailed if there is any other fault and --allow-errors is not given.
 func (o *options) judge(c *loadgen.Comparison, stderr io.Writer) int {
 	status := exitOK
 	for _, e := range c.Entries {

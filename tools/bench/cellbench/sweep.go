@@ -48,7 +48,7 @@ func runSweep(ctx context.Context, o *options, args []string, stdout, stderr io.
 	return status, report.Sweep(stdout, steps, o.markdown)
 }
 
-// integers parses numbers that are separated by commas.
+// integers parses positive integers that are separated by commas.
 func integers(text string) ([]int, error) {
 	var all []int
 	for word := range strings.SplitSeq(text, ",") {

@@ -98,7 +98,8 @@ func (r *run) sample() sample {
 	return sample{taken: true, cpu: r.usage().CPU, completed: glance(r.recorders, 0).Completed}
 }
 
-// drive runs every worker to its end and returns the first error.
+// drive runs every worker to its end and returns the first error. An error of one worker ends the
+// others, too.
 func (r *run) drive(d driver) error {
 	errs := make(chan error, len(r.workers))
 	var wait sync.WaitGroup

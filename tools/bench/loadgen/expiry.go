@@ -91,7 +91,8 @@ func (e *expiry) memory() int64 {
 	return u.RSS
 }
 
-// fill creates the keys and sets their expiry.
+// fill creates the keys and sets their expiry. It returns an error if that takes so long that the
+// foreground load cannot begin in time.
 func (e *expiry) fill(ctx context.Context) error {
 	create, err := ParseTemplate(e.options.Command, e.options.Shape)
 	if err != nil {

@@ -56,7 +56,8 @@ func newFlow(p *plan, rec *recorder, seed uint64, keys KeySpec, index, flows int
 	}
 }
 
-// batch encodes the next batch of a closed loop if all replies to the last batch have arrived.
+// batch encodes the next batch of a closed loop if all replies to the last batch have arrived and
+// sending has not ended. A batch has fewer requests if the flow may not send that many any more.
 func (f *flow) batch(now int64) {
 	if f.waiting.len() > 0 || f.plan.over(now) {
 		return
@@ -102,7 +103,8 @@ func (f *flow) wrote(n int) {
 	f.out = f.out[:copy(f.out, f.out[n:])]
 }
 
-// receive processes the complete replies in f.in, which arrived at now.
+// receive processes the complete replies in f.in, which arrived at now. It returns an error for
+// bytes that are no reply, and for a reply to no request.
 func (f *flow) receive(now int64) error {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()

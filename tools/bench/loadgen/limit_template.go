@@ -34,7 +34,8 @@ func (t *Template) parseLimit() (l *Limit, charges []charge, err error) {
 	return l, charges, err
 }
 
-// readLimit parses one limit and applies the quantity to it.
+// readLimit parses one limit and applies the quantity to it. A call that may give units back has no
+// bound.
 func (t *Template) readLimit(parse func(*callReader) (*Limit, error), words []string) (*Limit, error) {
 	r := callReader{words: words, quantity: [2]int64{1, 1}, drawn: [2]int64{t.shape.MinQuantity, t.shape.MaxQuantity}}
 	l, err := parse(&r)
@@ -93,7 +94,8 @@ func (t *Template) multiLimit(words []string) (*Limit, []charge, error) {
 	return whole, charges, nil
 }
 
-// clause parses the first clause, and returns the number of its words.
+// clause parses the first clause, which ends before the next word that begins a clause, and returns
+// the number of its words.
 func (t *Template) clause(words []string, millis bool) (*Limit, int, error) {
 	if len(words) == 0 || clauses[strings.ToUpper(words[0])] == nil {
 		return nil, 0, errNotALimit

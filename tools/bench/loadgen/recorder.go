@@ -94,7 +94,8 @@ type Live struct {
 	Denied, Errors      int64
 }
 
-// glance returns the state of a run in progress: the sums over its recorders.
+// glance returns the state of a run in progress: the sums over its recorders. Malformed replies
+// count as errors.
 func glance(recorders []*recorder, elapsed time.Duration) Live {
 	live := Live{Elapsed: elapsed}
 	for _, r := range recorders {

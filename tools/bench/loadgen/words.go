@@ -8,7 +8,8 @@ import (
 
 var errQuotes = errors.New("a quote is not closed, or something follows a closing quote")
 
-// splitWords splits a command line as redis-cli does.
+// splitWords splits a command line as redis-cli does. It returns an error if a quote is not closed,
+// or if no blank follows the closing quote.
 func splitWords(line string) ([]string, error) {
 	var words []string
 	for {

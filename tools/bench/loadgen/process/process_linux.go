@@ -87,7 +87,8 @@ func Find(addr net.Addr) (int, error) {
 	return 0, ErrUnknown
 }
 
-// listener returns the inode of the socket that listens at addr.
+// listener returns the inode of the socket that listens at addr. It returns ErrUnknown if there is
+// none on this machine.
 func listener(addr net.Addr) (string, error) {
 	switch a := addr.(type) {
 	case *net.TCPAddr:
@@ -164,7 +165,8 @@ func parseProcAddr(text string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(ip, uint16(n)), ok
 }
 
-// unixListener searches /proc/net/unix for the listening socket at path, and returns its inode.
+// unixListener searches /proc/net/unix for the listening socket at path, and returns its inode, or
+// ErrUnknown if there is none.
 func unixListener(table []byte, path string) (string, error) {
 	const flagsField, inodeField, pathField, acceptsConnections = 3, 6, 7, "00010000"
 	for line := range strings.Lines(string(table)) {

@@ -116,7 +116,8 @@ func (r *Report) ratios() grid {
 	return g
 }
 
-// mixes returns the table of the single commands of a mix, from the last round.
+// mixes returns the table of the single commands of a mix, from the last round. It leaves out
+// targets with a single command.
 func (r *Report) mixes() grid {
 	g := grid{title: "Commands of a mix, last round, latency in µs", head: []string{"target", "command", "commands", "p50", "p99", "p99.9"}}
 	for _, e := range r.Entries {
@@ -162,7 +163,8 @@ func verdict(c loadgen.Check) string {
 	return text
 }
 
-// memory returns the table of the memory that a flood of keys took.
+// memory returns the table of the memory that a flood of keys took. It leaves out targets whose
+// memory is not known or whose keys were no flood.
 func (r *Report) memory() grid {
 	g := grid{title: "Memory of the server", head: []string{"target", "before, MB", "after, MB", "bytes per key"}}
 	for _, e := range r.Entries {
