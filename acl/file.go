@@ -127,7 +127,7 @@ func (us *Users) ParseLines(lines []Line) (*Parsed, error) {
 var errDuplicate = errors.New("Duplicate user found. A user can only be defined once in config files") //nolint:staticcheck // Redis' words
 
 // parse returns the users that the lines in defined define. It calls fault for each fault of a
-// line.
+// line. A user whose line has a fault gets noRules.
 func (us *Users) parse(defined []definition, fault func(d definition, err error)) *Parsed {
 	parsed, all := &Parsed{rules: make(map[string]*Rules)}, us.allChannels.Load()
 	for _, d := range defined {

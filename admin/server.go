@@ -75,7 +75,8 @@ func (s *Server) recovered(w http.ResponseWriter) {
 	}
 }
 
-// Serve accepts connections from l until Shutdown, and then returns nil.
+// Serve accepts connections from l until Shutdown, and then returns nil. If accepting fails before
+// that, it returns the error.
 func (s *Server) Serve(l net.Listener) error {
 	l = s.conns.bound(l)
 	if s.TLS != nil {

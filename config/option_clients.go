@@ -66,7 +66,8 @@ func (outputLimits) change(old, v string) (string, error) {
 
 func (outputLimits) hint() string { return "class hard soft seconds ..." }
 
-// outputClass returns the index of the class called name; -1 if there is none.
+// outputClass returns the index of the class called name, in any case; -1 if there is none. The
+// class replica is also called slave.
 func outputClass(name string) int {
 	if strings.EqualFold(name, "replica") {
 		name = "slave"

@@ -287,7 +287,8 @@ func (out *replier) set(t *glua.LTable, depth int) {
 // noLineEnds replaces characters of line ends by spaces.
 var noLineEnds = strings.NewReplacer("\r", " ", "\n", " ")
 
-// bigNumber writes digits as a big number in RESP3, or as a string in RESP2.
+// bigNumber writes digits as a big number in RESP3, or as a string in RESP2. It writes nothing if
+// the reply would become too long.
 func (out *replier) bigNumber(digits string) {
 	digits = noLineEnds.Replace(digits)
 	if !out.room(len(digits)) {

@@ -50,7 +50,9 @@ func inspect(fsys FS, dir string, p part) (*increment, error) {
 	return in, in.scan(f)
 }
 
-// scan reads all records of f, the file of in, and fills in the fields of in that describe them.
+// scan reads all records of f, the file of in, and fills in the fields of in that describe them. It
+// stops at damage, which it stores in in.damage. The error says that a read failed, or that a
+// record with a valid checksum is invalid.
 func (in *increment) scan(f File) error {
 	s := newScanner(f, in.size, in.id)
 	for {

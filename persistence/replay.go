@@ -87,7 +87,7 @@ func (r *replayer) apply(batch []byte) {
 }
 
 // file replays the valid part of the increment in. It returns before the workers have applied the
-// last effects.
+// last effects. It returns errStopping if r.stop is set.
 func (r *replayer) file(fsys FS, in *increment) error {
 	f, err := fsys.Open(in.path)
 	if err != nil {

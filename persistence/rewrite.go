@@ -20,8 +20,8 @@ func (d *Dir) Rewrite(src Source) (Rewritten, error) {
 	return d.RewriteContext(context.Background(), src)
 }
 
-// RewriteContext does what [Dir.Rewrite] does. When ctx ends, it ends early and returns an error that
-// wraps the cause.
+// RewriteContext does what [Dir.Rewrite] does. When ctx ends, it ends early and returns an error
+// that wraps the cause.
 func (d *Dir) RewriteContext(ctx context.Context, src Source) (Rewritten, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

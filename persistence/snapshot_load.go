@@ -142,7 +142,8 @@ func (l *snapshotLoader) run() error {
 }
 
 // read passes the blocks before the footer to work, checks the footer, and returns the number of
-// keys in the footer. It returns 0 early if the decoding of a block has failed.
+// keys in the footer. It returns 0 early if the decoding of a block has failed, and errStopping if
+// l.stop is set.
 func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 	offset := int64(headerSize)
 	for seq := uint64(1); l.failed.Load() == nil; seq++ {
@@ -199,7 +200,7 @@ func (l *snapshotLoader) block(offset int64, seq uint64) (b foundBlock, err erro
 }
 
 // decode checks the block b and passes its entries to use. It stores the first error of all blocks
-// in l.failed.
+// in l.failed. After an error it ignores further blocks.
 func (l *snapshotLoader) decode(b foundBlock) {
 	if l.failed.Load() != nil {
 		return

@@ -131,7 +131,7 @@ func (r *Reader) checksum() error {
 	return err
 }
 
-// opcode reads the data that follows the opcode code.
+// opcode reads the data that follows the opcode code. An unknown opcode is an error.
 func (r *Reader) opcode(code byte) error {
 	switch code {
 	case opAux:

@@ -98,7 +98,7 @@ func (t *texts) text(dst []byte) ([]byte, error) {
 }
 
 // encodedText reads a string whose encoding is kind, decodes it, appends it to dst and returns the
-// result.
+// result. An unknown encoding is an error.
 func (t *texts) encodedText(dst []byte, kind uint64) ([]byte, error) {
 	switch kind {
 	case encodedInt8:
@@ -147,7 +147,8 @@ func reusable(b []byte) []byte {
 	return b[:0]
 }
 
-// skipText skips a string. It does not decompress a compressed string.
+// skipText skips a string. It does not decompress a compressed string. An unknown encoding is an
+// error.
 func (t *texts) skipText() error {
 	n, encoded, err := t.length()
 	switch {

@@ -185,7 +185,7 @@ func (w *Writer) text(s []byte) {
 }
 
 // key writes what precedes a value: the expiry if it is not 0, the type kind and the name of the
-// key.
+// key. A negative expiry is an error.
 func (w *Writer) key(kind byte, key []byte, expire int64) error {
 	if expire < 0 {
 		return w.fail("a key that expires at %d", expire)

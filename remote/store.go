@@ -141,8 +141,8 @@ func (s *Store) expire(f *flight) {
 	}
 }
 
-// abandon takes the item away from the code that decides it, and returns its ask for the policy.
-// It returns nil if the item was answered, or is about all keys.
+// abandon takes the item away from the code that decides it, and returns its ask for the policy. It
+// returns nil if the item was answered or abandoned before, or is about all keys.
 func (s *Store) abandon(it *item) *decide.Ask {
 	switch {
 	case it.group != nil:

@@ -268,8 +268,9 @@ func (l *link) wantAck() {
 }
 
 // acknowledge sends the progress to the peer when that is requested, and each second, until ended
-// is closed. It runs on its own goroutine, so that the link can be cut while the peer does not
-// read.
+// is closed or a write fails. If the link does not end within drainFor after a failed write,
+// acknowledge cuts it. It runs on its own goroutine, so that the link can be cut while the peer
+// does not read.
 func (l *link) acknowledge(conn net.Conn, ended <-chan struct{}) {
 	tick := l.o.After(ackEvery)
 	for {

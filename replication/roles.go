@@ -62,8 +62,8 @@ func (n *Node) tapOut() (related bool) {
 	return t != nil && !t.changed()
 }
 
-// demote makes a primary a replica. It does nothing if the node is a replica already. The error means
-// that there is no log.
+// demote makes a primary a replica. It does nothing if the node is a replica already. The error
+// means that there is no log.
 func (n *Node) demote() error {
 	if n.following {
 		return nil
@@ -117,7 +117,8 @@ func (n *Node) stepDown() {
 	n.o.Host.Unblock()
 }
 
-// promote makes the node a primary. Its link must have ended.
+// promote makes the node a primary. Its link must have ended. It keeps an order to follow that has
+// come meanwhile.
 func (n *Node) promote() {
 	if n.following {
 		whole := n.f.whole.Load()

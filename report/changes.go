@@ -62,8 +62,8 @@ func (r *Recorder) around(civil int64, of *Key) *Around {
 	return a
 }
 
-// period sums up the calls from the second from until before the second to. It counts only the calls of
-// the group that of names; if of is nil, it counts all calls.
+// period sums up the calls from the second from until before the second to. It counts only the
+// calls of the group that of names; if of is nil, it counts all calls.
 func (r *Recorder) period(from, to int64, of *Key) Period {
 	first := max(from, second(r.started), r.seconds.first)
 	var all, mine sums

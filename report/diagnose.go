@@ -320,7 +320,8 @@ func oneCaller(f *Facts) (Verdict, bool) {
 const nearlyAll = 0.9
 
 // manyCallers is the incident that many more calls are denied than usual, without a change or a
-// single key that explains it.
+// single key that explains it. While it is not known what is usual, it is the incident that nearly
+// every call is denied.
 func manyCallers(f *Facts) (Verdict, bool) {
 	usual, part := f.Now.UsualRatio, 1.0
 	if f.Named.Kind == Denials {

@@ -14,7 +14,8 @@ import (
 const sketchMinutes = 5
 
 // addGroups adds the counts of the groups and the seen calls of the sample s, which was taken in
-// second n. It calls r.changed for each group whose limit has changed.
+// second n. It ignores new groups beyond maxGroups. If calls have lacked memory, it sets r.lacking
+// to the group with most of them. It calls r.changed for each group whose limit has changed.
 func (r *Recorder) addGroups(n int64, s *Sample) {
 	for i := range s.Groups {
 		c := &s.Groups[i]

@@ -47,7 +47,8 @@ func (r *Reporter) Overview(u *acl.User) Overview {
 	return o
 }
 
-// you describes u, the user of the request.
+// you describes u, the user of the request, and the actions that u may take. A nil u has no name
+// and may take none.
 func (r *Reporter) you(u *acl.User) You {
 	you := You{Actions: r.src.Actions(), May: []string{}}
 	if u == nil {

@@ -71,8 +71,8 @@ func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 	return false, err
 }
 
-// Rewrite writes the present settings and users into the file with which the server was started. It
-// logs the result.
+// Rewrite writes the present settings and users into the file with which the server was started,
+// which keeps its permissions. It logs the result.
 func (s *Server) Rewrite() error {
 	err := s.config.Rewrite(s.userLines, func(path string, content []byte) error {
 		return optionfile.Write(path, func() error {

@@ -46,7 +46,8 @@ func (s *Server) prepareTLS(next *config.Config) (apply func(), err error) {
 	}, nil
 }
 
-// loadTLS reads the TLS files that the configuration names. It returns nil if no port uses TLS.
+// loadTLS reads the TLS files that the configuration names. It returns nil if no port uses TLS. If
+// only the admin port does, the result requests no certificates of clients.
 func loadTLS(c *config.Config) (*tls.Config, error) {
 	options := c.TLSOptions()
 	if c.Value("tls-port") == "0" {

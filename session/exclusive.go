@@ -43,8 +43,9 @@ func (e *Engine) Enqueue(x *command.Exclusive) {
 	}
 }
 
-// EnqueueWith implements [command.Exclusives]: on a new goroutine it waits until need bytes are granted
-// for the reply of x, and then enqueues x. If the client has disconnected by then, x is dropped.
+// EnqueueWith implements [command.Exclusives]: on a new goroutine it waits until need bytes are
+// granted for the reply of x, and then enqueues x. If the client has disconnected by then, x is
+// dropped.
 func (e *Engine) EnqueueWith(x *command.Exclusive, need int64) {
 	e.Spawn(func() {
 		x.Memory = e.Large.Ask(need)

@@ -52,7 +52,8 @@ func (e *Engine) Execute(ctx context.Context, u *acl.User, from net.Addr, db int
 	return s.feedUntilAnswered(ctx, p, resp.AppendCommand(nil, args...))
 }
 
-// unfit returns the error if [Engine.Execute] may not run the command args, nil if it may.
+// unfit returns the error if [Engine.Execute] may not run the command args, nil if it may. It also
+// returns nil for an unknown command, to which dispatch replies with an error.
 func (e *Engine) unfit(args [][]byte) error {
 	if len(args) == 0 {
 		return nil

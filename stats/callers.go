@@ -18,7 +18,8 @@ type Callers struct {
 	others atomic.Int64
 }
 
-// Of returns the counter of the user called name, or the common counter of the other users.
+// Of returns the counter of the user called name. Once there are MaxCallers counters, it returns
+// the common counter of all other users for a new name.
 func (c *Callers) Of(name string) *atomic.Int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

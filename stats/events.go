@@ -72,7 +72,8 @@ func (es *Events) Watches(d time.Duration) bool {
 }
 
 // Note records the event e, which took d, if it took long enough. at is the civil time at its end,
-// in Unix seconds.
+// in Unix seconds. Of the events of one second only the longest is kept, and beyond maxSamples
+// samples the oldest is dropped.
 func (es *Events) Note(e Event, d time.Duration, at int64) {
 	if !es.Watches(d) {
 		return

@@ -23,7 +23,8 @@ var shells = map[string]func(io.Writer, *reference.Program) error{
 	"fish": reference.Fish,
 }
 
-// completion prints a script that completes command lines of this program.
+// completion prints a script that completes command lines of this program in the shell that args
+// names. An unknown shell is an error.
 func completion(args []string, w io.Writer) error {
 	if len(args) != 1 {
 		return errors.New(completionUsage)

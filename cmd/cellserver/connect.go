@@ -90,7 +90,8 @@ func (f *connectionFlags) options(address string) (*redis.Options, error) {
 	return o, f.encrypt(o)
 }
 
-// encrypt turns TLS on in o if the address or an option asks for it.
+// encrypt turns TLS on in o if the address or an option asks for it. Otherwise an option for TLS is
+// an error, as is TLS over a Unix socket.
 func (f *connectionFlags) encrypt(o *redis.Options) error {
 	if o.TLSConfig == nil && !f.secure {
 		if f.insecure || f.ca != "" || f.sni != "" || f.cert != "" || f.key != "" {

@@ -121,7 +121,8 @@ func (c *copying) checkClocks(ks *keyspace.Keyspace, s *stateStore) error {
 	return nil
 }
 
-// write copies the states of the keyspace into the store.
+// write copies the states of the keyspace into the store, except for those that unwanted gives a
+// reason for. It stops after the first step with an error.
 func (c *copying) write(ks *keyspace.Keyspace, s *stateStore) error {
 	v := ks.NewHandle()
 	defer v.Close()
@@ -216,7 +217,8 @@ func same(a, b entry.Entry) bool {
 	return a.Kind == b.Kind && a.Expiry == b.Expiry && slices.Equal(a.Value, b.Value)
 }
 
-// read copies the states of the store into the keyspace.
+// read copies the states of the store into the keyspace, except for those that unwanted or kept
+// gives a reason for. A dry run only counts them.
 func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 	v := ks.NewHandle()
 	defer v.Close()

@@ -68,7 +68,8 @@ func (s *stateStore) again(f func(done func(err error))) error {
 	}
 }
 
-// explained adds to err why the nodes of the store are not known, if that is the cause.
+// explained returns err or, if err means that the nodes of the store are not known, an error with
+// the cause of that.
 func (s *stateStore) explained(err error) error {
 	var e *engine.Error
 	if !errors.As(err, &e) || e.Reason != engine.Starting {

@@ -243,7 +243,7 @@ func (f *findings) look(ctx context.Context, c *redis.Client, keys []string) err
 }
 
 // kindOfString returns the kind of a string: limiterKind, HyperLogLog or string. start has the
-// beginning of the value.
+// beginning of the value. The kind of a string that cannot be read is string.
 func kindOfString(start *redis.StringCmd, ttl time.Duration) string {
 	text, err := start.Bytes()
 	if err != nil {

@@ -186,8 +186,9 @@ var ofThePlace = []string{
 // the default of Redis has probably not chosen it.
 var redisLimits = map[string]string{"proto-max-bulk-len": "536870912", "client-query-buffer-limit": "1073741824", "repl-backlog-size": "1048576"}
 
-// judgeOptions reports which options of the examined server have the same meaning here, and returns
-// those that differ from the defaults, as flags for a new server.
+// judgeOptions reports which options of the examined server have the same meaning here, and whether
+// it has a password or users. It returns the options that differ from the defaults, as flags for a
+// new server.
 func (o *outcome) judgeOptions(f *findings) (flags []string) {
 	ours := byDefault()
 	same, idle := 0, 0
@@ -221,7 +222,8 @@ func (o *outcome) judgeOptions(f *findings) (flags []string) {
 	return flags
 }
 
-// judgeRole reports the role of the server in replication.
+// judgeRole reports the replicas and the primary of the server, whether it is a node of a cluster,
+// and whether it has evicted keys.
 func (o *outcome) judgeRole(f *findings) {
 	if f.info["role"] == "slave" {
 		o.looks = append(o.looks, "it is a replica of "+f.info["master_host"]+": examine that server, which has the newest keys")
@@ -278,7 +280,9 @@ func (o *outcome) prescribeFile(f *findings) {
 	}
 }
 
-// prescribe adds the commands to run.
+// prescribe adds the commands that move the server to a cellserver: attaching if that is possible,
+// otherwise an import of its limiters and a new server with the options in flags. For a cellserver
+// it only says how to move it.
 func (o *outcome) prescribe(f *findings, flags []string) {
 	if store := f.config["store"]; f.info["cellserver"] != "" && store != "" {
 		o.todo = append(o.todo, "# it is a cellserver already, and has its limits in "+store+": start another with the same --store")

@@ -94,7 +94,8 @@ func mistyped(arg string) error {
 	return nil
 }
 
-// asksForHelp reports whether the arguments of a tool ask for its help.
+// asksForHelp reports whether the arguments of a tool ask for its help. If -h of the tool names a
+// host, it asks for help only as the last argument.
 func asksForHelp(name string, args []string) bool {
 	if name == "top" || name == "ping" || name == "policy" { // their -h takes a host
 		return slices.Contains(args, "--help") || len(args) > 0 && args[len(args)-1] == "-h"

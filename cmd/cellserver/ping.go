@@ -38,7 +38,8 @@ func pingFlags(o *pingOptions) *flag.FlagSet {
 // ping checks whether a server replies, for health checks.
 func ping(args []string, w io.Writer) error { return (&pingOptions{}).run(args, w) }
 
-// run runs cellserver ping. A test may have set fields of o.
+// run runs cellserver ping. It prints the reply. An error reply that only a working server gives is
+// printed, too, and is not an error. A test may have set fields of o.
 func (o *pingOptions) run(args []string, w io.Writer) error {
 	names, err := parseMixed(pingFlags(o), args)
 	if err != nil {
@@ -90,7 +91,8 @@ func (o *pingOptions) reach(names, environ []string) (*redis.Options, error) {
 }
 
 // configured returns the options for connecting to the server that the environment and the file, if
-// there is one, configure.
+// there is one, configure: to its port or, without one, to its Unix socket or its TLS port. With
+// --tls only the TLS port is used. A server without any of them is an error.
 func (o *pingOptions) configured(environ []string) (*redis.Options, error) {
 	var args []string
 	if o.file != "" {

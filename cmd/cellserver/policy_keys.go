@@ -108,7 +108,8 @@ func newPolicyChanges(before, after *document.Policy) *policyChanges {
 	return p
 }
 
-// concerns returns the indexes of the changes that affect key.
+// concerns returns the indexes of the changes that affect key: to the entry that is in force for it
+// afterwards, to a removed entry that was in force before, and to shadow mode.
 func (p *policyChanges) concerns(key string) (list []int) {
 	now, goes := "", ""
 	if p.after != nil {

@@ -37,7 +37,8 @@ func topFlags(o *topOptions) *flag.FlagSet {
 
 func showTop(args []string, w io.Writer) error { return (&topOptions{}).run(args, w) }
 
-// run runs cellserver top. A test may have set fields of o.
+// run runs cellserver top. With --once, or if w is not a terminal, it prints the state once. A test
+// may have set fields of o.
 func (o *topOptions) run(args []string, w io.Writer) error {
 	names, err := parseMixed(topFlags(o), args)
 	switch {
@@ -85,7 +86,8 @@ func reportOf(ctx context.Context, client *redis.Client, options *redis.Options,
 // onceWidth is the width of text for a pipe, unless COLUMNS is set.
 const onceWidth = 120
 
-// printTop prints the state of the server once.
+// printTop prints the state of the server once, in as many columns as COLUMNS says (40 to 1,000),
+// otherwise in onceWidth. It waits ten seconds for the replies.
 func printTop(w io.Writer, source top.Source) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -209,8 +209,8 @@ func parseFailover(words [][]byte) (call protocol.Failover, err resp.Error) {
 // that sums do not overflow.
 const maxTimeout = 100 * 366 * 24 * 3600 * 1000
 
-// failoverTimeout parses the argument of TIMEOUT in FAILOVER, in milliseconds. The error is "" on
-// success.
+// failoverTimeout parses the argument of TIMEOUT in FAILOVER, in milliseconds. It reduces a longer
+// time to maxTimeout. The error is "" on success.
 func failoverTimeout(b []byte) (time.Duration, resp.Error) {
 	switch n, ok := arg.Int(b); {
 	case !ok:

@@ -57,8 +57,8 @@ func wait(c *command.Call) {
 	c.W.Int(int64(acked))
 }
 
-// waitTimeout parses the timeout of WAIT, in milliseconds. A result of 0 means no timeout. The
-// error is "" on success.
+// waitTimeout parses the timeout of WAIT, in milliseconds. It reduces a longer time to maxTimeout.
+// A result of 0 means no timeout. The error is "" on success.
 func waitTimeout(b []byte) (time.Duration, resp.Error) {
 	switch n, ok := arg.Int(b); {
 	case !ok:

@@ -125,8 +125,8 @@ func (sc *scriptCache) add(s *script, loaded bool) (*script, resp.Error) {
 	return s, ""
 }
 
-// drop evicts one script that only EVAL has added, and returns false if there is none. sc.mu is
-// held.
+// drop evicts one script that only EVAL has added, and returns false if there is none. A script
+// that was called since its last turn in the queue gets another turn. sc.mu is held.
 func (sc *scriptCache) drop() bool {
 	for len(sc.queue) > 0 {
 		s := sc.queue[0]

@@ -99,7 +99,7 @@ func runsLong(c *command.Call, t *transaction) bool {
 }
 
 // queueReplySize is the ReplySize function of EXEC: it returns about how many bytes the replies of
-// the queued commands copy.
+// the queued commands copy. It stops counting beyond [command.MaxReply].
 func queueReplySize(cl *command.Client, st env.Store, exec *command.Command, _ [][]byte) (n int) {
 	k := keptOf(exec.Slot(), cl)
 	if k == nil || k.tx == nil {

@@ -163,8 +163,9 @@ func writeAll(c *command.Call, n int, lines iter.Seq[string]) {
 // GENPASS creates.
 const defaultBits, maxBits = 256, 4096
 
-// genpass is the Run function of ACL GENPASS. It replies with random bits as hexadecimal digits. A
-// number of bits that is no multiple of 4 is rounded up.
+// genpass is the Run function of ACL GENPASS. It replies with random bits as hexadecimal digits:
+// defaultBits or, with an argument, from 1 to maxBits. A number of bits that is no multiple of 4 is
+// rounded up.
 func genpass(c *command.Call) {
 	if len(c.Args) > 3 {
 		c.Fail(command.SubcommandSyntax(c))

@@ -51,8 +51,8 @@ func dryrun(c *command.Call) {
 // defaultEntries is the number of entries that ACL LOG lists by default.
 const defaultEntries = 10
 
-// aclLog is the Run function of ACL LOG. It replies with the newest entries, or removes all entries
-// for RESET.
+// aclLog is the Run function of ACL LOG. It replies with the newest entries, defaultEntries or as
+// many as the argument says, or removes all entries for RESET.
 func aclLog(c *command.Call) {
 	n := int64(defaultEntries)
 	switch {

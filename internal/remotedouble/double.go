@@ -195,8 +195,8 @@ func (d *Double) take() (*job, func(a *decide.Ask) error) {
 	}
 }
 
-// free returns the jobs that may start: those that do not have to wait for an earlier job about one
-// of their keys. After Hold there are none. The caller holds mu.
+// free returns those of the first inView jobs that may start, because they do not have to wait for
+// an earlier job about one of their keys. After Hold there are none. The caller holds mu.
 func (d *Double) free() (free []*job) {
 	if d.held {
 		return nil

@@ -51,7 +51,7 @@ func (r *Runtime) format(l *glua.LState) int {
 }
 
 // read parses the flags, the width and the precision at index i of text. It returns the index of
-// the letter.
+// the letter, or the length of text if there is none.
 func (s *spec) read(l *glua.LState, text string, i int) int {
 	start := i
 	for ; i < len(text); i++ {
@@ -152,7 +152,9 @@ func (s spec) signOf(negative bool) string {
 	return ""
 }
 
-// integer returns sign, prefix and digits, padded to the precision and the width.
+// integer returns sign, prefix and digits, padded to the precision and the width. As in C, a 0 with
+// the precision 0 has no digits. The flag 0 pads with zeros unless there is a precision or the flag
+// -.
 func (s spec) integer(sign, prefix, digits string) string {
 	if s.precision == 0 && digits == "0" {
 		digits = ""

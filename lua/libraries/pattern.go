@@ -192,7 +192,8 @@ func (r *Runtime) gsub(l *glua.LState) int {
 }
 
 // replace appends the replacement of the match from start to end to b. with is the third argument
-// of gsub: a function, a table, or a template.
+// of gsub: a function, a table, or a template. A result of nil or false keeps the match. Any other
+// result that is neither a string nor a number raises an error.
 func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, with glua.LValue, b *sandbox.Builder) {
 	var v glua.LValue
 	switch with := with.(type) {

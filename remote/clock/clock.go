@@ -73,7 +73,8 @@ type course struct {
 	offset, target int64
 }
 
-// at returns the offset in nanoseconds when the stopwatch shows elapsed.
+// at returns the offset in nanoseconds when the stopwatch shows elapsed. The offset changes from
+// c.offset towards c.target, by at most a slew-th of the time since c.from.
 func (c *course) at(elapsed time.Duration) int64 {
 	most := max(0, int64(elapsed-c.from)) / slew
 	switch d := limit.SatSub(c.target, c.offset); {

@@ -28,7 +28,8 @@ type NodeInfo struct {
 	Gets, Swaps, Pipelines, Failures, Redirected, Trips int64
 }
 
-// Info describes the engine for operators.
+// Info describes the engine for operators. Its kind is "unknown", and it has no nodes, until the
+// topology is known.
 func (e *Engine) Info() Info {
 	i := Info{Kind: "unknown", Clock: e.clock.State(e.o.Elapsed())}
 	if why := e.fault.Load(); why != nil {

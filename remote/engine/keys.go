@@ -99,7 +99,7 @@ func (e *Engine) task(f func(), refuse func(*Error)) {
 }
 
 // scan does one step of Scan. It returns the cursor of the next step, the keys that it has found,
-// and the error. It blocks.
+// and the error. It blocks. A cursor of a node that no longer exists ends the scan.
 func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	way := e.routes.Load()
 	if way == nil || !e.timed() {

@@ -164,7 +164,8 @@ func (r *request) fail(e *Error) {
 }
 
 // answer recycles the request and passes the node's reply to the caller. If the reply is invalid,
-// the caller gets an error, and answer returns false.
+// the caller gets an error, and answer returns false. A value that is longer than any state counts
+// as valid, but the caller gets the error WRONGTYPE.
 func (r *request) answer() bool {
 	get, swap, all, keys := r.onGet, r.onSwap, r.onAll, r.keys
 	if get != nil {

@@ -168,7 +168,8 @@ func (c *conn) movable() bool {
 	return c.session != nil && !c.queued && c.watched == noSlot && c.sent()
 }
 
-// move hands c over to another loop. Mail about c that still arrives here is passed on.
+// move hands c over to another loop. Mail about c that still arrives here is passed on. c stays on
+// this loop if the kernel refuses or the other loop has ended.
 func (l *loop) move(c *conn, to *loop) {
 	if unix.EpollCtl(l.ep, unix.EPOLL_CTL_DEL, int(c.fd), nil) != nil {
 		return // c stays on this loop

@@ -176,7 +176,8 @@ func (l *loop) stash(c *conn) bool {
 }
 
 // feed calls the session's Feed with data and sends the replies. data is in the connection's own
-// buffer if kept is set, and otherwise in the loop's.
+// buffer if kept is set, and otherwise in the loop's. A client whose unconsumed input reaches
+// MaxInput is closed after the replies.
 func (l *loop) feed(c *conn, data []byte, kept bool) {
 	if c.woken.Load() {
 		c.woken.Store(false)

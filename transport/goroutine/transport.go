@@ -138,7 +138,7 @@ func (t *Transport) end(l net.Listener) {
 }
 
 // admit opens a session for nc and starts its goroutine. Another goroutine writes refusals, so that
-// no client can delay the next accept.
+// no client can delay the next accept. After Shutdown, admit closes nc.
 func (t *Transport) admit(nc net.Conn) {
 	c := newGoConn(t, nc)
 	if !t.register(c) {

@@ -32,7 +32,8 @@ func Fish(w io.Writer, p *Program) error {
 	return err
 }
 
-// fishOptions writes a line for each option.
+// fishOptions writes a line for each option. fish offers an option while the command condition
+// succeeds.
 func fishOptions(b *strings.Builder, condition string, options []Option) {
 	for i := range options {
 		o := &options[i]

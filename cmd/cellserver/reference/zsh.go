@@ -34,7 +34,7 @@ func Zsh(w io.Writer, p *Program) error {
 	return err
 }
 
-// zshArguments returns the specifications of options for _arguments.
+// zshArguments returns the specifications of options for _arguments, each after separator.
 func zshArguments(options []Option, separator string) string {
 	var b strings.Builder
 	for i := range options {

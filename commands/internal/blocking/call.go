@@ -69,7 +69,8 @@ const (
 	fewPopped = 64
 )
 
-// popWork returns the work, in units, of popping from the first of keys that has elements.
+// popWork returns about how many units of work it is to pop from the first of keys that has
+// elements. It looks at the values only if neither the number of keys nor a small count decides.
 func popWork(c StoreCall, call *Call, keys [][]byte) int {
 	work := len(keys) * popKeyWork
 	if work > command.MaxLoopWork || call.Count <= fewPopped {

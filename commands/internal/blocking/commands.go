@@ -23,7 +23,7 @@ func PopMany(kind *Kind, front, back string) func(StoreCall) {
 }
 
 // PopManyNow returns the Run function of LMPOP or ZMPOP, depending on kind. front and back are the
-// words for the ends, such as "LEFT" and "RIGHT".
+// words for the ends, such as "LEFT" and "RIGHT". The reply is a null array if no key has elements.
 func PopManyNow(kind *Kind, front, back string) func(StoreCall) {
 	return func(c StoreCall) {
 		call, keys, err := parseMpop(c.Args[1:], front, back)

@@ -137,6 +137,8 @@ func (s *Server) start() error {
 }
 
 // awaitReady returns when the server replies to PING, which it does after it has loaded its files.
+// It returns an error if the server ends, or if it does not reply within readyWithin; then it kills
+// the server.
 func (s *Server) awaitReady() error {
 	deadline := time.After(readyWithin)
 	retry := time.NewTicker(10 * time.Millisecond)

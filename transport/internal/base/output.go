@@ -117,8 +117,8 @@ func (o *Output) compact(more int) {
 	o.at = 0
 }
 
-// Gather appends the next pieces to send to parts, up to the capacity of parts and up to limit bytes.
-// It returns the new slice and the number of bytes in the appended pieces.
+// Gather appends the next pieces to send to parts, up to the capacity of parts and up to limit
+// bytes. It returns the new slice and the number of bytes in the appended pieces.
 func (o *Output) Gather(parts [][]byte, limit int) (out [][]byte, n int) {
 	at, refs, sent := o.at, []shared.Ref(nil), 0
 	if o.pieces != nil {

@@ -185,7 +185,8 @@ func (r *Rig) Session(i int) *LineSession {
 	return r.Handler.Sessions()[i]
 }
 
-// RunTests runs the tests of a package, and fails if one of them leaves a goroutine behind.
+// RunTests runs the tests of a package and returns the exit status, which is 1 if they leave a
+// goroutine behind.
 func RunTests(m *testing.M) int {
 	code := m.Run()
 	var left error

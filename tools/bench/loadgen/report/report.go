@@ -89,7 +89,7 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// ratio formats a ratio with its range.
+// ratio formats a ratio with its range, or "-" if the ratio is not known.
 func ratio(s loadgen.Spread) string {
 	if !s.Known() {
 		return "-"
