@@ -40,8 +40,8 @@ type line struct {
 
 // Dump writes the content of the directory dir to w as lines of JSON: a line for each entry of the
 // base, and then a line for each effect of the log in order. A reader gets the state if it carries
-// out the lines in order. The server must not be running. Dump leaves out a torn end of the log. If a
-// file is damaged, it writes a part of the content and returns an error.
+// out the lines in order. The server must not be running. Dump leaves out a torn end of the log. If
+// a file is damaged, it writes a part of the content and returns an error.
 func Dump(fsys FS, dir string, w io.Writer) error {
 	m, unlock, err := claim(fsys, dir)
 	if err != nil {

@@ -43,7 +43,9 @@ func (g *group) try(s *sending) {
 	})
 }
 
-// tried continues after a try of s, which has returned applied and now, or err. The lock is held.
+// tried continues after a try of s, which has returned applied and now, or err. It records a write
+// and passes the outcome to s.then, or continues with failed or conflict. The lock of the group is
+// held.
 func (g *group) tried(s *sending, applied bool, now [][]byte, err error) {
 	switch {
 	case isForeign(err):

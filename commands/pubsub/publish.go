@@ -164,7 +164,8 @@ func (h *hub) post(p *posting, m *message) (receivers int) {
 }
 
 // postTo posts m to the subscribers of t. It holds the lock of t, so that all of them get messages
-// in the same order. memory is the memory in bytes that the posted messages take.
+// in the same order. memory is the memory in bytes that the posted messages take. postTo adds to p
+// the clients that the caller has to wake or disconnect.
 func (h *hub) postTo(p *posting, t *topic, m *message) (receivers, memory int) {
 	t.mu.Lock()
 	for _, member := range t.members {

@@ -17,8 +17,9 @@ var (
 	goFile   = regexp.MustCompile(`^[\w./-]+\.go$`)
 )
 
-// checkPage returns a violation for each code span of a page in Markdown that is a Go file or an
-// exported name of the module, but does not exist. A file without a folder may be in any folder.
+// checkPage returns a violation for each code span of a page in Markdown, outside of code blocks,
+// that is a Go file or an exported name of the module, but does not exist. A file without a folder
+// may be in any folder.
 func (x *index) checkPage(root fs.FS, page string) ([]architecture.Violation, error) {
 	text, err := fs.ReadFile(root, page)
 	if err != nil {

@@ -51,7 +51,7 @@ func (r *Runtime) format(l *glua.LState) int {
 }
 
 // read parses the flags, the width and the precision at index i of text. It returns the index of
-// the letter, or the length of text if there is none.
+// the letter, or the length of text if there is none. More than five flags raise an error.
 func (s *spec) read(l *glua.LState, text string, i int) int {
 	start := i
 	for ; i < len(text); i++ {

@@ -336,7 +336,8 @@ func (m *Persistence) Run(ctx context.Context) {
 	}
 }
 
-// interrupt makes loading, or a snapshot that is being written, end early with an error.
+// interrupt makes loading, or a snapshot that is being written, end early with an error. It does
+// nothing if m has no directory.
 func (m *Persistence) interrupt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,7 +18,7 @@ const chartFile = "images/performance.svg"
 
 // Performance returns docs/performance.md with a new summary, and the picture of the summary. All
 // figures come from the page's own tables. It omits a line of the summary if the page lacks one of
-// its figures, as on a machine without redis-cell.
+// its figures, as on a machine without redis-cell. The page must have the marks of the summary.
 func Performance(page string) (summarized, chart string, err error) {
 	before, rest, begun := strings.Cut(page, summaryBegin)
 	_, after, ended := strings.Cut(rest, summaryEnd)
