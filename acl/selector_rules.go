@@ -28,7 +28,8 @@ func (s *Selector) apply(v Vocabulary, rule string) (why string) {
 	return ""
 }
 
-// applyPattern is apply for rules that begin with a special character.
+// applyPattern is apply for rules that begin with a special character. Any other rule is a syntax
+// error.
 func (s *Selector) applyPattern(v Vocabulary, rule string) (why string) {
 	rest := rule[1:]
 	switch rule[0] {
@@ -142,7 +143,8 @@ func (s *Selector) applyCommand(v Vocabulary, allow bool, name string) (why stri
 	return s.addRule(allow, name)
 }
 
-// allowFirstArg implements the rule +command|argument.
+// allowFirstArg implements the rule +command|argument. why is the reason if the rule is wrong, and
+// "" on success.
 func (s *Selector) allowFirstArg(v Vocabulary, command, argument string) (why string) {
 	id, ours := v.Command(command)
 	container, known := redisCommands[command]

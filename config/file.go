@@ -90,7 +90,8 @@ func (l *loader) assign(where string, i int, name string, values []string) error
 	return nil
 }
 
-// rename applies `rename-command old new`; values has the two names.
+// rename applies `rename-command old new`; values has the two names. An unknown command, and a new
+// name that is in use, are errors.
 func (l *loader) rename(values []string) error {
 	if len(values) != 2 {
 		return errors.New(`option "rename-command" takes a command and its new name`)

@@ -42,7 +42,8 @@ var outputClasses = []string{"normal", "slave", "pubsub"}
 
 func (k outputLimits) parse(v string) (string, error) { return k.change(defaultOutputLimits, v) }
 
-// change returns the value old with the limits of the classes that v names replaced.
+// change returns the value old with the limits of the classes that v names replaced. A class or a
+// value that is not valid is an error in the words of Redis.
 func (outputLimits) change(old, v string) (string, error) {
 	fields, given := strings.Fields(old), strings.Fields(v)
 	if len(given)%4 != 0 {

@@ -48,7 +48,8 @@ func (storeURL) hint() string { return "url" }
 const masked = "***"
 
 // MaskURL returns v, a URL of a store, with *** in place of its passwords, both in the user part
-// and in parameters. For a malformed URL the result may lack more than the passwords.
+// and in parameters. For a malformed URL the result may lack more than the passwords. A v without a
+// scheme is returned unchanged.
 func MaskURL(v string) string {
 	scheme, rest, ok := strings.Cut(v, "://")
 	if !ok {

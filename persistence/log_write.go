@@ -139,7 +139,8 @@ func (l *Log) sync() error {
 
 // confirm writes a durable-offset record for the effects of s that are about to be acknowledged
 // under SyncAlways. With this record a flipped bit in these effects can be told from the trace of a
-// crash. The next fsync, at the latest that of the ticker, makes the record itself durable.
+// crash. The next fsync, at the latest that of the ticker, makes the record itself durable. It
+// writes none if the log no longer writes to s, or if s has such a record already.
 func (l *Log) confirm(s *segment) {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()

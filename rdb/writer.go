@@ -55,7 +55,8 @@ func (w *Writer) Header(fields ...Aux) error {
 	return w.spill()
 }
 
-// SelectDB begins database n: the keys that are written afterwards belong to it.
+// SelectDB begins database n: the keys that are written afterwards belong to it. n must be from 0
+// to 2^31-1.
 func (w *Writer) SelectDB(n int) error {
 	if n < 0 || n > math.MaxInt32 {
 		return w.fail("database %d", n)
@@ -126,7 +127,8 @@ func (w *Writer) End() error {
 	return err
 }
 
-// Flush writes the buffered bytes to the underlying writer.
+// Flush writes the buffered bytes to the underlying writer. It returns the first error of the
+// Writer.
 func (w *Writer) Flush() error {
 	w.usable()
 	if w.err != nil || len(w.waiting) == 0 {

@@ -80,7 +80,8 @@ func asked(a *decide.Ask) int64 {
 	return 1
 }
 
-// callOf returns a comparable copy of the call of a.
+// callOf returns a comparable copy of the call of a. The family of a is Cell, Window, Bucket or
+// Lease.
 func callOf(a *decide.Ask) any {
 	switch a.Family {
 	case decide.Cell:

@@ -240,8 +240,8 @@ func (g *group) pauseFor(p *part, f func()) {
 	})
 }
 
-// saw stores raw, the value that the engine has for the key of p, in p and in what is remembered
-// of the key.
+// saw stores raw, the value that the engine has for the key of p, in p and in what is remembered of
+// the key. If raw was not written by a server of this package, saw calls foreign instead.
 func (g *group) saw(p *part, raw []byte) {
 	v, err := decode(raw)
 	if err != nil {

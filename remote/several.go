@@ -73,7 +73,8 @@ type across struct {
 	err     error
 }
 
-// decide decides all clauses, after their parts have been read, and starts the writes.
+// decide decides all clauses, after their parts have been read, and starts the writes. A refused or
+// failed ask is answered without a write.
 func (x *across) decide() {
 	g, a := x.group, &x.member.own
 	g.now = g.instant()

@@ -347,7 +347,8 @@ func (n *Node) conclude(a *answer, err error) error {
 }
 
 // endStream ends the stream of a primary whose source has freed its backlog, because there is no
-// replica. The next replica begins another history.
+// replica. The next replica begins another history. It does nothing on a replica, and during a
+// handover.
 func (n *Node) endStream() {
 	if !n.freed.Swap(false) || n.following {
 		return

@@ -131,8 +131,8 @@ func NewEngine(o env.Options, table *command.Table) *Engine {
 	return e
 }
 
-// SetLimits applies the limits l to the engine and to connected clients. A changed password
-// becomes the password of the user "default".
+// SetLimits applies the limits l to the engine and to connected clients. A changed password becomes
+// the password of the user "default". With a Remote there is always one database.
 func (e *Engine) SetLimits(l env.Limits) {
 	if e.Options.Remote != nil {
 		l.Databases = 1

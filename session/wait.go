@@ -97,7 +97,7 @@ func (s *Session) resume(p *command.Wait, w *Worker) bool {
 
 // resumeBefore ends the wait p as resume does, and writes the reply before the messages that were
 // written to the output since mark: messages that a command has sent to its own client come after
-// its reply.
+// its reply. It returns false, and writes nothing, if p was not answered yet.
 func (s *Session) resumeBefore(p *command.Wait, w *Worker, mark int) bool {
 	if p.State.Load() != command.WaitAnswered {
 		return false

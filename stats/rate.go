@@ -13,6 +13,7 @@ type Rate struct {
 }
 
 // Tick sets Ops. commands is the number of all commands so far, and d the time since the last call.
+// If d is not positive, Ops does not change.
 func (r *Rate) Tick(commands int64, d time.Duration) {
 	before := r.last.Swap(commands)
 	if d > 0 {

@@ -35,7 +35,8 @@ func draw(s *Snapshot, l layout) []string {
 }
 
 // share returns the number of rows for each table. rows is the number of lines for all tables,
-// including their headings and blank lines. Rows that one table does not need go to others.
+// including their headings and blank lines. Rows that one table does not need go to others. If the
+// text has no height, a table gets at most 20 rows, and the table of changes 10.
 func (l *layout) share(s *Snapshot, rows int) (room [tables]int) {
 	want := [tables]int{max(1, len(s.Keys)), max(1, len(s.Groups)), max(1, len(s.Changes))}
 	if l.height == 0 {

@@ -321,7 +321,8 @@ func family(k entry.Kind) string {
 	return "CC.ACQUIRE " + k.Encoding()
 }
 
-// conclude prints what was copied and what was not.
+// conclude prints what was copied and what was not. err is the error that has ended the copy, if
+// there is one.
 func (c *copying) conclude(err error) {
 	if c.bar != nil {
 		_ = c.bar.Finish() // failing to write to the terminal is not a fault of the copy

@@ -315,7 +315,7 @@ const longestKey = 16 << 10
 const ttlSlack = 2 * time.Second
 
 // exportKeys writes the CL.THROTTLE keys of a directory to a running Redis, in the form of
-// redis-cell.
+// redis-cell. After an error some of the keys may have been written. A dry run writes none.
 func exportKeys(args []string, w io.Writer) error {
 	m, err := parseMigration("export", args, w)
 	if err != nil {

@@ -35,7 +35,8 @@ func (r *Runtime) msgpackLibrary() map[string]glua.LGFunction {
 	}
 }
 
-// pack implements cmsgpack.pack. It encodes its arguments one after another.
+// pack implements cmsgpack.pack. It encodes its arguments one after another. No argument, or more
+// than maxPacked arguments, raise an error.
 func (r *Runtime) pack(l *glua.LState) int {
 	n := l.GetTop()
 	if n == 0 {

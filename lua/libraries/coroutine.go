@@ -23,7 +23,8 @@ func (r *Runtime) coroutineLibrary() map[string]glua.LGFunction {
 }
 
 // spawn returns a new coroutine with the guard of r. It hides the context of l meanwhile, since the
-// interpreter would derive a context from it that can be cancelled and does not call the guard.
+// interpreter would derive a context from it that can be cancelled and does not call the guard. The
+// first argument of l must be a Lua function; anything else raises an error.
 func (r *Runtime) spawn(l *glua.LState) *glua.LState {
 	f, _ := l.Get(1).(*glua.LFunction)
 	if f == nil || f.IsG {

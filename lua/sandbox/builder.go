@@ -21,7 +21,8 @@ type Builder struct {
 // g.
 func (g *Guard) NewBuilder(l *glua.LState) Builder { return Builder{guard: g, l: l} }
 
-// Grow makes room for n more bytes in Buf.
+// Grow makes room for n more bytes in Buf. It raises an error if the string becomes too long or if
+// there is not enough memory.
 func (b *Builder) Grow(n int) {
 	size := len(b.Buf) + n
 	if size <= cap(b.Buf) {

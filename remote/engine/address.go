@@ -110,7 +110,7 @@ func ParseAddress(s string) (*Address, error) {
 }
 
 // parse stores in l the user and the password from s, the part of a URL before the @. In both, %XX
-// stands for a character.
+// stands for a character. A user without a password, and an empty password, are errors.
 func (l *Login) parse(s string) error {
 	user, password, ok := strings.Cut(s, ":")
 	if !ok {

@@ -49,7 +49,8 @@ func askNode(ctx context.Context, c *redis.Client, addr string, several bool) (*
 }
 
 // clusterOf returns the topology that ranges describe. ranges is the reply to CLUSTER SLOTS of the
-// node at asked.
+// node at asked. It ignores invalid ranges. A cluster without slots, or with too many masters, is
+// an error.
 func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
 	t := &topology{cluster: true, slots: make([]int16, slots)}
 	for i := range t.slots {
@@ -105,7 +106,8 @@ func loopback(host string) bool {
 }
 
 // askSentinel asks the Sentinel at asked for the address of the master called name. It returns a
-// topology with that master as a standalone node.
+// topology with that master as a standalone node. It is an error if the Sentinel does not know the
+// master.
 func askSentinel(ctx context.Context, c *redis.SentinelClient, name, asked string) (*topology, error) {
 	at, err := c.GetMasterAddrByName(ctx, name).Result()
 	if errors.Is(err, redis.Nil) {

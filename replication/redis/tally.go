@@ -23,7 +23,8 @@ type Tally struct {
 	counts map[string]int64
 }
 
-// Add adds n to the count of name. The name is made printable and shortened.
+// Add adds n to the count of name. The name is made printable and shortened. Beyond maxNames names,
+// a new name counts as others.
 func (t *Tally) Add(name string, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

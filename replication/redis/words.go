@@ -150,7 +150,7 @@ func appendMore(names []name, db int, args [][]byte) []name {
 }
 
 // appendNumbered appends keys of the command args to names. args[at] is the number of keys. The
-// keys are args[at+1], args[at+1+step] and so on.
+// keys are args[at+1], args[at+1+step] and so on. It appends nothing if args[at] is no number.
 func appendNumbered(names []name, db int, args [][]byte, at, step int) []name {
 	if at >= len(args) {
 		return names

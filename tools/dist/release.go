@@ -179,7 +179,8 @@ func (r *release) readCommon(ctx context.Context, p *program, path string) error
 	return nil
 }
 
-// platform makes the archive and the bill of materials of a program for one platform.
+// platform makes the archive and the bill of materials of a program for one platform. The archive
+// is a zip file for Windows, and a tar.gz file for other systems.
 func (r *release) platform(ctx context.Context, p *program, platform, work string) error {
 	system, architecture, found := strings.Cut(platform, "/")
 	if !found {

@@ -122,7 +122,7 @@ func facts(c *command.Command) (lines [][2]string) {
 	return lines
 }
 
-// keys describes in words which arguments are keys.
+// keys describes in words which arguments are keys. It returns "" if the command has none.
 func keys(c *command.Command) string {
 	k := c.Keys
 	switch {

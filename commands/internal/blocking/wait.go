@@ -188,7 +188,7 @@ func (w *popWait) giveUp(st env.Store, out *resp.Writer) {
 
 // leave ends the wait of a client that has disconnected. It claims the answer at once, because an
 // element that is given to this client would be lost. It removes the client from the queues in the
-// background.
+// background. It does nothing if the answer was claimed before.
 func (w *popWait) leave() {
 	if w.parked.Claim() {
 		w.parked.Work(w.end)

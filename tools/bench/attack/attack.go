@@ -116,7 +116,7 @@ func (s *scene) judge(ctx context.Context, r *reply, err error) {
 }
 
 // ask sends a command on c, a client that reads its replies, waits for the reply and counts the
-// outcome.
+// outcome. An error reply is not returned as an error.
 func (s *scene) ask(ctx context.Context, c *client, words ...string) error {
 	r, err := c.do(words...)
 	s.judge(ctx, &r, err)

@@ -35,7 +35,7 @@ type claim struct {
 
 const neverGranted = -1
 
-// granted notes a grant that arrived at now.
+// granted notes a grant that arrived at now. Only the first grant has an effect.
 func (c *claim) granted(now int64) {
 	if since := c.since.Load(); since <= 0 {
 		c.since.CompareAndSwap(since, max(now, 1))

@@ -21,7 +21,8 @@ type bucketCall struct {
 	special bool
 }
 
-// bucketLimit parses the arguments of TB.ACQUIRE after the key.
+// bucketLimit parses the arguments of TB.ACQUIRE after the key. It returns errNotALimit for a call
+// that the server refuses.
 func bucketLimit(r *callReader) (*Limit, error) {
 	c := bucketCall{Call: tokenbucket.Call{Mode: tokenbucket.Greedy, Cold: 3}, unit: r.period()}
 	if err := r.numbers(&c.Capacity, &c.Count, &c.period); err != nil {

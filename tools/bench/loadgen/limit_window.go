@@ -10,7 +10,8 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// windowLimit parses the arguments of SW.ALLOW after the key.
+// windowLimit parses the arguments of SW.ALLOW after the key. It returns errNotALimit for a call
+// that the server refuses.
 func windowLimit(r *callReader) (*Limit, error) {
 	call := slidingwindow.Call{Mode: slidingwindow.Counter}
 	var window int64

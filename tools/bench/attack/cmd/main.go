@@ -105,7 +105,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 }
 
 // attackAll makes every attack on every server, prints the table and then the faults, and returns
-// the exit status.
+// the exit status. With the option list it only prints the attacks.
 func (o *options) attackAll(ctx context.Context, stdout, stderr io.Writer) int {
 	if o.list {
 		for _, a := range o.attacks {

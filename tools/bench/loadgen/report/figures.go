@@ -94,7 +94,7 @@ func (r *Report) lags() grid {
 }
 
 // ratios returns the table of the first target's figures, divided by those of each other target,
-// round by round.
+// round by round. It has no rows if there is one target.
 func (r *Report) ratios() grid {
 	if len(r.Entries) < 2 {
 		return grid{}

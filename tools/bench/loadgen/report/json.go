@@ -177,7 +177,7 @@ func quantiles(h *hdrhistogram.Histogram) map[string]float64 {
 }
 
 // curve returns the latencies from the median to the slowest command, with ten points for every
-// further nine of the percentile.
+// further nine of the percentile. It returns nil if h is empty.
 func curve(h *hdrhistogram.Histogram) []point {
 	total := float64(h.TotalCount())
 	if total == 0 {
