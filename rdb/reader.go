@@ -119,8 +119,8 @@ func (r *Reader) header() error {
 	return nil
 }
 
-// checksum reads the checksum at the end and compares it. A checksum of 0 means that the RDB has
-// none.
+// checksum reads the checksum at the end and compares it with that of the bytes that were read. A
+// difference is an error that wraps ErrChecksum. A checksum of 0 means that the RDB has none.
 func (r *Reader) checksum() error {
 	r.settle()
 	want := r.sum

@@ -78,6 +78,7 @@ func (p *Processes) Start(addr, program string, args ...string) error {
 }
 
 // Kill ends the program that listens on addr with SIGKILL, and returns when the program has ended.
+// Start must have started it.
 func (p *Processes) Kill(addr string) error {
 	started := p.byAddr[addr]
 	if err := started.cmd.Process.Kill(); err != nil {

@@ -36,8 +36,8 @@ type analyser struct {
 	// keyLocals has, for each local that was set to KEYS[n], the index n, or anyKey if n is
 	// unknown.
 	keyLocals map[string]int
-	// calls has each call of redis.call and redis.pcall, in the order of the source. decideCalls checks
-	// later whether all of them are known.
+	// calls has each call of redis.call and redis.pcall, in the order of the source. decideCalls
+	// checks later whether all of them are known.
 	calls []*ast.FuncCallExpr
 	// returned has the calls whose value the script returns unchanged.
 	returned map[*ast.FuncCallExpr]bool

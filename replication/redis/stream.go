@@ -137,7 +137,8 @@ func (c *commands) line() ([]byte, error) {
 }
 
 // readLine returns the next line of in with its line end. The line is valid until the next read
-// from in.
+// from in. A line of more than longestLine bytes, or one that does not fit into the buffer of in,
+// is an error.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	switch {

@@ -82,7 +82,8 @@ func (v *values) value(key *rdb.Key, part rdb.Part) error {
 	return v.store(key.DB, key.Name, e)
 }
 
-// begin prepares for the value of key, and decides whether the key can be stored.
+// begin prepares for the value of key. If the key cannot be stored, because its database does not
+// exist here or its name is too long, begin sets v.lost to the reason.
 func (v *values) begin(key *rdb.Key) {
 	v.drop()
 	switch {

@@ -131,7 +131,8 @@ func (r *run) abandon() {
 	}
 }
 
-// driverFor returns the driver with a name. For "" it returns the best one for connections to t.
+// driverFor returns the driver with a name. For "" it returns the best one for connections to t. A
+// driver that is unknown, or that this system does not have, is an error.
 func driverFor(name string, t *Target) (driver, error) {
 	switch {
 	case name == DriverGoroutine || name == "" && (driveEpoll == nil || t.Dialer != nil):
