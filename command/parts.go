@@ -48,7 +48,7 @@ const (
 	ReplyOn ReplyMode = iota
 	ReplyOff
 	ReplySkipNext // after CLIENT REPLY SKIP: its own reply is suppressed
-	replySkip // the running command is the one after CLIENT REPLY SKIP: its reply is suppressed
+	replySkip     // the running command is the one after CLIENT REPLY SKIP: its reply is suppressed
 )
 
 // Logins limits failed login attempts by address. Any goroutine may call its methods.

@@ -37,7 +37,7 @@ func NewQuota(maxBurst, count, period int64) (Quota, error) {
 }
 
 // NewQuotaPer does the same as [NewQuota] with a period in the given unit, which may be a
-// millisecond.
+// millisecond. The errors are the same, too.
 func NewQuotaPer(maxBurst, count, period int64, unit time.Duration) (Quota, error) {
 	if count == 0 || period == 0 {
 		return Quota{}, ErrZeroRate

@@ -206,7 +206,8 @@ func (d *Dir) Load(sink Sink, progress *Progress) error {
 
 // Start repairs torn files, begins a new increment, writes a manifest that lists it, and returns
 // the log that appends to the increment. It removes the files of this package that the manifest
-// does not list. It replaces the fields Stopwatch, Clock and Log of o by those of [Options].
+// does not list. It replaces the fields Stopwatch, Clock and Log of o by those of [Options]. After
+// an error there is no log.
 func (d *Dir) Start(o LogOptions) (*Log, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -40,7 +40,8 @@ func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
 // Header writes the beginning of the RDB with the given auxiliary fields. Redis knows the names
 // "redis-ver", "redis-bits", "ctime", "used-mem", "repl-stream-db", "repl-id" and "repl-offset",
-// and ignores others. Header must be called once, before all other methods.
+// and ignores others. Header must be called once, before all other methods. A second call is an
+// error.
 func (w *Writer) Header(fields ...Aux) error {
 	if w.begun {
 		return w.fail("the header is written once")

@@ -38,7 +38,8 @@ func parameters(report string) (names []string, ok bool) {
 }
 
 // ParseQuery parses and checks the parameters of the report called report. given maps their names
-// in lower case to their values. databases is the number of databases.
+// in lower case to their values. databases is the number of databases. The error says which
+// parameter is unknown, invalid or missing.
 func ParseQuery(report string, given map[string][]string, databases int) (q Query, err error) {
 	names, ok := parameters(report)
 	if !ok {

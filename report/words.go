@@ -8,8 +8,9 @@ import (
 )
 
 // LimitWords describes what a call of a limiter allows: "100/s" for cl.throttle with the arguments
-// "199 100 1", "policy api" for rl.use. perSecond is the number of units that the limit allows per
-// second; 0 if it is not known.
+// "199 100 1", "policy api" for rl.use, and what the first clause allows for rl.multi. words is ""
+// for any other call. perSecond is the number of units that the limit allows per second; 0 if it is
+// not known.
 func LimitWords(command, args string) (words string, perSecond float64) {
 	fields := strings.Fields(args)
 	if command == "rl.multi" && len(fields) > 0 {

@@ -13,7 +13,8 @@ import (
 // Inherited returns the listening sockets that a service manager has passed to this process, by the
 // option whose listeners they replace; see [Options.Inherited]. The name of a socket is that
 // option. A socket with another name replaces the listeners of port, or of unixsocket if it is a
-// Unix socket. The result is nil if there are no sockets, as in a second call.
+// Unix socket. The result is nil if there are no sockets, as in a second call. The error says that
+// a socket cannot be used.
 func Inherited() (map[string][]net.Listener, error) {
 	sockets, err := listen.Inherited()
 	if err != nil || sockets == nil {

@@ -31,7 +31,7 @@ type Choice struct {
 const maxKeys = "50"
 
 // Ask reads a snapshot from the source from, with one command for each part. c selects the span of
-// the history and the keys.
+// the history and the keys. After an error the snapshot is incomplete.
 func Ask(ctx context.Context, from Source, c Choice) (s Snapshot, err error) {
 	by := "denied"
 	if c.Calls {

@@ -26,7 +26,8 @@ func At(path string) *File {
 }
 
 // Parse reads the file and returns the users in it. users has the commands and the limits by which
-// the file is checked; Parse does not change it. Parse may take up to [optionfile.Timeout].
+// the file is checked; Parse does not change it. Parse may take up to [optionfile.Timeout]. The
+// error lists the faults of the file, or says why it cannot be read.
 func (f *File) Parse(users *acl.Users) (*acl.Parsed, error) {
 	content, err := optionfile.Read(f.path, acl.MaxFile)
 	if err != nil {

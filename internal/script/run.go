@@ -63,7 +63,8 @@ const (
 )
 
 // Run runs the section s in the protocol version proto. It continues after a reply that differs,
-// and reports that in the result. It ends at any other failure, and returns that as an error.
+// and reports that in the result. If the target cannot execute a step, Run ends without an error,
+// and the result says why. It ends at any other failure, and returns that as an error.
 func Run(s *Section, proto int, t Target) (Result, error) {
 	r := runner{target: t, proto: proto, conns: map[string]*conn{}, bound: map[string]string{}}
 	defer r.close()

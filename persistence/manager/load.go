@@ -41,7 +41,8 @@ func (m *Persistence) keeps() bool {
 
 // Read reads and validates the directory, and determines the instant at which the server's clock
 // continues: see ClockStart. It logs a warning if the wall clock is so far ahead of the files that
-// clock-max-forward-jump bounds the instant. It does nothing if Lock has opened no directory.
+// clock-max-forward-jump bounds the instant. It does nothing if Lock has opened no directory. The
+// error says that a file is corrupt or cannot be read.
 func (m *Persistence) Read() error {
 	if m.dir == nil {
 		return nil
@@ -69,7 +70,8 @@ func (m *Persistence) ClockStart() limit.Instant { return m.start }
 
 // Prepare makes the keyspace report changes if the configuration persists them, or if replies wait
 // for replicas (repl-ack-replies). If there is nothing to load from files, Prepare also completes
-// loading, so that Loaded returns true.
+// loading, so that Loaded returns true. The error says that the log cannot be created or that
+// loading failed.
 func (m *Persistence) Prepare() error {
 	if m.keeps() {
 		m.keyspace.SetJournal(m) // without persistence, changes need not be reported

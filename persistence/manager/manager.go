@@ -466,7 +466,8 @@ func (m *Persistence) write(ctx context.Context) error {
 // [env.StopSaving], or if the log refuses changes: then its content on disk is unknown. Without
 // such a log, [env.StopAsConfigured] also writes one if there are save points. SaveAtStop writes
 // none if the files were not loaded. During a full resynchronization it writes one only with
-// [env.StopSaving], if there is a log on disk and memory has a complete state.
+// [env.StopSaving], if there is a log on disk and memory has a complete state. The error says that
+// the snapshot could not be written.
 func (m *Persistence) SaveAtStop(mode env.StopMode) error {
 	if m.left.Load() || !m.Loaded() {
 		return nil // memory has nothing that the files lack

@@ -54,7 +54,8 @@ func checkGroups(t *command.Table) error {
 	return nil
 }
 
-// CommandsPage returns the content of docs/commands.md.
+// CommandsPage returns the content of docs/commands.md. It returns an error if a command belongs to
+// no heading of the page.
 func CommandsPage(t *command.Table) (string, error) {
 	if err := checkGroups(t); err != nil {
 		return "", err

@@ -10,7 +10,8 @@ func All() []Attack {
 	return slices.Concat(largeReplies(), manyReplies(), gets(), overwrites(), scripts(), long(), writes(), logs(), mixes(), everyCommand())
 }
 
-// Named returns the attacks with the given names, or all attacks without a name.
+// Named returns the attacks with the given names, or all attacks without a name. An unknown name is
+// an error.
 func Named(names ...string) ([]Attack, error) {
 	all := All()
 	if len(names) == 0 {

@@ -34,7 +34,7 @@ const (
 	probeGrace = 30 * time.Second
 )
 
-// Measure is a [Probe] in this process.
+// Measure is a [Probe] in this process. It returns an error if no command was answered.
 func Measure(ctx context.Context, address string, commands []string, ready func()) (Latency, error) {
 	mix, err := loadgen.ParseMix(commands, loadgen.Shape{KeyWidth: 6})
 	if err != nil {

@@ -194,7 +194,7 @@ func (o *options) target(text string) (t loadgen.Target, command string, err err
 }
 
 // process sets the target's process ID from the --pid options. An option without a name applies to
-// every target. If several apply, the last one counts.
+// every target. If several apply, the last one counts. A number that is no process ID is an error.
 func (o *options) process(t *loadgen.Target) error {
 	for _, pid := range o.pids {
 		of, number, named := strings.Cut(pid, "=")

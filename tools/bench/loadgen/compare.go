@@ -56,7 +56,7 @@ func (s Spread) Known() bool { return s != Spread{} }
 // Compare runs the contenders in turn for a number of rounds, in the orders ABC, BCA, CAB, so that
 // other load of the machine affects all of them alike. After each run it calls after, if that is
 // not nil. If ctx ends, the comparison holds only the complete rounds, or the unfinished one if
-// rounds is 1.
+// rounds is 1. An error of a run ends the comparison, and is returned with the results so far.
 func Compare(ctx context.Context, contenders []Contender, rounds int, after func(round int, r *Result)) (*Comparison, error) {
 	c := &Comparison{}
 	for _, contender := range contenders {

@@ -277,7 +277,8 @@ func (e *epollWorker) flush(i int) error {
 	return nil
 }
 
-// resume writes to a socket that is writable again.
+// resume writes to a socket that is writable again. If the socket takes everything, the loop no
+// longer waits until it is writable.
 func (e *epollWorker) resume(i int) error {
 	e.full[i] = false
 	if err := e.flush(i); err != nil || e.full[i] {

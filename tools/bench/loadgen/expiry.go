@@ -45,7 +45,8 @@ type ExpiryResult struct {
 const foregroundKeys = 1000
 
 // Expiry creates many keys that expire at one instant, and measures the effect on the server and on
-// a foreground load.
+// a foreground load. The error says that a command failed, or that the keys could not be created in
+// time.
 func Expiry(ctx context.Context, target Target, o ExpiryOptions) (*ExpiryResult, error) {
 	control, err := target.Dial(ctx)
 	if err != nil {

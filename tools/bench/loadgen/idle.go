@@ -23,7 +23,8 @@ func (r *IdleResult) BytesPerConnection() float64 {
 }
 
 // Idle opens connections, sends one PING on each, and waits for the time settle, in which a server
-// may release buffers. It reads the memory of the server's process before and after that.
+// may release buffers. It reads the memory of the server's process before and after that. It
+// returns an error if the process is not known.
 func Idle(ctx context.Context, target Target, connections int, settle time.Duration) (*IdleResult, error) {
 	if connections < 1 {
 		return nil, fmt.Errorf("there must be a connection")

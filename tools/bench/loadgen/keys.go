@@ -38,7 +38,8 @@ const (
 )
 
 // ParseKeys parses a choice of keys: uniform, zipf:EXPONENT, hot:SHARE/KEYS or flood. It applies to
-// count keys, numbered from first.
+// count keys, numbered from first. The error says what is wrong with the choice, or which value is
+// out of range.
 func ParseKeys(text string, count, first uint64) (KeySpec, error) {
 	k := KeySpec{Count: count, First: first}
 	var argument string

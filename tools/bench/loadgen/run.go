@@ -6,7 +6,8 @@ import (
 )
 
 // Run sends the load to one target and returns the measurements. If ctx ends during the load, Run
-// stops sending and returns what was measured so far.
+// stops sending and returns what was measured so far. The error says that an option is not valid,
+// that a connection could not be opened, or that one has failed.
 func Run(ctx context.Context, target Target, o Options) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -30,7 +31,8 @@ func Run(ctx context.Context, target Target, o Options) (*Result, error) {
 	return r.result(), nil
 }
 
-// supervise samples, reports progress and abandons a stuck run, until the workers are done.
+// supervise samples, reports progress and abandons a stuck run, until the workers are done, and
+// returns their error. When ctx ends, it makes the workers stop sending.
 func (r *run) supervise(ctx context.Context, done <-chan error) error {
 	ticker := time.NewTicker(glanceEvery)
 	defer ticker.Stop()

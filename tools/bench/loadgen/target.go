@@ -31,7 +31,7 @@ type Target struct {
 }
 
 // ParseAddress parses host:port, a port alone, the path of a Unix socket, or a URL
-// (redis://[[user]:password@]host:port[/db], unix:path) into t.
+// (redis://[[user]:password@]host:port[/db], unix:path) into t. Any other text is an error.
 func (t *Target) ParseAddress(text string) error {
 	switch {
 	case strings.HasPrefix(text, "redis://"):
@@ -77,7 +77,7 @@ func (t *Target) parseURL(text string) error {
 }
 
 // Dial opens a connection that is ready for commands: authenticated, with protocol and database
-// selected.
+// selected. After an error the connection is closed.
 func (t *Target) Dial(ctx context.Context) (*Session, error) {
 	dial := t.Dialer
 	if dial == nil {

@@ -9,7 +9,8 @@ import (
 )
 
 // ParseTemplate parses a command line, which may begin with a weight and a colon: `3:GET
-// user:{key}` is sent three times as often as a template of weight 1.
+// user:{key}` is sent three times as often as a template of weight 1. The error says what is wrong
+// with the line or with shape.
 func ParseTemplate(text string, shape Shape) (*Template, error) {
 	if shape.KeyWidth == 0 {
 		shape.KeyWidth = DefaultKeyWidth
