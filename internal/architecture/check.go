@@ -89,7 +89,7 @@ func skip(root fs.FS, dir string) error {
 	return nil
 }
 
-// parse parses the file called name, and returns a checker for it.
+// parse parses the file called name, and returns a checker for it and its syntax tree.
 func parse(root fs.FS, name string) (*checker, *ast.File, error) {
 	source, err := fs.ReadFile(root, name)
 	if err != nil {

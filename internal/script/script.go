@@ -75,7 +75,8 @@ const (
 	Directive
 )
 
-// Parse parses the text of a script. name is the name of the script in messages.
+// Parse parses the text of a script. name is the name of the script in messages. The error names
+// the line that is not valid.
 func Parse(name, text string) (*Script, error) {
 	s := &Script{Name: name}
 	for _, l := range joinLines(text) {

@@ -70,8 +70,7 @@ func (m *Persistence) ClockStart() limit.Instant { return m.start }
 
 // Prepare makes the keyspace report changes if the configuration persists them, or if replies wait
 // for replicas (repl-ack-replies). If there is nothing to load from files, Prepare also completes
-// loading, so that Loaded returns true. The error says that the log cannot be created or that
-// loading failed.
+// loading, so that Loaded returns true. The error is that of Load.
 func (m *Persistence) Prepare() error {
 	if m.keeps() {
 		m.keyspace.SetJournal(m) // without persistence, changes need not be reported

@@ -17,7 +17,7 @@ import (
 // tick is the unit of the times in /proc. USER_HZ is 100 on every architecture that Go supports.
 const tick = 10 * time.Millisecond
 
-// Of returns the resource usage of a process so far. It returns ErrUnknown if there is no such
+// Of returns the resource usage of a process so far. The error wraps ErrUnknown if there is no such
 // process.
 func Of(pid int) (Usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -45,8 +45,8 @@ func parseStat(stat []byte, pageSize int64) (Usage, error) {
 	return Usage{CPU: time.Duration(n[0]+n[1]) * tick, User: time.Duration(n[0]) * tick, RSS: n[2] * pageSize}, nil
 }
 
-// Peak returns the maximum resident memory of the process so far, in bytes. It returns ErrUnknown
-// if there is no such process.
+// Peak returns the maximum resident memory of the process so far, in bytes. The error wraps
+// ErrUnknown if there is no such process.
 func Peak(pid int) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
