@@ -35,7 +35,24 @@ func (v *Handle) Decide(a *decide.Ask) {
 			a.Err = v.apply(s, &p, a.Key, plan)
 		}
 	}
+	if a.Err == nil && a.Repeats() {
+		a.Err = v.confirm(s, &p, a.Key)
+	}
 	if a.Family == decide.Lease {
 		plan.Forget()
 	}
+}
+
+// confirm records the state of key, whose place is p and which remembers a call that was repeated,
+// without a change. The reply to the repetition says that the call was charged, so it has to wait
+// until the journal and the replicas have the charge, as the reply to the call did. The error is
+// limit.ErrNotKept, if the journal refuses effects.
+func (v *Handle) confirm(s *shard, p *place, key []byte) error {
+	switch {
+	case v.refuses():
+		return limit.ErrNotKept
+	case s.recorder != nil:
+		s.recorder.Patch(p.db, key, p.e.Kind, p.e.Expiry, nil)
+	}
+	return nil
 }

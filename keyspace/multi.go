@@ -29,7 +29,15 @@ func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 			return goesOn
 		})
 	}
-	if err = plan.End(); err != nil || !plan.Changes {
+	if err = plan.End(); err == nil && a.Repeats() {
+		v.visit(a.DB, all.spots, all.key, func(i int, s *shard, p *place) bool {
+			if p.e.Kind.Remembers() {
+				err = v.confirm(s, p, all.key(i))
+			}
+			return err == nil
+		})
+	}
+	if err != nil || !plan.Changes {
 		return err
 	}
 	return v.applyAll(all)

@@ -15,7 +15,8 @@
 //   - linearizable: the acknowledged calls of a key, and the state at the end, have an order in
 //     which each reply is correct (porcupine). A call without a reply may take effect at any
 //     later time, or never. So the check finds an acknowledged write that is lost, and one
-//     that counts twice. Windows and leases last for years there, so that time does not
+//     that counts twice. A call with ID that gets no reply is sent again and is one call of the
+//     history. Windows and leases last for years there, so that time does not
 //     matter.
 //   - bound: a key with a rate admits no more than limit + rate * t in any span t.
 //   - queue: no element of a list is delivered twice, and none is lost.

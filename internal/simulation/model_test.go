@@ -32,6 +32,7 @@ type input struct {
 	kind  kind
 	n     int64 // the number that is added, taken or set, or the bit of a member
 	limit int64
+	again bool // the call was sent again, and its reply may tell a later state
 }
 
 // output is the reply. known is false for a call without a reply.
@@ -62,13 +63,13 @@ func step(s state, in input, out output) (bool, state) {
 		if fits {
 			s.a += in.n
 		}
-		return !out.known || out.denied != fits && out.a == in.limit-s.a, s
+		return !out.known || out.denied != fits && (in.again || out.a == in.limit-s.a), s
 	case kindTakeBoth:
 		fits := max(s.a, s.b)+in.n <= in.limit
 		if fits {
 			s.a, s.b = s.a+in.n, s.b+in.n
 		}
-		return !out.known || out.denied != fits && out.a == in.limit-s.a && out.b == in.limit-s.b, s
+		return !out.known || out.denied != fits && (in.again || out.a == in.limit-s.a && out.b == in.limit-s.b), s
 	case kindAcquire:
 		fits := s.members&in.n != 0 || int64(bits.OnesCount64(uint64(s.members))) < in.limit
 		if fits {
