@@ -236,7 +236,7 @@ func (p *Plan) applyRemembering(value, dst []byte) []byte {
 	if cap(m.copied)+cap(m.spare) > maxSpare {
 		m.copied, m.spare = nil, nil
 	}
-	if !m.records.InPlace(records) && len(state) > 0 { // a new key has no state
+	if !m.records.InPlace() && len(state) > 0 { // a new key has no state
 		m.copied = append(m.copied[:0], state...)
 		state = m.copied
 	}
@@ -336,27 +336,36 @@ func (c *Clause) print(p *idempotency.Print) {
 }
 
 func printQuota(p *idempotency.Print, q *gcra.Quota, quantity int64) {
-	for _, n := range [...]int64{q.Limit(), int64(q.Interval()), quantity} {
-		p.Int(n)
-	}
+	p.Int(q.Limit())
+	p.Int(int64(q.Interval()))
+	p.Int(quantity)
 }
 
 func printWindow(p *idempotency.Print, c *slidingwindow.Call) {
-	for _, n := range [...]int64{
-		c.Limit, int64(c.Window), c.Quantity, int64(c.Mode), int64(c.Slots), int64(c.Phase), int64(c.Charge),
-	} {
-		p.Int(n)
-	}
-	p.Bool(c.Even)
-	p.Bool(c.First)
+	p.Int(int64(c.Mode)<<32 | int64(c.Charge)<<24 | flag(c.Even)<<17 | flag(c.First)<<16 | int64(c.Slots))
+	p.Int(c.Limit)
+	p.Int(int64(c.Window))
+	p.Int(c.Quantity)
+	p.Int(int64(c.Phase))
 }
 
 func printBucket(p *idempotency.Print, c *tokenbucket.Call) {
-	for _, n := range [...]int64{
-		int64(c.Mode), int64(c.Charge), c.Capacity, c.Count, int64(c.Period), c.Quantity, c.Init, int64(c.MaxWait),
-		int64(c.Warmup), int64(math.Float64bits(c.Cold)),
-	} {
-		p.Int(n)
+	p.Int(int64(c.Mode)<<16 | int64(c.Charge)<<8 | flag(c.Waits))
+	p.Int(c.Capacity)
+	p.Int(c.Count)
+	p.Int(int64(c.Period))
+	p.Int(c.Quantity)
+	p.Int(c.Init)
+	p.Int(int64(c.MaxWait))
+	if c.Mode == tokenbucket.Warmup {
+		p.Int(int64(c.Warmup))
+		p.Int(int64(math.Float64bits(c.Cold)))
 	}
-	p.Bool(c.Waits)
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -16,6 +16,7 @@ type Plan struct {
 	Shortest  time.Duration
 
 	grows   bool
+	inPlace bool // there is a section, whose length stays as it is
 	fresh   bool // there is no section yet
 	drop    uint32
 	added   bool
@@ -62,7 +63,7 @@ func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
 		p.used += p.record.width()
 	}
 	p.size = sizeFor(p.used, s.size)
-	p.grows = p.size > s.size
+	p.grows, p.inPlace = p.size > s.size, !p.fresh && p.size == s.size
 	p.changed = p.added || p.drop > 0
 }
 
@@ -84,9 +85,8 @@ func sizeFor(n, size uint32) uint32 {
 // Empty reports whether no record is left after the change.
 func (p *Plan) Empty() bool { return p.used == 0 }
 
-// InPlace reports whether the change leaves the length of records, the section on which the plan was
-// decided, as it is; false if records is nil.
-func (p *Plan) InPlace(records []byte) bool { return records != nil && open(records).size == p.size }
+// InPlace reports whether the key had a section of records, whose length stays as it is.
+func (p *Plan) InPlace() bool { return p.inPlace }
 
 // Grows reports whether the records take more memory after the change.
 func (p *Plan) Grows() bool { return p.grows }
@@ -100,15 +100,14 @@ func (p *Plan) Changed() bool { return p.changed }
 // Apply changes value in place and returns it. Otherwise it writes to the memory of dst, or to new
 // memory if dst is too small; dst must overlap neither value nor state.
 func (p *Plan) Apply(value, records, state, dst []byte) []byte {
-	if !p.fresh {
-		s := open(records)
-		if s.size == p.size && len(state)+len(records) == len(value) && (len(state) == 0 || &state[0] == &value[0]) {
-			p.change(&s)
-			return value
-		}
-		return p.relay(&s, state, dst)
-	}
 	s := section{seed: p.seed}
+	if !p.fresh {
+		s = open(records)
+	}
+	if p.inPlace && len(state)+len(records) == len(value) && (len(state) == 0 || &state[0] == &value[0]) {
+		p.change(&s)
+		return value
+	}
 	return p.relay(&s, state, dst)
 }
 

@@ -68,15 +68,6 @@ func (p *Print) Bytes(b []byte) {
 	p.Int(int64(siphash.Hash(0, 0, b)))
 }
 
-// Bool adds b to the fingerprint.
-func (p *Print) Bool(b bool) {
-	if b {
-		p.Int(1)
-		return
-	}
-	p.Int(0)
-}
-
 // Sum returns the fingerprint.
 func (p Print) Sum() uint32 { return uint32(p>>32) ^ uint32(p) }
 
