@@ -44,8 +44,9 @@ func (c *Call) Refusal() resp.Error {
 	return Misconf(fault)
 }
 
-// Bound replaces the reply since mark by an error if it copies more bytes than [Longest] allows.
-// The caller may call it before the reply is complete.
+// Bound replaces the reply that begins at the offset mark of c.W.Buf by an error if it copies more
+// bytes than [Longest] allows. It must be called after the last element is written, since nothing may
+// follow the error.
 func (c *Call) Bound(mark int) {
 	if c.W.Size(mark) > Longest(c.W) {
 		c.W.Cut(mark)

@@ -103,7 +103,8 @@ func (s *Server) SetLoading(loading bool) {
 	}
 }
 
-// Loading reports whether the server is still loading its state. Any goroutine may call it.
+// Loading reports whether the server is loading its state: after its start, and on a replica again
+// during each full resynchronization. Any goroutine may call it.
 func (s *Server) Loading() bool { return s.Halts.Load()&HaltLoading != 0 }
 
 // SetHalt sets the bits halt of s.Halts if on is true, and clears them otherwise. Any goroutine may

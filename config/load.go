@@ -11,7 +11,8 @@ import (
 
 // Load returns the settings from four sources. In rising precedence they are the defaults, the file
 // that args may begin with, the variables CELLSERVER_<NAME> in environ, and the flags in args
-// (`--name value ...`). The error has all faults, one on each line.
+// (`--name value ...`). The error has the faults of all single options, one on each line, or, if there
+// are none, those of options that exclude each other.
 func Load(args, environ []string) (*Config, error) { return LoadFrom(args, environ, nil) }
 
 // LoadFrom is [Load] for args that may end with "-". In that case it also reads stdin, like another

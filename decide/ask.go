@@ -107,8 +107,9 @@ type Clause struct {
 	Key      []byte
 	Quota    *gcra.Quota // charged for Quantity units
 	Quantity int64
-	// Force says that the clause is charged beyond its limit: Quota by this field, and the other calls by
-	// their own. If its quantity is 0, a clause with Force denies nothing, unless its limit is 0.
+	// Force charges the clause even beyond its limit; a peek ignores it. For a Quota this field is
+	// enough. A Window, a Bucket or a Lease also needs the Charge or Force of its own call. If its
+	// quantity is 0, a clause with Force denies nothing, unless its limit is 0.
 	Force bool
 	// Fixed says that a Partial takes the quantity whole or not at all, as it does with a lease.
 	// The other clauses of the ask may have another quantity.
@@ -209,7 +210,9 @@ type Named struct {
 	Type string
 }
 
-// Unavailable is the error of an ask that could not be decided. Its text gives the reason.
+// Unavailable is the error of an ask for which there is no decision: the store has not answered in
+// time, or cannot do what was asked. Its text gives the reason. The ask may have taken effect all the
+// same, if only the reply to its write was lost.
 type Unavailable string
 
 // Error returns the reason.

@@ -60,7 +60,8 @@ func (p *Plan) shareCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 	return nil
 }
 
-// decideWindow decides SW.ALLOW.
+// decideWindow decides SW.ALLOW. The error is [limit.ErrWrongType] if e is not a window, or
+// [limit.ErrOverflow].
 func (p *Plan) decideWindow(d *limit.Decision, e *entry.Entry, now limit.Instant, c *slidingwindow.Call) error {
 	p.Action, p.by = Keep, Window
 	if e.Kind != entry.None && !e.Kind.IsWindow() {
@@ -75,7 +76,8 @@ func (p *Plan) decideWindow(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return nil
 }
 
-// decideBucket decides TB.ACQUIRE.
+// decideBucket decides TB.ACQUIRE. The error is [limit.ErrWrongType] if e is not a bucket, or
+// [limit.ErrOverflow].
 func (p *Plan) decideBucket(d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call) error {
 	p.Action, p.by = Keep, Bucket
 	if e.Kind != entry.None && !e.Kind.IsBucket() {

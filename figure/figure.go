@@ -45,7 +45,7 @@ type Buckets struct {
 	Below      map[float64]uint64
 }
 
-// Info says how INFO shows a figure. INFO shows integers only.
+// Info says how INFO shows a figure. INFO shows the number without its fraction.
 type Info struct {
 	Section string // the name of the section in INFO, such as "Stats"
 	// Field returns the name of the field for a number with the values labels; "" if no field shows

@@ -119,7 +119,8 @@ func shown(name string) string { return strings.ToUpper(strings.ReplaceAll(name,
 // them over; import does not copy them.
 var typesHere = []string{"string", "hash", "list", "set", "zset"}
 
-// byDefault returns the default values of this server's options.
+// byDefault returns what CONFIG GET * shows on a server with the default configuration: the values by
+// name, including older names, and options of Redis that have no effect here.
 func byDefault() map[string]string {
 	values := make(map[string]string)
 	for _, p := range config.Default().Get(func(string) bool { return true }) {

@@ -98,6 +98,6 @@ func (c *checker) checkDoc(doc *ast.CommentGroup, names ...string) {
 	c.report(doc.Pos(), 0, "the doc comment of "+strings.Join(names, ", ")+" begins with "+word, whyDoc)
 }
 
-// other reports whether word is the name of another declaration in the package. In that case the
-// comment has remained from that declaration.
+// other reports whether the package declares word. A doc comment that begins with the name of another
+// declaration was probably copied from there, or left behind by a rename.
 func (c *checker) other(word string) bool { return c.file.pkg.names[word] != nil }

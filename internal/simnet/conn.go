@@ -63,7 +63,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWrite makes the peer read the end after all written bytes. This end can still read.
+// CloseWrite closes the direction to the peer: the peer reads io.EOF after all bytes that were written
+// before. c can still read, but no longer write.
 func (c *Conn) CloseWrite() error {
 	c.out.end()
 	return nil

@@ -11,9 +11,9 @@ import (
 // counters take 32 MiB.
 const maxLedgerKeys = 1 << 22
 
-// ledger counts the units that one limit granted to each key during a run, including the warm-up.
-// Commands share a ledger if they ask for the same limit on the same keys. It is safe for
-// concurrent use.
+// ledger counts the units that were granted to each key during a run, including the warm-up. Commands
+// share a ledger if the argument that is their key is the same. If they ask for different limits,
+// nothing is checked: see skipped. It is safe for concurrent use.
 type ledger struct {
 	// limits are the limits of the commands; they may differ in their options.
 	limits []*Limit
