@@ -103,8 +103,8 @@ func (c *Command) SpansKeyspace() bool {
 	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Derived != nil || c.Flags&FlagAllShards != 0
 }
 
-// HasLongKey reports whether a key of a call with args is longer than [MaxKey]. For a derived key it
-// reports whether the arguments are so long that the key may be longer than MaxKey.
+// HasLongKey reports whether a key of a call with args is longer than [MaxKey]. For derived keys it
+// reports whether the arguments of one are so long that it may be longer than MaxKey.
 func (c *Command) HasLongKey(args [][]byte) bool {
 	for i, end, step := c.Keys.Range(args); i < end; i += step {
 		if len(args[i]) > MaxKey {
@@ -112,7 +112,15 @@ func (c *Command) HasLongKey(args [][]byte) bool {
 		}
 	}
 	d := c.Keys.Derived
-	return d != nil && size(args[1:d.Last+1]) > MaxKey-d.Extra
+	if d == nil {
+		return false
+	}
+	for at := d.Last; at > 0; at = d.After(args, at) {
+		if size(args[at-d.Last+1:at+1]) > MaxKey-d.Extra {
+			return true
+		}
+	}
+	return false
 }
 
 func size(args [][]byte) (n int) {

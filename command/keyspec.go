@@ -12,7 +12,7 @@ import (
 type KeySpec struct {
 	First, Last, Step int
 	Count             int
-	// Derived says how the key is made from several arguments; nil if the keys are arguments.
+	// Derived says how keys are made from several arguments; nil if the keys are arguments.
 	Derived *DerivedKey
 	// Use says how the command uses its keys. If it is 0, commands that write read and update their
 	// keys, and all others read them. Rest says how the command uses the keys after the first; 0
@@ -29,18 +29,37 @@ type KeySpec struct {
 	access acl.Access
 }
 
-// DerivedKey says how the key of a call is made from its first arguments, for commands that have no
-// argument that is a key. Such a call may also use other keys that belong to the derived one: a
-// user with access to the derived key may use all of them.
+// DerivedKey says how the keys of a call are made from its arguments, for commands that have no
+// argument that is a key. Each key is made from Last adjacent arguments, and is identified by the
+// index of the last of them. A loop over the keys of a call with args is
+//
+//	for at := d.Last; at > 0; at = d.After(args, at) {
+//
+// Such a call may also use other keys that belong to a derived one: a user with access to the
+// derived key may use all of them.
 type DerivedKey struct {
-	// Append appends the key of a call with args to dst and returns the extended buffer.
-	Append func(dst []byte, args [][]byte) []byte
-	// Last is the index of the last argument that the key is made from. The first such argument has
-	// the index 1.
+	// Append appends the key that is made from the arguments up to args[at] to dst and returns the
+	// extended buffer.
+	Append func(dst []byte, args [][]byte, at int) []byte
+	// Last is the index of the last argument that the first key is made from. The first such argument
+	// has the index 1.
 	Last int
+	// Next returns the index of the last argument that the key after the one at the index at is made
+	// from, or 0 if there is none; it is nil for commands whose calls have one key. args has at least
+	// one argument after args[at].
+	Next func(args [][]byte, at int) int
 	// Extra is the maximum number of bytes by which a key of a call is longer than the arguments
 	// that it is made from.
 	Extra int
+}
+
+// After returns the index of the last argument that the next key is made from, after the key whose
+// last argument is args[at]. It returns 0 if there is no other key.
+func (d *DerivedKey) After(args [][]byte, at int) int {
+	if d.Next == nil || at+1 >= len(args) {
+		return 0
+	}
+	return d.Next(args, at)
 }
 
 // KeyUse is a set of flags that says how a command uses a key. It has one of the first four flags,
@@ -95,12 +114,27 @@ func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 func (k *KeySpec) None() bool { return k.First == 0 && k.Count == 0 && k.Derived == nil }
 
 // Name returns the text that a log entry shows for args[i]: the derived key if i is the last
-// argument that the key is made from, and otherwise args[i].
+// argument that a key is made from, and otherwise args[i].
 func (k *KeySpec) Name(args [][]byte, i int) []byte {
-	if d := k.Derived; d != nil && i == d.Last {
-		return d.Append(nil, args)
+	if d := k.Derived; d != nil {
+		for at := d.Last; at > 0; at = d.After(args, at) {
+			if at == i {
+				return d.Append(nil, args, at)
+			}
+		}
 	}
 	return args[i]
+}
+
+// Names returns all keys of a call with args: the arguments that are keys, or else the derived keys.
+func (k *KeySpec) Names(args [][]byte) (names [][]byte) {
+	k.Each(args, func(i int) { names = append(names, args[i]) })
+	if d := k.Derived; d != nil {
+		for at := d.Last; at > 0; at = d.After(args, at) {
+			names = append(names, d.Append(nil, args, at))
+		}
+	}
+	return names
 }
 
 // Positions returns the indices of the keys in args: those of [KeySpec.Range].

@@ -74,14 +74,17 @@ func (c *Command) firstArgument(args [][]byte) []byte {
 }
 
 // refusedKey returns the index in args of the first key that s does not permit; 0 if s permits all
-// keys. For a derived key it is the index of the last argument that the key is made from.
+// keys. For a derived key it is the index of the last argument that the key is made from. The user
+// needs permission for all keys of the call.
 func (c *Command) refusedKey(s *acl.Selector, args [][]byte) (at int) {
 	if d := c.Keys.Derived; d != nil {
 		var room [128]byte
-		if s.Key(d.Append(room[:0], args), c.Keys.access) {
-			return 0
+		for at := d.Last; at > 0; at = d.After(args, at) {
+			if !s.Key(d.Append(room[:0], args, at), c.Keys.access) {
+				return at
+			}
 		}
-		return d.Last
+		return 0
 	}
 	i, end, step := c.Keys.Range(args)
 	for n := 0; i < end; n, i = n+1, i+step {

@@ -130,7 +130,7 @@ type Call struct {
 	Client *Client
 	Cmd    *Command
 	Args   [][]byte // Args[0] is the name of the command as the client sent it
-	// DerivedKey is the derived key of the call (see [KeySpec].Derived) if it was computed to
+	// DerivedKey is the first derived key of the call (see [KeySpec].Derived) if it was computed to
 	// prefetch the key, and otherwise nil.
 	DerivedKey []byte
 	W          *resp.Writer

@@ -71,15 +71,15 @@ func (w *Worker) noteError(e resp.Error, from resp.Origin) {
 	}
 }
 
-// lackedMemory records that the running command had no memory for its derived key or, if it has
-// none, its first key. It does nothing if w.Server.Seen is nil or the command has no keys.
+// lackedMemory records that the running command had no memory for its first derived key or, if it
+// has none, its first key. It does nothing if w.Server.Seen is nil or the command has no keys.
 func (w *Worker) lackedMemory() {
 	c := &w.ctx
 	switch {
 	case w.Server.Seen == nil || c.Cmd == nil:
 		return
 	case c.Cmd.Keys.Derived != nil && len(c.Args) > c.Cmd.Keys.Derived.Last:
-		w.Server.Seen.LackedMemory(c.Worker, c.Cmd.Keys.Derived.Append(nil, c.Args))
+		w.Server.Seen.LackedMemory(c.Worker, c.Cmd.Keys.Derived.Append(nil, c.Args, c.Cmd.Keys.Derived.Last))
 		return
 	case c.Cmd.Keys.First <= 0 || c.Cmd.Keys.First >= len(c.Args):
 		return

@@ -75,15 +75,27 @@ func (w *Worker) prefetch(db int) {
 		case a.cmd.Keys.First == 1:
 			w.Keys = append(w.Keys, a.args[1])
 		case a.cmd.Keys.Derived != nil && len(a.args) > a.cmd.Keys.Derived.Last:
-			from := len(w.derivedKeys)
-			w.derivedKeys = a.cmd.Keys.Derived.Append(w.derivedKeys, a.args)
-			a.derivedKey = w.derivedKeys[from:len(w.derivedKeys):len(w.derivedKeys)]
-			w.Keys = append(w.Keys, a.derivedKey)
+			d := a.cmd.Keys.Derived
+			a.derivedKey = w.derive(d, a.args, d.Last)
+			// A call may name any number of keys, even if it is refused for that.
+			for at := d.After(a.args, d.Last); at > 0 && len(w.Keys) < command.MaxRequests; at = d.After(a.args, at) {
+				w.derive(d, a.args, at)
+			}
 		}
 	}
 	if len(w.Keys) > 1 && w.keys != nil {
 		w.keys.Prefetch(db, w.Keys)
 	}
+}
+
+// derive adds the derived key that d makes from the arguments up to args[at] to w.Keys, and returns
+// it. The key is valid until the batch ends.
+func (w *Worker) derive(d *command.DerivedKey, args [][]byte, at int) []byte {
+	from := len(w.derivedKeys)
+	w.derivedKeys = d.Append(w.derivedKeys, args, at)
+	key := w.derivedKeys[from:len(w.derivedKeys):len(w.derivedKeys)]
+	w.Keys = append(w.Keys, key)
+	return key
 }
 
 // takeArgs returns args with copied bytes, for a command that leaves the event loop: neither the

@@ -112,20 +112,17 @@ func commandGetKeys(c *command.Call, withFlags bool) {
 		c.Fail("ERR The command has no key arguments")
 		return
 	}
-	at := cmd.Keys.Positions(args)
-	if d := cmd.Keys.Derived; d != nil {
-		args, at = [][]byte{d.Append(nil, args)}, []int{0}
-	}
-	if len(at) == 0 && !cmd.RunsScript() { // scripts may have no keys
+	keys := cmd.Keys.Names(args)
+	if len(keys) == 0 && !cmd.RunsScript() { // scripts may have no keys
 		c.Fail("ERR Invalid arguments specified for command")
 		return
 	}
-	c.W.Array(len(at))
-	for n, i := range at {
+	c.W.Array(len(keys))
+	for n, key := range keys {
 		if withFlags {
 			c.W.Array(2)
 		}
-		c.W.Bulk(args[i])
+		c.W.Bulk(key)
 		if withFlags {
 			flags := cmd.Keys.UseAt(args, n).Names()
 			c.W.Set(len(flags))

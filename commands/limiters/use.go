@@ -30,9 +30,15 @@ func useCommands() []*command.Command {
 // policyKey describes how the derived key of a call is made from the arguments policy and key: it
 // is the state key of the first clause.
 var policyKey = command.DerivedKey{
-	Append: func(dst []byte, args [][]byte) []byte { return policy.AppendStateKey(dst, args[1], args[2], 1, false) },
+	Append: appendPolicyKey,
 	Last:   2,
 	Extra:  16, // at most "#try:", "#" as the mark, and "#" with the number of the clause
+}
+
+// appendPolicyKey appends the state key of the first clause for the policy and the key that args[at-1]
+// and args[at] name.
+func appendPolicyKey(dst []byte, args [][]byte, at int) []byte {
+	return policy.AppendStateKey(dst, args[at-1], args[at], 1, false)
 }
 
 // namesPolicy reports whether the first two arguments of the running command are a policy and a

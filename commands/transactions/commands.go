@@ -369,10 +369,7 @@ func lacksMemory(c *command.Call, st store, t *transaction) (lacks, byItself boo
 				scripts++
 			}
 		case q.cmd.Flags&(command.FlagDenyOOM|command.FlagModule) != 0: // a limiter; CL.THROTTLE has the flags of a module command
-			if d := q.cmd.Keys.Derived; d != nil {
-				return !st.Exists(db, d.Append(nil, q.args))
-			}
-			return slices.ContainsFunc(q.cmd.Keys.Positions(q.args), func(i int) bool { return !st.Exists(db, q.args[i]) })
+			return slices.ContainsFunc(q.cmd.Keys.Names(q.args), func(key []byte) bool { return !st.Exists(db, key) })
 		}
 		return false
 	})
