@@ -104,18 +104,27 @@ func (d *Decider) one(l *Lookup, c *policy.Clause, n int64, h how, a *decide.Ask
 // several fills in a, an ask about all clauses of limits.
 func (d *Decider) several(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	m.Grow(len(limits.Clauses))
+	if err := d.fill(l, limits, h, m, 0, l.Looks()); err != nil {
+		return err
+	}
+	a.Family, a.Key, a.Clauses, a.Details = decide.Several, nil, m.Clauses, m.Details
+	a.Partial = l.Mode == Partial && l.Quantity > 0
+	return nil
+}
+
+// fill sets the clauses of m from the index from on to those of limits, with the options of the call.
+// looks says that the call as a whole charges and returns nothing.
+func (d *Decider) fill(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, from int, looks bool) error {
 	for i := range limits.Clauses {
-		room, n := &m.Rooms[i], l.quantity(i, &limits.Clauses[i])
+		room, n := &m.Rooms[from+i], l.quantity(i, &limits.Clauses[i])
 		limits.Clauses[i].Boost(l.factor(), room)
 		if err := d.set(l, room, n); err != nil {
 			return err
 		}
-		c := &m.Clauses[i]
+		c := &m.Clauses[from+i]
 		*c = room.Clause(d.keys.add(l, i, h&candidate != 0))
-		c.Peek, c.Force, c.Quantity, c.Fixed = l.Looks(), l.Mode == Force, n, room.Calls
+		c.Peek, c.Force, c.Quantity, c.Fixed = looks, l.Mode == Force, n, room.Calls
 	}
-	a.Family, a.Key, a.Clauses, a.Details = decide.Several, nil, m.Clauses, m.Details
-	a.Partial = l.Mode == Partial && l.Quantity > 0
 	return nil
 }
 

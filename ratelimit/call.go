@@ -93,6 +93,14 @@ func (c *Call) SetQuantities(n []int64) {
 	}
 }
 
+// Least returns the least quantity of the call.
+func (c *Call) Least() int64 {
+	if c.Quantities == nil {
+		return c.Quantity
+	}
+	return slices.Min(c.Quantities)
+}
+
 // Looks reports whether the call charges and returns nothing: its mode is Peek or its quantity is
 // 0.
 func (c *Call) Looks() bool { return c.Mode == Peek || c.Quantity == 0 }

@@ -41,7 +41,9 @@ type Decider struct {
 	// main and tried are the memory for the clauses of the limits in force and of a candidate.
 	main, tried clause.Memory
 	second      decide.Ask     // the ask of a candidate
+	piece       decide.Ask     // the ask about one policy of a call under several
 	whole       limit.Decision // the decision of the last answer that is not in its ask
+	zeros       [policy.MaxClauses]int64
 }
 
 // NewDecider returns a decider for one goroutine, whose calls st decides.
@@ -103,7 +105,12 @@ func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 // ends. Nothing is decided or charged. deny counts the answer. It uses a for the statistics.
 func (d *Decider) deny(l *Lookup, a *decide.Ask) Answer {
 	d.main.Grow(len(l.Limits.Clauses))
-	details := d.main.Details
+	d.denyInto(l, a, d.main.Details)
+	return Answer{&d.main.Details[0], d.main.Details}
+}
+
+// denyInto does what deny describes, and sets details to the decisions on the clauses.
+func (d *Decider) denyInto(l *Lookup, a *decide.Ask, details []limit.Decision) {
 	for i := range details {
 		details[i] = d.blocked(l, i)
 	}
@@ -115,7 +122,6 @@ func (d *Decider) deny(l *Lookup, a *decide.Ask) Answer {
 	}
 	a.DB, a.Family, a.Foreign, a.ID.Token = l.DB, decide.Several, 0, nil
 	d.Recorder.Note(l.From, a, d.keys.add(l, 0, false), &details[0])
-	return Answer{&details[0], details}
 }
 
 // blocked returns the decision on clause i, counted from 0, of a call that a block denies.
@@ -244,6 +250,7 @@ func (d *Decider) EndBatch(now limit.Instant) {
 	d.main.Trim()
 	d.tried.Trim()
 	d.second.Forget()
+	d.piece.Forget()
 	if d.keys.endBatch() {
 		d.main.Forget()
 		d.tried.Forget()

@@ -2,6 +2,7 @@ package limiters
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
@@ -25,8 +27,9 @@ type wait struct {
 	parked  *command.Wait
 	refs    []env.KeyRef // the keys for which the client waits
 	tickets []any        // the places of the wait in the queues of refs, in the same order
+	locks   []env.KeyRef // the keys that a decision may change: refs and those of counted.all
 	ask     decide.Ask   // owns its bytes; only copies of it are decided
-	policy  *policy.Counts
+	counted
 
 	refusal resp.Error // why the call may no longer pass; set by the goroutine that claimed the answer
 
@@ -38,6 +41,14 @@ type wait struct {
 	bound     func() bool // guarded by mu: stops the timer of the timeout; nil if there is none
 	nextTry   func() bool // guarded by mu: stops the timer of the next attempt; nil if there is none
 	concluded bool        // guarded by mu: no further timer may start
+}
+
+// counted is what counts and answers a call that could have waited, beyond its ask. The zero value is
+// that of a call without a policy.
+type counted struct {
+	policy *policy.Counts     // the counters of the policy of the call, or nil
+	all    *ratelimit.Waiting // of a call under several policies; otherwise nil
+	parts  []ratelimit.Part   // those of all, as long as the call runs
 }
 
 // remoteWait is the additional state of a wait whose asks a Remote decides.
@@ -53,6 +64,9 @@ func (w *wait) try(st env.Store) decide.Ask {
 	a := w.own()
 	st.Decide(&a)
 	a.Decision = a.Whole()
+	if w.all != nil && a.Err == nil && !a.Refused {
+		w.all.Charge(st)
+	}
 	return a
 }
 
@@ -117,11 +131,14 @@ func saysBlock(args [][]byte) bool {
 // its reply at once, and so does a call for whose wait there is no memory. With a Remote, waitFor
 // always parks the session, or fails if there is no memory.
 //
-// counts are the counters of the policy of the call; nil if no policy counts it.
-func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, counts *policy.Counts) {
+// by counts the decision.
+func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) {
 	bytes := a.Bytes()
 	kept := bytes + waitingCost(a)
-	w := &wait{parked: c.NewWait(kept), ask: *a, policy: counts}
+	if by.all != nil {
+		kept += by.all.Bytes()
+	}
+	w := &wait{parked: c.NewWait(kept), ask: *a, counted: by}
 	w.ask.Own(make([]byte, 0, bytes))
 	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && namesPolicy(c)
 	w.refs = []env.KeyRef{{DB: a.DB, Key: w.ask.Key}}
@@ -131,6 +148,9 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, counts *poli
 			w.refs = append(w.refs, env.KeyRef{DB: a.DB, Key: w.ask.Clauses[i].Key})
 		}
 		w.ask.Key = w.ask.Clauses[0].Key // the call is counted under this key
+	}
+	if w.locks = w.refs; by.all != nil {
+		by.all.Apart(func(key []byte) { w.locks = append(slices.Clip(w.locks), env.KeyRef{DB: a.DB, Key: key}) })
 	}
 	room := w.parked.Reserve()
 	if c.Server.Options.Remote != nil {
@@ -142,7 +162,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, counts *poli
 		return
 	}
 	st := c.Store.(store)
-	st.Lock(w.refs, nil)
+	st.Lock(w.locks, nil)
 	defer st.Unlock()
 	first := w.enqueue(st)
 	waits := false
@@ -160,15 +180,15 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, counts *poli
 		now, passes = w.lookBehind(st)
 	}
 	if passes && now.Decision.Refused == 0 || hopeless(&now) {
-		answerWaited(c, &now, counts)
+		answerWaited(c, &now, by)
 		return
 	}
 	if !room { // the reply is that of a timeout
 		now.Decision.Refused = max(now.Decision.Refused, 1)
-		answerWaited(c, &now, counts)
+		answerWaited(c, &now, by)
 		return
 	}
-	waits = true
+	waits, w.parts = true, nil
 	w.parked.Cancel = func() { w.parked.Work(w.leave) }
 	w.parked.OnTimeout = w.giveUp
 	if timeout > 0 {
@@ -197,11 +217,15 @@ func waitingCost(a *decide.Ask) (n int) {
 }
 
 // waitingArgs returns the arguments that a later check of permissions needs for a command that
-// waits under key. They have the policy and the key after it if the command names a policy, and
-// otherwise only key, at the index 1.
+// waits under key. They end with the key of the last policy if the command names policies, and
+// otherwise have only key, at the index 1.
 func waitingArgs(c *command.Call, key []byte) [][]byte {
-	if namesPolicy(c) {
-		return command.CloneArgs(c.Args[:3])
+	if d := c.Cmd.Keys.Derived; d != nil {
+		last := d.Last
+		for at := last; at > 0; at = d.After(c.Args, at) {
+			last = at
+		}
+		return command.CloneArgs(c.Args[:last+1])
 	}
 	return [][]byte{nil, key} // the command has one key
 }
@@ -305,7 +329,7 @@ func (w *wait) attempt(st env.Store) {
 // an error.
 func (w *wait) decided(now *decide.Ask) {
 	if now.Err == nil {
-		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Counter: counter(w.policy)}
+		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Counter: w.counter(now)}
 	}
 }
 
@@ -316,7 +340,7 @@ func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 	case w.refusal != "":
 		out.Error(w.refusal)
 	case now.Err == nil:
-		writeWaited(out, now, &now.Decision)
+		w.write(out, now)
 	case errors.Is(now.Err, limit.ErrNotKept):
 		out.Error(command.Misconf(w.parked.Client.Server.Options.Persistence.Fault()))
 	default:
@@ -330,7 +354,7 @@ func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 // claim, so that every charge has an answer.
 func (w *wait) decide(on env.Store) (now decide.Ask, over bool) {
 	st := on.(store)
-	st.Lock(w.refs, nil)
+	st.Lock(w.locks, nil)
 	defer st.Unlock()
 	continues := false
 	defer func() {
@@ -487,12 +511,44 @@ func (w *wait) end(st env.Store) {
 }
 
 // answerWaited replies at once to a call that could have waited, with the decision on a or its
-// error. It also counts the decision, in counts as well if that is not nil.
-func answerWaited(c *command.Call, a *decide.Ask, counts *policy.Counts) {
+// error. It also counts the decision, by by as well.
+func answerWaited(c *command.Call, a *decide.Ask, by counted) {
 	c.Conclude(a, func(c *command.Call, a *decide.Ask) {
-		record(c, a, &a.Decision, counts)
-		writeWaited(c.W, a, &a.Decision)
+		if by.all == nil {
+			record(c, a, &a.Decision, by.policy)
+		} else {
+			by.record(c, a)
+		}
+		by.write(c.W, a)
 	})
+}
+
+// record counts the decision on a, the ask of a call under several policies.
+func (by *counted) record(c *command.Call, a *decide.Ask) {
+	if a.Decision.Refused != 0 {
+		c.Denied++
+	}
+	by.all.Conclude(a)
+	by.all.Answered(a.Decision.Refused != 0)
+	command.Scratch[scratch](c).decider.NoteWaiting(by.parts, by.all, a)
+}
+
+// write writes the reply to a call that could have waited. a is its decided ask.
+func (by *counted) write(out *resp.Writer, a *decide.Ask) {
+	if by.all == nil {
+		writeWaited(out, a, &a.Decision)
+		return
+	}
+	writeParts(out, &a.Decision, by.all.Parts, a.WithDetails, a.Millis)
+}
+
+// counter returns what counts the decision on a in the counters of the policies of the call, or nil.
+func (by *counted) counter(a *decide.Ask) interface{ Answered(denied bool) } {
+	if by.all == nil {
+		return counter(by.policy)
+	}
+	by.all.Conclude(a)
+	return by.all
 }
 
 // record counts d, the decision on a as a whole, in the statistics of keys and, if counts is not

@@ -57,7 +57,7 @@ func leaseAcquire(c *command.Call) {
 	}
 	a := c.OwnAsk()
 	if a.Lease.Block && c.MayWait() {
-		waitFor(c, a, a.Lease.Timeout, nil)
+		waitFor(c, a, a.Lease.Timeout, counted{})
 		return
 	}
 	if c.Store.Decide(a); a.Err != nil {

@@ -17,6 +17,7 @@ type scratch struct {
 	recorder   *hotkeys.Recorder // that of the decider
 	multi      multiArgs
 	quantities quantities
+	several    *severalCall // nil until a call of RL.USE names several policies
 }
 
 // newService returns the service that all deciders of the server s share. slot is the slot of this

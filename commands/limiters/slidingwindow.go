@@ -42,7 +42,7 @@ func allow(c *command.Call) {
 	}
 	a := c.OwnAsk()
 	if a.Window.Block && a.Window.Quantity > 0 && c.MayWait() {
-		waitFor(c, a, a.Window.Timeout, nil)
+		waitFor(c, a, a.Window.Timeout, counted{})
 		return
 	}
 	if c.Store.Decide(a); a.Err != nil {

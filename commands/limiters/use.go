@@ -18,22 +18,27 @@ func useCommands() []*command.Command {
 	return []*command.Command{explainCommand(), resetCommand(), {
 		Name: "rl.use", Arity: -3,
 		Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagMovableKeys | command.FlagDecides,
-		Keys:  command.KeySpec{Derived: &policyKey}, Categories: command.CatRateLimit, Group: "ratelimit",
-		Summary: "Charges the limits that a policy has for a key, all of them or none.",
-		Syntax: "policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [ID token] [MS] " +
-			"[WITHDETAILS]",
+		Keys:  command.KeySpec{Derived: &policyKeys}, Categories: command.CatRateLimit, Group: "ratelimit",
+		Summary: "Charges the limits that a policy has for a key, all of them or none, or those of several policies.",
+		Syntax: "policy key [quantity [quantity ...]] [<AND | ANY> policy key [quantity [quantity ...]] ...] " +
+			"[PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [ID token] [MS] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
-		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Run: use, Waits: useWaits, Writes: useWrites,
+		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause, of several policies by policy",
+		Run:   use, Waits: useWaits, Writes: useWrites,
 	}}
 }
 
+// extraBytes is the maximum number of bytes by which a state key is longer than the policy and the
+// key: those of "#try:", of "#" as the mark, and of "#" with the number of the clause.
+const extraBytes = 16
+
 // policyKey describes how the derived key of a call is made from the arguments policy and key: it
-// is the state key of the first clause.
-var policyKey = command.DerivedKey{
-	Append: appendPolicyKey,
-	Last:   2,
-	Extra:  16, // at most "#try:", "#" as the mark, and "#" with the number of the clause
-}
+// is the state key of the first clause. policyKeys does so for RL.USE, whose calls may name several
+// policies, each with a key.
+var (
+	policyKey  = command.DerivedKey{Append: appendPolicyKey, Last: 2, Extra: extraBytes}
+	policyKeys = command.DerivedKey{Append: appendPolicyKey, Last: 2, Next: nextPolicy, Extra: extraBytes}
+)
 
 // appendPolicyKey appends the state key of the first clause for the policy and the key that args[at-1]
 // and args[at] name.
@@ -41,9 +46,9 @@ func appendPolicyKey(dst []byte, args [][]byte, at int) []byte {
 	return policy.AppendStateKey(dst, args[at-1], args[at], 1, false)
 }
 
-// namesPolicy reports whether the first two arguments of the running command are a policy and a
-// key.
-func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKey }
+// namesPolicy reports whether the first two arguments of the running command, which decides, are a
+// policy and a key.
+func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKeys }
 
 // These are the replies to calls of RL.USE whose options the policy does not support.
 const (
@@ -55,6 +60,10 @@ const (
 // use is the Run function of RL.USE. It replies with the decision of the policy, or parks the
 // session if the call waits.
 func use(c *command.Call) {
+	if namesSeveral(c.Args) {
+		useSeveral(c)
+		return
+	}
 	s := command.Scratch[scratch](c)
 	var u useCall
 	if err := u.parse(c.Args[1:], &s.quantities); err != "" {
@@ -99,7 +108,7 @@ func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 	}
 	a.Millis, a.WithDetails = u.millis, u.withDetails
 	if a.Family != decide.Bucket {
-		waitFor(c, a, u.MaxWait, u.Counts())
+		waitFor(c, a, u.MaxWait, counted{policy: u.Counts()})
 		return
 	}
 	if c.Store.Decide(a); a.Err != nil {
@@ -147,6 +156,10 @@ func (u *useCall) failure(err error) resp.Error {
 
 // useWrites is the Writes function of RL.USE. It returns false for a call that only looks.
 func useWrites(_ *command.Call, _ *command.Command, args [][]byte) bool {
+	if namesSeveral(args) {
+		u := new(severalCall)
+		return u.parse(args) != "" || !u.looks()
+	}
 	var (
 		u          useCall
 		quantities quantities

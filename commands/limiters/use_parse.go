@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// useCall is a parsed call of
+// useCall is a parsed call under one policy of
 //
 //	RL.USE policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
 //	  [MEMBER m] [ID token] [MS] [WITHDETAILS]
@@ -39,6 +39,11 @@ func (u *useCall) parse(args [][]byte, room *quantities) resp.Error {
 	if err != "" {
 		return err
 	}
+	return u.parseOptions(rest)
+}
+
+// parseOptions parses rest, the options at the end of a call.
+func (u *useCall) parseOptions(rest [][]byte) (err resp.Error) {
 	var wait []byte
 	for len(rest) > 0 {
 		word := rest[0]

@@ -1,0 +1,106 @@
+package ratelimit
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/cellserver/cellserver/decide"
+)
+
+// Waiting is a call under several policies that waits until it passes. It has what is needed beyond
+// the ask of [Decider.AskAll] to count and answer the call, and refers to no memory of the call or of
+// a decider. Only one goroutine at a time may use it.
+type Waiting struct {
+	// Parts are the parts of the call without their bytes.
+	Parts []Part
+	// apart has, at the index of each part that cannot deny the call, the ask about that part.
+	apart []decide.Ask
+}
+
+// WaitAll returns the Waiting for a call that [Decider.AskAll] has prepared.
+func (d *Decider) WaitAll(parts []Part) *Waiting {
+	w := &Waiting{Parts: slices.Clone(parts), apart: make([]decide.Ask, len(parts))}
+	for i := range w.Parts {
+		p := &w.Parts[i]
+		if p.lenient() {
+			a := &w.apart[i]
+			d.about(a, p, p.from, len(p.Limits.Clauses))
+			a.Own(make([]byte, 0, a.Bytes()))
+		}
+		p.Policy, p.Key, p.StateKey, p.Member, p.Quantities, p.From = nil, nil, nil, nil, nil, nil
+	}
+	return w
+}
+
+// Bytes returns about how many bytes of memory w keeps.
+func (w *Waiting) Bytes() int {
+	n := len(w.Parts) * int(unsafe.Sizeof(Part{})+unsafe.Sizeof(decide.Ask{}))
+	for i := range w.apart {
+		n += w.apart[i].Bytes()
+	}
+	return n
+}
+
+// Apart calls f with each key that [Waiting.Charge] charges. The keys belong to w.
+func (w *Waiting) Apart(f func(key []byte)) {
+	for i := range w.apart {
+		for j := range w.apart[i].Clauses {
+			f(w.apart[i].Clauses[j].Key)
+		}
+	}
+}
+
+// Charge decides the call for the parts that cannot deny it, after the others have passed. The keys of
+// [Waiting.Apart] have to be locked if any keys are. An error counts as a denial by the limits.
+func (w *Waiting) Charge(st Store) {
+	for i := range w.Parts {
+		p, a := &w.Parts[i], &w.apart[i]
+		if !p.lenient() {
+			continue
+		}
+		st.Decide(a)
+		p.countLenient(a.Err != nil || a.Refused)
+		if a.Err == nil {
+			p.Details = a.Details
+			passEach(p.Details)
+		}
+	}
+}
+
+// Conclude sets the Details of the parts that can deny the call. a is the ask about these parts, which
+// was decided without an error.
+func (w *Waiting) Conclude(a *decide.Ask) {
+	for i := range w.Parts {
+		if p := &w.Parts[i]; !p.lenient() {
+			p.Details = a.Details[p.from : p.from+len(p.Limits.Clauses)]
+		}
+	}
+}
+
+// Answered counts the answer to the call in the counters of its policies, after [Waiting.Conclude].
+// denied says whether the call is denied. A policy that would not have denied it does not count then.
+func (w *Waiting) Answered(denied bool) {
+	for i := range w.Parts {
+		p := &w.Parts[i]
+		denies := denied && deniesAny(p.Details)
+		if c := p.Counts(); c != nil && (denies || !denied) {
+			c.Answered(denies)
+		}
+	}
+}
+
+// NoteWaiting counts the decision on a call that could have waited and is answered at once in the
+// statistics of keys. parts are those of the call, w is its Waiting after [Waiting.Conclude], and a is
+// the ask about the parts that can deny the call.
+func (d *Decider) NoteWaiting(parts []Part, w *Waiting, a *decide.Ask) {
+	for i := range w.Parts {
+		p := parts[i]
+		p.Details = w.Parts[i].Details
+		switch {
+		case !p.lenient():
+			d.note(&p, a, a.Clauses[p.from:p.from+len(p.Details)])
+		case p.Details != nil:
+			d.Recorder.NoteClauses(p.From, &w.apart[i], true)
+		}
+	}
+}
