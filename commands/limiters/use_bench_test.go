@@ -86,6 +86,11 @@ func TestUseAllocatesNothing(t *testing.T) {
 		{"policy07", "boosted"},
 		{"policy07", "blocked1"},
 		{"policy07", "exempt"},
+		{"policy00", "key", "AND", "policy01", "key", "3", "AND", "policy02", "key", "MEMBER", "m", "WITHDETAILS"},
+		{"policy00", "key", "AND", "policy05", "key", "AND", "policy06", "key", "AND", "policy07", "exempt", "WITHDETAILS"},
+		{"policy07", "blocked1", "AND", "policy07", "key"},
+		{"policy00", "key", "ANY", "policy01", "key", "1", "1", "1", "1", "MEMBER", "m"},
+		{"policy07", "blocked1", "ANY", "policy08", "none", "201", "ANY", "policy06", "key", "WITHDETAILS"},
 	} {
 		packet := inproc.Encode(nil, append([]string{"RL.USE"}, args...)...)
 		reply := b.Packet(packet)
