@@ -68,7 +68,7 @@ func (d *Decider) All(parts []Part, a *decide.Ask) (whole *limit.Decision, at in
 	if !a.Refused {
 		for i := range parts {
 			if p := &parts[i]; p.lenient() {
-				_ = d.chargeApart(p, a.Missing)
+				_, _ = d.chargeApart(p, a.Missing)
 			}
 		}
 	}
@@ -249,7 +249,7 @@ func (d *Decider) conclude(p *Part, denied, answered bool) {
 // chargeApart decides the call for p, a part that cannot deny it, and counts the answer, which passes.
 // missing is the number of units of a Partial that the call was not granted. After an error, p has no
 // Details, and the call counts as one that the limits deny.
-func (d *Decider) chargeApart(p *Part, missing int64) error {
+func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err error) {
 	s, n := &d.piece, len(p.Limits.Clauses)
 	if missing > 0 {
 		asked := p.Quantity
@@ -262,12 +262,13 @@ func (d *Decider) chargeApart(p *Part, missing int64) error {
 	denied := s.Err != nil || s.Refused || s.Missing > 0
 	p.countLenient(denied)
 	if s.Err == nil {
-		p.Details = s.Details
+		is, p.Details = s.Binding(), s.Details
+		pass(&is)
 		passEach(p.Details)
 		d.Recorder.NoteClauses(p.From, s, true)
 	}
 	d.conclude(p, denied, false)
-	return s.Err
+	return is, s.Err
 }
 
 // passEach turns the decisions of details into those of a call that passes.
@@ -283,18 +284,16 @@ func (d *Decider) passAll(parts []Part) (whole *limit.Decision, at int, err erro
 	d.whole = limit.Decision{RetryAfter: limit.NoRetry}
 	decided := false
 	for i := range parts {
-		p := &parts[i]
-		if failed := d.chargeApart(p, 0); failed != nil {
+		is, failed := d.chargeApart(&parts[i], 0)
+		if failed != nil {
 			err = failed
+			continue
 		}
-		for j := range p.Details {
-			is := &p.Details[j]
-			if !decided || is.Remaining < d.whole.Remaining {
-				d.whole.Limit, d.whole.Remaining = is.Limit, is.Remaining
-			}
-			d.whole.ResetAfter = max(d.whole.ResetAfter, is.ResetAfter)
-			decided = true
+		if !decided || is.Remaining < d.whole.Remaining {
+			d.whole.Limit, d.whole.Remaining = is.Limit, is.Remaining
 		}
+		d.whole.ResetAfter = max(d.whole.ResetAfter, is.ResetAfter)
+		decided = true
 	}
 	if !decided {
 		return nil, 0, err
