@@ -238,7 +238,7 @@ var whyUnit = map[string]string{
 
 // whyNot explains why fields do not convert.
 var whyNot = map[string]string{
-	"quota_mode":      "each limit denies by itself. ratelimit denies only when all quotas are used up",
+	"quota_mode":      "each limit denies by itself. ratelimit denies only when all quotas are used up: ANY between policies in one call of RL.USE charges the first that passes",
 	"detailed_metric": "it is not needed: each key is counted by itself, and RL.TOP shows it",
 	"value_to_metric": "it is not needed: each key is counted by itself, and RL.TOP shows it",
 	"metadata":        "replies have none",

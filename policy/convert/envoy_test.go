@@ -72,7 +72,7 @@ func TestFromEnvoy(t *testing.T) {
 #   shop.yaml:22: unit: month: it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month
 #   shop.yaml:23: other values of path: they are not limited there, and a policy has a limit: this one is 4294967295 a second, which no client reaches
 #   shop.yaml:23: detailed_metric: it is not needed: each key is counted by itself, and RL.TOP shows it
-#   shop.yaml:27: quota_mode: each limit denies by itself. ratelimit denies only when all quotas are used up
+#   shop.yaml:27: quota_mode: each limit denies by itself. ratelimit denies only when all quotas are used up: ANY between policies in one call of RL.USE charges the first that passes
 #   shop.yaml:33: value bot: it has a policy of its own, which the caller has to choose: the key begins with another value
 #   shop.yaml:33: replaces "gold limit": a caller that uses policy shop.region.user_bot leaves out the call of policy shop.plan
 #   shop.yaml:33: replaces none: no limit has this name

@@ -20,7 +20,7 @@ func FromLimitador(files []File) (*Result, strict.Faults) {
 }
 
 func fromLimitador(files []File, all *names) (*Result, strict.Faults) {
-	c := limitador{result: &Result{From: "Limitador", Document: new(document.Document)}, groups: map[string]*limitGroup{}, namespaces: map[string]int{}}
+	c := limitador{result: &Result{From: "Limitador", Document: new(document.Document)}, groups: map[string]*limitGroup{}, namespaces: map[string]*namespace{}}
 	var faults strict.Faults
 	for _, f := range files {
 		c.result.Files = append(c.result.Files, f.Name)
@@ -32,17 +32,25 @@ func fromLimitador(files []File, all *names) (*Result, strict.Faults) {
 	for _, g := range c.order {
 		faults = append(faults, c.add(g, all)...)
 	}
+	c.join()
 	return c.result.finish(faults)
 }
 
 // limitador converts limits to policies.
 type limitador struct {
-	result *Result
-	r      *strict.Reader
-	groups map[string]*limitGroup
-	order  []*limitGroup
-	// namespaces counts the policies of each namespace.
-	namespaces map[string]int
+	result     *Result
+	r          *strict.Reader
+	groups     map[string]*limitGroup
+	order      []*limitGroup
+	namespaces map[string]*namespace
+	names      []string // of the namespaces, in the order of the files
+}
+
+// namespace has the policies that one request to Limitador may be about.
+type namespace struct {
+	first   *counterLimit
+	calls   []Call
+	clauses int // of all its policies
 }
 
 // counterLimit is one limit of a file.
@@ -186,8 +194,13 @@ func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 	}
 	p.Name = all.unique(fmt.Sprintf("%q %q %q", first.namespace, first.conditions, first.variables), parts...)
 	call.Policy = p.Name
-	if c.namespaces[first.namespace]++; c.namespaces[first.namespace] == 2 {
-		c.note(first, "namespace "+shown(first.namespace), "Limitador charges nothing if one limit denies. Here a policy that allows has charged before the next one denies")
+	n := c.namespaces[first.namespace]
+	if n == nil {
+		n = &namespace{}
+		c.namespaces[first.namespace], c.names = n, append(c.names, first.namespace)
+	}
+	if n.calls, n.clauses = append(n.calls, call), n.clauses+len(p.Limits); len(n.calls) == 2 {
+		n.first = first
 	}
 	if len(first.conditions) > 0 {
 		c.note(first, "conditions", "the caller has to know whether they hold, and calls policy %s if all do", p.Name)
@@ -195,6 +208,26 @@ func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 	c.result.Document.Policies = append(c.result.Document.Policies, p)
 	c.result.Calls = append(c.result.Calls, call)
 	return nil
+}
+
+// join adds a call for each namespace with several policies. Limitador charges nothing if one of the
+// limits of a namespace denies.
+func (c *limitador) join() {
+	for _, name := range c.names {
+		n := c.namespaces[name]
+		switch {
+		case len(n.calls) == 1:
+		case n.clauses > policy.MaxClauses:
+			c.note(n.first, "namespace "+shown(name), "Limitador charges nothing if one limit denies. RL.USE does so for policies with at most %d clauses in all, joined by AND: of several calls, one that passes has charged before the next one denies", policy.MaxClauses)
+		default:
+			joint := n.calls[0]
+			joint.Was, joint.When, joint.And = "namespace "+shown(name)+", as one call, which charges all policies or none", nil, n.calls[1:]
+			if slices.ContainsFunc(n.calls, func(one Call) bool { return len(one.When) > 0 }) {
+				joint.When = []string{"a condition of a policy does not hold, without that policy"}
+			}
+			c.result.Calls = append(c.result.Calls, joint)
+		}
+	}
 }
 
 // entry matches a variable that is an entry of the first descriptor of a request.

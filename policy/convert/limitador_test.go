@@ -1,6 +1,7 @@
 package convert_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -26,8 +27,11 @@ func TestFromLimitador(t *testing.T) {
 #   namespace other
 #     RL.USE other all
 #
+#   namespace shop, as one call, which charges all policies or none
+#     if a condition of a policy does not hold, without that policy
+#     RL.USE shop all AND shop.plan.user.user.region <plan>/<user>/<user.region>
+#
 # What is not as it was:
-#   shop.yaml:9: namespace shop: Limitador charges nothing if one limit denies. Here a policy that allows has charged before the next one denies
 #   shop.yaml:9: conditions: the caller has to know whether they hold, and calls policy shop.plan.user.user.region if all do
 #   shop.yaml:25: limit: there is one like it with the same seconds, which is in force
 #   shop.yaml:32: "burst": the field is not known
@@ -74,6 +78,20 @@ policies:
 - {namespace: other, seconds: 5, conditions: [], variables: []}
 - {namespace: third, max_value: 1, seconds: 0, burst: 9, conditions: [], variables: []}
 `))
+}
+
+// TestLimitadorWithManyLimits: policies that have more clauses than a call may have are not joined.
+func TestLimitadorWithManyLimits(t *testing.T) {
+	var text strings.Builder
+	for i := range 17 {
+		fmt.Fprintf(&text, "- {namespace: n, max_value: 1, seconds: %d, conditions: [], variables: [v%d]}\n", i+1, i%2)
+		if i == 15 {
+			require.Contains(t, converted(t, convert.FromLimitador, text.String()), "\n#     RL.USE n.v0 <v0> AND n.v1 <v1>\n")
+		}
+	}
+	many := converted(t, convert.FromLimitador, text.String())
+	require.NotContains(t, many, "<v0> AND")
+	require.Contains(t, many, "#   shop.yaml:2: namespace n: Limitador charges nothing if one limit denies. RL.USE does so for policies with at most 16 clauses in all,")
 }
 
 // TestLimitadorFaults: faults are reported with all lines.

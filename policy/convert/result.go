@@ -34,7 +34,8 @@ type Result struct {
 	Files []string
 	// Document holds the policies.
 	Document *document.Document
-	// Calls has a call for each converted limit, in the order of the files.
+	// Calls has a call for each converted limit, in the order of the files, and then calls that name
+	// several of their policies.
 	Calls []Call
 	// Notes has at most [MaxNotes] notes, in the order of the files.
 	Notes []Note
@@ -55,7 +56,12 @@ type Call struct {
 	Policy string
 	// Key has the parts of the key. <x> stands for the value of x.
 	Key []string
+	// And has the calls whose policies the same call also names. All are charged or none.
+	And []Call
 }
+
+// words returns the policy and the key as words of RL.USE.
+func (c *Call) words() string { return c.Policy + " " + strings.Join(c.Key, "/") }
 
 // MaxNotes is the maximum number of notes in a [Result].
 const MaxNotes = 100
@@ -102,7 +108,11 @@ func (r *Result) Append(dst []byte) []byte {
 		for _, when := range c.When {
 			line("    if %s", when)
 		}
-		line("    RL.USE %s %s", c.Policy, strings.Join(c.Key, "/"))
+		words := "RL.USE " + c.words()
+		for _, other := range c.And {
+			words += " AND " + other.words()
+		}
+		line("    %s", words)
 	}
 	if len(r.Notes) > 0 {
 		line("")
