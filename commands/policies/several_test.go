@@ -36,8 +36,8 @@ func TestSeveralPoliciesNeedAllTheirKeys(t *testing.T) {
 		require.Contains(t, app.Do("EVAL", "return redis.call('RL.USE','api','k','AND','all','one')", "0"), "*5\r\n:0\r\n")
 		require.Contains(t, app.Do("EVAL", "return redis.call('RL.USE','api','k','AND','all','two')", "0"), "No permissions to access a key")
 		for words, want := range map[string]string{
-			"ACL DRYRUN app RL.USE api k AND all one AND all two":   inproc.Bulk("User app has no permissions to access the 'all:two' key"),
-			"ACL DRYRUN app RL.USE api k 5 ANY all one":             inproc.OK,
+			"ACL DRYRUN app RL.USE api k AND all one AND all two":    inproc.Bulk("User app has no permissions to access the 'all:two' key"),
+			"ACL DRYRUN app RL.USE api k 5 ANY all one":              inproc.OK,
 			"ACL DRYRUN app RL.USE api k AND other room#5 AND api j": inproc.Bulk("User app has no permissions to access the 'other:room#5#' key"),
 		} {
 			require.Equal(t, want, admin.Say(words), words)
