@@ -52,7 +52,7 @@ func figures() []figure.Figure {
 		{
 			Name: "policy_decisions_total", Kind: figure.Counter, Labels: []string{"policy", "result"}, Bound: maxPolicies, Own: true,
 			Values: "name of a policy, `other` for those beyond 50; `allowed`, `denied`",
-			Help:   "Calls of RL.USE that charge something, by policy, whatever has decided them. A call counts once, however many clauses the policy has.",
+			Help:   "Calls of RL.USE that charge something, by policy, whatever has decided them. A call counts once, however many clauses the policy has. One that another policy of the call denies is not counted.",
 			Read: reading(func(t *policy.Table, emit figure.Emit) {
 				t.EachPolicy(func(p *policy.Policy) {
 					for i := range answers {
