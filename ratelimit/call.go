@@ -4,7 +4,8 @@
 // A front, the implementation of one protocol, reads a [Call] from its client. [Decider.Find] looks
 // up what applies to the key of the call. [Decider.Decide] then has a store decide the call, counts
 // the decision, and returns an [Answer], which the front encodes. A front whose client waits for
-// room takes the steps of Decide itself.
+// room takes the steps of Decide itself. A call under several policies has a [Part] for each, and
+// [Decider.All] or [Decider.Any] decides it.
 package ratelimit
 
 import (

@@ -2,6 +2,7 @@ package limiters
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -112,4 +113,78 @@ func FuzzParseUse(f *testing.F) {
 		}
 		require.GreaterOrEqual(t, u.MaxWait, time.Duration(0))
 	})
+}
+
+// TestParseUseOfSeveral: which policies a call names, with their keys and quantities, and how they are
+// joined. What derives the keys of a call, for permissions and others, finds the same ones.
+func TestParseUseOfSeveral(t *testing.T) {
+	for line, want := range map[string]string{
+		"a k AND b j":                      "all [a k 1] [b j 1]",
+		"a k any b j":                      "any [a k 1] [b j 1]",
+		"a AND AND b 5 5":                  "all [a AND 1] [b 5 5]",
+		"AND ANY ANY ANY AND ANY AND AND":  "any [AND ANY 1] [ANY AND 1] [AND AND 1]",
+		"a k -9223372036854775808 AND b j": "all [a k -9223372036854775808] [b j 1]",
+		"a k 1 -2 3 AND _ _ 0 PEEK":        "all [a k 3 1 -2 3] [  0]",
+		"a k AND b j MEMBER AND":           "all [a k 1] [b j 1]",
+		"a k 9223372036854775807 ANY a K 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1": "any [a k 9223372036854775807] [a K 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1]",
+	} {
+		args := append([][]byte{[]byte("RL.USE")}, useWords(line)...)
+		require.True(t, namesSeveral(args), line)
+		var u severalCall
+		require.Empty(t, u.parse(args), line)
+		got := "all"
+		if u.any {
+			got = "any"
+		}
+		at := policyKeys.Last
+		for i := range u.parts {
+			p := &u.parts[i]
+			got += " " + strings.TrimSuffix(fmt.Sprintf("[%s %s %d %s", p.Policy, p.Key, p.Quantity, strings.Trim(fmt.Sprint(p.Quantities), "[]")), " ") + "]"
+			require.Equal(t, string(p.Policy)+":"+string(p.Key), string(policyKeys.Append(nil, args, at)))
+			at = policyKeys.After(args, at)
+		}
+		require.Zero(t, at, line)
+		require.Equal(t, want, got, line)
+	}
+	for _, line := range []string{"a k", "a AND", "a k AND", "a k AND b", "a k 1 2 ANY b", "a k PEEK AND b j", "a k x AND b j", "a k 1 AN b j", "a k ANDY b j"} {
+		require.False(t, namesSeveral(append([][]byte{[]byte("RL.USE")}, useWords(line)...)), line)
+	}
+}
+
+func TestParseUseOfSeveralRefuses(t *testing.T) {
+	near := func(word, why string) resp.Error { return resp.SyntaxNear([]byte(word)) + resp.Error(why) }
+	const mixed, twice, negative = ": AND and ANY do not mix", ": the same policy and key are named twice", ": with ANY no quantity is negative"
+	for line, want := range map[string]resp.Error{
+		"a k AND b k ANY c k":                    near("ANY", mixed),
+		"a k ANY b k AND c k x":                  near("AND", mixed),
+		"a k AND a k":                            near("k", twice),
+		"a k AND b k AND a k PEEK":               near("k", twice),
+		"a k 1e3 AND b k":                        resp.ErrNotInteger,
+		"a k AND b k 9223372036854775808":        resp.ErrNotInteger,
+		"a k AND b k 1 AND":                      near("AND", ""),
+		"a k AND b k AND c":                      near("AND", ""),
+		"a k AND b k PEEK FORCE":                 near("FORCE", ""),
+		"a k AND b k PEEK AND c k":               near("AND", ""),
+		"a k AND b k MEMBER":                     near("MEMBER", ""),
+		"a k AND b k MS MS":                      near("MS", ""),
+		"a k AND b k WAIT -1":                    resp.ErrTimeoutNegative,
+		"a k ANY b k WAIT x":                     resp.ErrNotInteger,
+		"a k ANY b k BLOCK 1":                    near("BLOCK", ": with ANY no call waits"),
+		"a k ANY b k partial":                    near("PARTIAL", ": with ANY one policy is charged for the whole quantity"),
+		"a k 2 AND b k PARTIAL":                  near("PARTIAL", ": all policies need the same quantity, and only one"),
+		"a k 1 1 AND b k 1 1 PARTIAL":            near("PARTIAL", ": all policies need the same quantity, and only one"),
+		"a k -1 ANY b k":                         near("-1", negative),
+		"a k ANY b k 3 -2 5":                     near("-2", negative),
+		"a k ANY b k -9223372036854775808":       near("-9223372036854775808", negative),
+		"a 1" + strings.Repeat(" ANY a x", 1):    "",
+		"a k AND b k" + strings.Repeat(" 1", 17): near("1", ""),
+	} {
+		var u severalCall
+		require.Equal(t, want, resp.Bare(u.parse(append([][]byte{[]byte("RL.USE")}, useWords(line)...))), line)
+	}
+	many := [][]byte{[]byte("RL.USE"), []byte("a"), []byte("k")}
+	for i := range 20_000 {
+		many = append(many, []byte("AND"), []byte("a"), fmt.Append(nil, i))
+	}
+	require.Equal(t, errTooManyPolicies, new(severalCall).parse(many))
 }
