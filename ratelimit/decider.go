@@ -41,9 +41,11 @@ type Decider struct {
 	// main and tried are the memory for the clauses of the limits in force and of a candidate.
 	main, tried clause.Memory
 	second      decide.Ask     // the ask of a candidate
-	piece       decide.Ask     // the ask about one policy of a call under several
 	whole       limit.Decision // the decision of the last answer that is not in its ask
-	zeros       [policy.MaxClauses]int64
+	// piece is the ask about one policy of a call under several. zeros are the quantities of a policy
+	// that such a call leaves alone.
+	piece decide.Ask
+	zeros [policy.MaxClauses]int64
 }
 
 // NewDecider returns a decider for one goroutine, whose calls st decides.

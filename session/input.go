@@ -75,11 +75,11 @@ func (w *Worker) prefetch(db int) {
 		case a.cmd.Keys.First == 1:
 			w.Keys = append(w.Keys, a.args[1])
 		case a.cmd.Keys.Derived != nil && len(a.args) > a.cmd.Keys.Derived.Last:
-			d := a.cmd.Keys.Derived
-			a.derivedKey = w.derive(d, a.args, d.Last)
-			// A call may name any number of keys, even if it is refused for that.
-			for at := d.After(a.args, d.Last); at > 0 && len(w.Keys) < command.MaxRequests; at = d.After(a.args, at) {
-				w.derive(d, a.args, at)
+			d, from := a.cmd.Keys.Derived, len(w.derivedKeys)
+			w.derivedKeys = d.Append(w.derivedKeys, a.args, d.Last)
+			a.derivedKey = w.derivedKeys[from:len(w.derivedKeys):len(w.derivedKeys)]
+			if w.Keys = append(w.Keys, a.derivedKey); len(a.args) > d.Last+1 {
+				w.deriveOthers(d, a.args)
 			}
 		}
 	}
@@ -88,14 +88,15 @@ func (w *Worker) prefetch(db int) {
 	}
 }
 
-// derive adds the derived key that d makes from the arguments up to args[at] to w.Keys, and returns
-// it. The key is valid until the batch ends.
-func (w *Worker) derive(d *command.DerivedKey, args [][]byte, at int) []byte {
-	from := len(w.derivedKeys)
-	w.derivedKeys = d.Append(w.derivedKeys, args, at)
-	key := w.derivedKeys[from:len(w.derivedKeys):len(w.derivedKeys)]
-	w.Keys = append(w.Keys, key)
-	return key
+// deriveOthers adds the derived keys of a call with args to w.Keys, apart from the first one. It stops
+// at [command.MaxRequests] keys, because a call may name any number of keys, even if it is refused for
+// that.
+func (w *Worker) deriveOthers(d *command.DerivedKey, args [][]byte) {
+	for at := d.After(args, d.Last); at > 0 && len(w.Keys) < command.MaxRequests; at = d.After(args, at) {
+		from := len(w.derivedKeys)
+		w.derivedKeys = d.Append(w.derivedKeys, args, at)
+		w.Keys = append(w.Keys, w.derivedKeys[from:len(w.derivedKeys):len(w.derivedKeys)])
+	}
 }
 
 // takeArgs returns args with copied bytes, for a command that leaves the event loop: neither the
