@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 )
@@ -23,8 +24,8 @@ type Part struct {
 // ErrClauses says that the policies of a call have more than [policy.MaxClauses] clauses in all.
 var ErrClauses = errors.New("too many clauses")
 
-// FindAll is [Decider.Find] for each of parts. In case of an error, which may also be [ErrClauses], at
-// is the index of the part that it is about.
+// FindAll is [Decider.Find] for each of parts, and sets the fingerprint of their ID. In case of an error,
+// which may also be [ErrClauses], at is the index of the part that it is about.
 func (d *Decider) FindAll(parts []Part) (at int, err error) {
 	n := 0
 	for i := range parts {
@@ -34,6 +35,15 @@ func (d *Decider) FindAll(parts []Part) (at int, err error) {
 		}
 		if n += len(p.Limits.Clauses); n > policy.MaxClauses {
 			return i, ErrClauses
+		}
+	}
+	if parts[0].ID.Token != nil {
+		var all idempotency.Print
+		for i := range parts {
+			all.Int(int64(parts[i].fingerprint()))
+		}
+		for i := range parts {
+			parts[i].ID.Print = all.Sum()
 		}
 	}
 	return 0, nil
@@ -47,7 +57,8 @@ func (d *Decider) FindAll(parts []Part) (at int, err error) {
 // pass, each policy that cannot deny, because of an exemption or a shadow, is decided and charged by
 // itself; an error of its keys counts as a denial. The result is the decision that binds: that on the
 // clauses of the policies that can deny or, if no policy can, on all clauses. A block of any policy
-// denies the call, and then only the blocked policies are tried.
+// denies the call, and then only the blocked policies are tried. The repetition of a call charges no
+// policy, and tries only those that can deny.
 //
 // The errors are those of [Decider.Ask] and of the store. at is the index of the part that an error of
 // Ask is about.
@@ -65,7 +76,7 @@ func (d *Decider) All(parts []Part, a *decide.Ask) (whole *limit.Decision, at in
 		return nil, 0, a.Err
 	}
 	d.AnswerAll(parts, a)
-	if !a.Refused {
+	if !a.Refused && !a.Repeats() {
 		for i := range parts {
 			if p := &parts[i]; p.lenient() {
 				_, _ = d.chargeApart(p, a.Missing)
@@ -147,7 +158,7 @@ func (d *Decider) fillPart(p *Part, looks bool) error {
 // whose parts have the options of p.
 func (d *Decider) about(a *decide.Ask, p *Part, from, n int) {
 	a.DB, a.Family, a.Key, a.Err, a.Foreign = p.DB, decide.Several, nil, nil, 0
-	a.Refused, a.Missing, a.Partial = false, 0, p.Mode == Partial && p.Quantity > 0
+	a.Refused, a.Missing, a.Partial, a.ID = false, 0, p.Mode == Partial && p.Quantity > 0, p.ID
 	a.Clauses, a.Details = d.main.Clauses[from:from+n], d.main.Details[from:from+n]
 }
 
@@ -183,6 +194,9 @@ func (d *Decider) denyAll(parts []Part, a *decide.Ask) *limit.Decision {
 // error. It sets the Details of the parts that a is about, and counts the decision on each.
 func (d *Decider) AnswerAll(parts []Part, a *decide.Ask) *limit.Decision {
 	d.whole = a.Binding()
+	if a.ID.Token != nil {
+		d.Recorder.NoteID(parts[0].From, a)
+	}
 	for i := range parts {
 		p := &parts[i]
 		if p.lenient() {
@@ -192,6 +206,9 @@ func (d *Decider) AnswerAll(parts []Part, a *decide.Ask) *limit.Decision {
 		clauses := a.Clauses[p.from : p.from+n]
 		p.Details = a.Details[p.from : p.from+n]
 		d.note(p, a, clauses)
+		if a.Repeats() {
+			continue
+		}
 		if denies := denies(a, clauses, p.Details); denies || !a.Refused {
 			d.conclude(p, denies, denies)
 		}
@@ -228,7 +245,7 @@ func deniesAny(details []limit.Decision) bool {
 func (d *Decider) note(p *Part, a *decide.Ask, clauses []decide.Clause) {
 	s := &d.piece
 	d.about(s, p, 0, 0)
-	s.Clauses, s.Details = clauses, p.Details
+	s.Clauses, s.Details, s.ID.Token = clauses, p.Details, nil // AnswerAll has noted the ID
 	if f := a.Foreign - p.from; 0 < f && f <= len(clauses) {
 		s.Foreign = f
 	}
@@ -260,14 +277,18 @@ func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err er
 	d.about(s, p, p.from, n)
 	d.store.Decide(s)
 	denied := s.Err != nil || s.Refused || s.Missing > 0
-	p.countLenient(denied)
+	if !s.Repeats() {
+		p.countLenient(denied)
+	}
 	if s.Err == nil {
 		is, p.Details = s.Binding(), s.Details
 		pass(&is)
 		passEach(p.Details)
 		d.Recorder.NoteClauses(p.From, s, true)
 	}
-	d.conclude(p, denied, false)
+	if !s.Repeats() {
+		d.conclude(p, denied, false)
+	}
 	return is, s.Err
 }
 

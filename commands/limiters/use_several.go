@@ -77,7 +77,7 @@ func (u *severalCall) of(c *command.Call) {
 		p, from := &u.parts[i], &u.room.callers[i]
 		*from = policyCaller{caller{c}, at - 1}
 		p.DB, p.Now, p.Volatile, p.From = u.DB, u.Now, u.Volatile, from
-		p.Mode, p.MaxWait, p.Member = u.Mode, u.MaxWait, u.Member
+		p.Mode, p.MaxWait, p.Member, p.ID = u.Mode, u.MaxWait, u.Member, u.ID
 		at = policyKeys.After(c.Args, at)
 	}
 	u.parts[0].StateKey = u.StateKey

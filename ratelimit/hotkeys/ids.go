@@ -52,9 +52,10 @@ func (s *ids) forgot(n uint32, shortest time.Duration) {
 	}
 }
 
-// noteID counts the decided ask a, which has a token. from is its caller. If the ask was the
-// repetition of a call, noteID also adds its keys to the table of repeated keys.
-func (r *Recorder) noteID(from Caller, a *decide.Ask) {
+// NoteID counts the decided ask a, which has a token. from is its caller. If the ask was the repetition
+// of a call, NoteID also adds its keys to the table of repeated keys. [Recorder.Note] and
+// [Recorder.NoteClauses] do the same for their ask.
+func (r *Recorder) NoteID(from Caller, a *decide.Ask) {
 	if a.Forgotten > 0 {
 		r.keys.ids.forgot(a.Forgotten, a.Shortest)
 	}

@@ -66,7 +66,7 @@ func (r *Recorder) Note(from Caller, a *decide.Ask, key []byte, d *limit.Decisio
 		r.counts.Add(key, outcome(d))
 	}
 	if a.ID.Token != nil {
-		r.noteID(from, a)
+		r.NoteID(from, a)
 	}
 	r.noteKey(from, a, key, d)
 }
@@ -79,7 +79,7 @@ func (r *Recorder) NoteClauses(from Caller, a *decide.Ask, oneGroup bool) {
 		r.countClauses(a, oneGroup, r.counts.Weight())
 	}
 	if a.ID.Token != nil {
-		r.noteID(from, a)
+		r.NoteID(from, a)
 	}
 	for i := range a.Details {
 		r.noteKey(from, a, a.Clauses[i].Key, &a.Details[i])
