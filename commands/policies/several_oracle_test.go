@@ -337,6 +337,9 @@ const tooMany = "-ERR the policies have too many clauses, at most 16 in all\r\n"
 
 // expressible reports whether every decision of the call can be asked of the other server.
 func (o *together) expressible(all []*share, anyOf bool) bool {
+	if !anyOf && slices.ContainsFunc(all, func(s *share) bool { return s.block != nil }) {
+		return true // only the blocked policies are tried
+	}
 	var strict []*share
 	for _, s := range all {
 		switch {
