@@ -48,9 +48,10 @@ const (
 //	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
 //	  [BLOCK timeout] [ID token]
 //
-// into call, and the argument of ID into token, unless token is nil; without ID, nil goes there. logMax is the option sw-log-max-entries. The words are checked from left to right.
-// After that come the checks that depend on several words, such as contradictions and the bounds of
-// the window. The error is "" on success.
+// into call, and the argument of ID into token, unless token is nil; without ID, nil goes there.
+// logMax is the option sw-log-max-entries. The words are checked from left to right. After that
+// come the checks that depend on several words, such as contradictions and the bounds of the
+// window. The error is "" on success.
 func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, token *[]byte) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("sw.allow")

@@ -10,8 +10,8 @@ import (
 )
 
 // administer decides the operation c on e and fills in r and the plan. The error is
-// [limit.ErrWrongType] if the operation is Text, Describe or Members and does not fit the kind of e, and
-// errNotOne if the operation is about all keys.
+// [limit.ErrWrongType] if the operation is Text, Describe or Members and does not fit the kind of
+// e, and errNotOne if the operation is about all keys.
 func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *AdminResult) (err error) {
 	p.Action, p.by, p.remembers = Keep, Admin, false
 	*r = AdminResult{Found: e.Kind != entry.None}

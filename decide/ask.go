@@ -81,9 +81,9 @@ type Ask struct {
 	Admin    AdminCall
 	Counter  counter.Call
 	// Partial makes a Several grant the same number of units to every clause: as many as every
-	// clause can grant. Every clause asks for the same number. A lease and a clause that is Fixed are
-	// granted or refused as a whole. If no unit can be granted, all clauses are refused. With a quantity that is not
-	// positive Partial has no effect.
+	// clause can grant. Every clause asks for the same number. A lease and a clause that is Fixed
+	// are granted or refused as a whole. If no unit can be granted, all clauses are refused. With a
+	// quantity that is not positive Partial has no effect.
 	Partial bool
 
 	// ID identifies the call, so that it is charged only once although the client may send it again.
@@ -356,8 +356,8 @@ func (a *Ask) Apart() {
 	}
 }
 
-// Forget drops the references to the key, the token, the member, the clauses, the details, the next ask and
-// the texts of a counter, so that the ask can be reused for the next command.
+// Forget drops the references to the key, the token, the member, the clauses, the details, the next
+// ask and the texts of a counter, so that the ask can be reused for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Next = nil, nil, nil, nil, nil
 	a.ID.Token, a.Counter.Float, a.Counted.Texts = nil, nil, nil

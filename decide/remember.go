@@ -180,9 +180,7 @@ func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, records []byte, c *Cl
 			r = own
 		}
 	}
-	if r.Missing = s.again.Missing; c.units() == nil {
-		r.Missing = 0
-	}
+	r.Missing = 0 // the missing units are those of the whole call
 	if quantity := c.quantity(); quantity != nil {
 		defer func(was int64) { *quantity = was }(*quantity)
 		*quantity = 0
@@ -192,10 +190,11 @@ func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, records []byte, c *Cl
 	return err
 }
 
-// remember completes a plan about e, the state of a limiter. records are those of its key; nil if it
-// remembers no call. If id is not nil, the call was charged, and its record r is added. But if the
-// limiter is unused after the call, the key is removed with all records, because nothing is left of
-// the charges. Records whose time has passed are removed with the next change of the state.
+// remember completes a plan about e, the state of a limiter. records are those of its key; nil if
+// it remembers no call. If id is not nil, the call was charged, and its record r is added. But if
+// the limiter is unused after the call, the key is removed with all records, because nothing is
+// left of the charges; a refund can then be repeated. Records whose time has passed are removed
+// with the next change of the state.
 func (p *Plan) remember(e *entry.Entry, records []byte, now limit.Instant, id *idempotency.Call, r idempotency.Record) {
 	m := &p.memory
 	p.remembers, m.records.Forgotten = false, 0
@@ -233,14 +232,15 @@ func (p *Plan) applyRemembering(value, dst []byte) []byte {
 	if !m.after {
 		return p.apply(state, dst)
 	}
-	if cap(m.copied)+cap(m.spare) > maxSpare {
-		m.copied, m.spare = nil, nil
-	}
 	if !m.records.InPlace() && len(state) > 0 { // a new key has no state
 		m.copied = append(m.copied[:0], state...)
 		state = m.copied
 	}
-	return m.records.Apply(value, records, p.nextState(state), dst)
+	value = m.records.Apply(value, records, p.nextState(state), dst)
+	if cap(m.copied)+cap(m.spare) > maxSpare {
+		m.copied, m.spare = nil, nil
+	}
+	return value
 }
 
 // nextState returns the state after the change, for an entry that remembers calls afterwards. It
@@ -265,7 +265,8 @@ func (p *Plan) nextState(state []byte) []byte {
 	return next
 }
 
-// maxWholeState is the maximum length in bytes of a state that is recorded as a whole in a delta.
+// maxWholeState is the maximum length in bytes of a state that is recorded as a whole in a delta,
+// unless the records are longer.
 const maxWholeState = 64
 
 // appendRememberingDelta is AppendDelta for an entry that remembers calls before and after the
@@ -285,7 +286,7 @@ func (p *Plan) appendRememberingDelta(dst, value []byte) (delta []byte, ok bool)
 		idempotency.MarkState(delta[from:], false)
 		return delta, true
 	}
-	if len(state) > maxWholeState {
+	if len(state) > max(maxWholeState, len(records)) {
 		return delta[:from], false
 	}
 	idempotency.MarkState(delta[from:], true)

@@ -158,8 +158,8 @@ func (s *Rounds) decideState(d *limit.Decision, e *entry.Entry, c *Clause) error
 }
 
 // End returns the error of the call: [limit.ErrWrongType] if a clause does not fit its key,
-// [ErrReused] if a key remembers a call with the same token and other arguments, otherwise the error of the first clause that has one, or nil. With an error it sets s.Changes to
-// false.
+// [ErrReused] if a key remembers a call with the same token and other arguments, otherwise the
+// error of the first clause that has one, or nil. With an error it sets s.Changes to false.
 func (s *Rounds) End() error {
 	if s.unfit {
 		s.err = limit.ErrWrongType

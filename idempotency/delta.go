@@ -124,15 +124,19 @@ func (d *Delta) Apply(value, state, dst []byte) []byte {
 	if size > maxCap {
 		return value
 	}
-	if s.size == size && len(state)+len(records) == len(value) && (len(state) == 0 || &state[0] == &value[0]) {
-		for range drop {
-			s.drop()
-		}
-		if len(add) > 0 {
-			s.put(add)
-		}
-		s.save()
-		return value
+	if s.size != size {
+		return relay(&s, drop, add, size, state, dst)
 	}
-	return relay(&s, drop, add, size, state, dst)
+	if first := s.first; len(state)+len(records) != len(value) || len(state) > 0 && &state[0] != &value[0] {
+		value, s = move(&s, state, dst)
+		s.first = first
+	}
+	for range drop {
+		s.drop()
+	}
+	if len(add) > 0 {
+		s.put(add)
+	}
+	s.save()
+	return value
 }

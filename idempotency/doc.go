@@ -7,11 +7,11 @@
 // encodes the result. The records have no meaning for the limiter, and the limiter's state has none
 // here.
 //
-// A token is stored as a hash of 120 bits, made by SipHash with a key of its own for each value. A
-// record takes 28 bytes, twice as many if it has a [Record.Missing] or a [Record.Ready], and the
-// records of a key 28 bytes more. From 33 records on an index takes 6 to 12 bytes for each. Looking
-// up, adding and forgetting a record take constant time, apart from the copies when the value has
-// to grow.
+// A token is stored as a hash of 120 bits, made by SipHash with a random key, which the value has, too.
+// A record takes 28 bytes, twice as many if it has a [Record.Missing] or a [Record.Ready], and the
+// records of a key 28 bytes more. Up to a half of the slots is free, so that the value need not grow
+// with each record. From 33 slots on an index takes 5 to 14 bytes for each. Looking up, adding and
+// forgetting a record take constant time, apart from the copies when the value changes its length.
 //
 // The package reads no clock and does no I/O. It allocates memory only if the value needs more than
 // the caller gives.

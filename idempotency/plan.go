@@ -30,7 +30,8 @@ type Plan struct {
 
 // Decide plans the change of records, the section of a key, at now: calls whose time has passed are
 // forgotten and, unless c is nil, the record r of c is added. records is nil if the key remembers no
-// call. Decide sets r.Until. After it, [Plan.Empty] says whether a record is left.
+// call. The stored record has the fingerprint of c, and ends c.TTL after now; r.Print and r.Until are
+// ignored. [Plan.Empty] says afterwards whether a record is left.
 func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
 	p.fresh, p.added, p.drop, p.Forgotten = records == nil, c != nil, 0, 0
 	s := section{}
@@ -125,12 +126,31 @@ func (p *Plan) change(s *section) {
 
 // relay returns a value with state and the changed records of s, in other memory than s.
 func (p *Plan) relay(s *section, state, dst []byte) []byte {
+	if p.inPlace {
+		dst, moved := move(s, state, dst)
+		p.change(&moved)
+		return dst
+	}
 	var buf [2 * recordSize]byte
 	add := buf[:0]
 	if p.added {
 		add = p.record.append(add, p.hash)
 	}
 	return relay(s, p.drop, add, p.size, state, dst)
+}
+
+// move returns a value with state and a copy of s, in other memory than s, and that copy.
+func move(s *section, state, dst []byte) (value []byte, moved section) {
+	n := len(state) + lengthOf(s.size)
+	if cap(dst) < n {
+		dst = make([]byte, n)
+	}
+	dst = dst[:n]
+	at := copy(dst, state)
+	at += copy(dst[at:], s.slots)
+	at += copy(dst[at:], s.index)
+	copy(dst[at:], s.footer)
+	return dst, open(dst[len(state):])
 }
 
 // relay returns a value with state and a section of the given capacity, which has the records of s

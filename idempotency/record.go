@@ -107,7 +107,12 @@ const (
 )
 
 func (h hash) is(slot []byte) bool {
-	return binary.LittleEndian.Uint64(slot) == h.lo && binary.LittleEndian.Uint64(slot[8:])&(1<<hashBits-1) == h.hi
+	return hashIn(slot) == h
+}
+
+// hashIn returns the hash of the record in slot.
+func hashIn(slot []byte) hash {
+	return hash{binary.LittleEndian.Uint64(slot), binary.LittleEndian.Uint64(slot[8:]) & (1<<hashBits - 1)}
 }
 
 // home returns the position in an index of the given size, a power of two, at which the search for

@@ -272,46 +272,31 @@ func (s *section) sound() bool {
 	return calls == s.calls && s.indexed()
 }
 
-// indexed reports whether the index of s has records of the ring alone, each at a position where a
-// search finds it, and one free position at least.
+// indexed reports whether a search in the index of s finds each record, or a newer one with the same
+// hash, and whether the index has no other entries and a free position.
 func (s *section) indexed() bool {
 	size := len(s.index) / 4
 	if size == 0 {
 		return true
 	}
-	starts := make(map[uint32]bool, s.calls) // of records, true if the index has it
+	newest := make(map[hash]uint32, s.calls) // the positions in the ring
 	for i := uint32(0); i < s.used; i += width(s.slot(s.at(i))) {
-		starts[s.at(i)] = false
+		newest[hashIn(s.slot(s.at(i)))] = s.at(i)
 	}
-	free := false
+	entries := 0
 	for i := range size {
-		n := s.entry(i)
-		if n == 0 {
-			free = true
-			continue
-		}
-		if known, exists := starts[n-1]; !exists || known {
+		switch n := s.entry(i); {
+		case n > s.size:
 			return false
+		case n > 0:
+			entries++
 		}
-		starts[n-1] = true
 	}
-	if !free {
+	if entries != len(newest) || entries == size {
 		return false
 	}
-	for i := range size {
-		if n := s.entry(i); n != 0 {
-			slot := s.slot(n - 1)
-			if p, found := s.find(hash{
-				binary.LittleEndian.Uint64(slot), binary.LittleEndian.Uint64(slot[8:]) & (1<<hashBits - 1),
-			}); !found || p != n-1 {
-				return false
-			}
-		}
-	}
-	for p, known := range starts { // a record may be absent only if a newer one has its hash
-		if _, found := s.find(hash{
-			binary.LittleEndian.Uint64(s.slot(p)), binary.LittleEndian.Uint64(s.slot(p)[8:]) & (1<<hashBits - 1),
-		}); !known && !found {
+	for h, position := range newest {
+		if p, found := s.find(h); !found || p != position {
 			return false
 		}
 	}

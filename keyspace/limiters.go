@@ -7,9 +7,10 @@ import (
 
 // Decide decides the ask a at the handle's instant, stores and records the effect, and fills in the
 // answer. a.Err is one of the errors of [decide.Plan.One] or [decide.Rounds.End]; limit.ErrFull, if
-// memory is full and the key is new or would remember one more call, or the table has no room; or limit.ErrNotKept, if the journal
-// refuses effects, which is not checked for the families Cancel and Admin. With an error nothing is
-// stored, unless a table had no room for a key of an RL.MULTI after other keys had been stored.
+// memory is full and the key is new or would remember one more call, or the table has no room; or
+// limit.ErrNotKept, if the journal refuses effects, which is not checked for the families Cancel
+// and Admin. With an error nothing is stored, unless a table had no room for a key of an RL.MULTI
+// after other keys had been stored.
 func (v *Handle) Decide(a *decide.Ask) {
 	switch a.Family {
 	case decide.Several:
@@ -51,7 +52,7 @@ func (v *Handle) confirm(s *shard, p *place, key []byte) error {
 	switch {
 	case v.refuses():
 		return limit.ErrNotKept
-	case s.recorder != nil:
+	case s.recorder != nil && s.recorder.Empty(): // the effects of a script are kept together, after the charge
 		s.recorder.Patch(p.db, key, p.e.Kind, p.e.Expiry, nil)
 	}
 	return nil

@@ -45,8 +45,8 @@ func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 
 // applyAll stores the effects of all clauses that were decided. It stores nothing and returns
 // limit.ErrNotKept if the journal refuses effects, or limit.ErrFull if memory is full and one of
-// the keys would be new or would remember one more call. It also returns limit.ErrFull if a table has no room for a new key; then
-// the effects of earlier clauses are stored.
+// the keys would be new or would remember one more call. It also returns limit.ErrFull if a table
+// has no room for a new key; then the effects of earlier clauses are stored.
 func (v *Handle) applyAll(all *several) (err error) {
 	switch {
 	case v.refuses():

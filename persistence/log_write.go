@@ -187,9 +187,9 @@ func (l *Log) forget(s *segment) {
 }
 
 // fail gives up the files of the log because of err, a failure of the segment s: nothing more is
-// written to them, and effects are refused until [Dir.AcceptState], or until [Dir.Rewrite] has written
-// a new base. It wakes all waiting callers and calls OnFault. It does nothing if s is no longer in use or the files were
-// given up before.
+// written to them, and effects are refused until [Dir.AcceptState], or until [Dir.Rewrite] has
+// written a new base. It wakes all waiting callers and calls OnFault. It does nothing if s is no
+// longer in use or the files were given up before.
 func (l *Log) fail(s *segment, err error) {
 	l.mu.Lock()
 	current := l.seg == s

@@ -5,11 +5,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Any decides a call under several policies, of which the first that passes is charged, and counts the
-// answer. [Decider.FindAll] has looked up its parts. Any sets the Details of the parts that it tries, in
-// their order: the last of them passes, or else all parts deny the call. Then the result is the
-// decision of the part that would pass first, by RetryAfter. Any uses a. The mode must be neither
-// Partial nor Block.
+// Any decides a call under several policies, of which the first that passes is charged, and counts
+// the answer. [Decider.FindAll] has looked up its parts. Any sets the Details of the parts that it
+// tries, in their order: the last of them passes, or else all parts deny the call. Then the result
+// is the decision of the part that would pass first, by RetryAfter. Any uses a. The mode must be
+// neither Partial nor Block.
 //
 // The errors are those of [Decider.Ask] and of the store; at is the index of the part.
 func (d *Decider) Any(parts []Part, a *decide.Ask) (whole *limit.Decision, at int, err error) {

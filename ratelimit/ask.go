@@ -154,9 +154,9 @@ var (
 	}
 )
 
-// setBucket applies the options of the call and the quantity n to the token bucket b. parked says that the client is
-// parked while tokens are reserved for it; if it is false, a call in the mode Block does not wait. The
-// error is [limit.ErrOverflow].
+// setBucket applies the options of the call and the quantity n to the token bucket b. parked says
+// that the client is parked while tokens are reserved for it; if it is false, a call in the mode
+// Block does not wait. The error is [limit.ErrOverflow].
 func (l *Lookup) setBucket(b *tokenbucket.Call, n int64, parked bool) error {
 	b.Quantity, b.Charge = n, bucketCharges[l.Mode]
 	switch l.Mode {
@@ -176,8 +176,9 @@ func (l *Lookup) setBucket(b *tokenbucket.Call, n int64, parked bool) error {
 	return nil
 }
 
-// setWindow applies the options of the call and the quantity n to the sliding window w. In the mode LOG it restricts a
-// boosted limit to sw-log-max-entries. The error is [slidingwindow.ErrLogTooLong].
+// setWindow applies the options of the call and the quantity n to the sliding window w. In the mode
+// LOG it restricts a boosted limit to sw-log-max-entries. The error is
+// [slidingwindow.ErrLogTooLong].
 func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call, n int64) error {
 	w.Quantity, w.Charge = n, windowCharges[l.Mode]
 	if w.Mode != slidingwindow.Log {

@@ -40,7 +40,8 @@ var (
 	// ErrQuantities says that the limits for the key have another number of clauses than the call
 	// has quantities.
 	ErrQuantities = errors.New("the number of quantities is not that of the clauses")
-	// ErrPlaces says that the call takes more than [concurrency.MaxPlaces] places of a concurrency limit.
+	// ErrPlaces says that the call takes more than [concurrency.MaxPlaces] places of a concurrency
+	// limit.
 	ErrPlaces = errors.New("too many places")
 	// ErrPartial says that a policy with a bucket that lends tokens does not support the mode Partial.
 	ErrPartial = errors.New("a policy that lends tokens cannot charge a part of a quantity")
@@ -72,8 +73,8 @@ type Call struct {
 	// Member is the name of the holder of a place in a concurrency limit; nil if the call gives
 	// none.
 	Member []byte
-	// ID identifies the call, so that it is charged only once although the client may send it again; see
-	// [decide.Ask]. Its fingerprint need not be set. The mode Block does not support it.
+	// ID identifies the call, so that it is charged only once although the client may send it
+	// again; see [decide.Ask]. Its fingerprint need not be set. The mode Block does not support it.
 	ID idempotency.Call
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it;
 	// otherwise nil.

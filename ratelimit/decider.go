@@ -152,18 +152,20 @@ func (d *Decider) limitOf(l *Lookup, i int) int64 {
 // The counters of the policy do not count the repetition of a call.
 func (d *Decider) Answer(l *Lookup, a *decide.Ask) Answer {
 	answer := d.answer(a)
-	if a.Repeats() {
-		d.Record(l.From, a, answer.Decision, nil, true)
-		return answer
-	}
 	if l.lenient() {
-		l.countLenient(answer.Decision.Refused != 0)
+		if !a.Repeats() {
+			l.countLenient(answer.Decision.Refused != 0)
+		}
 		pass(answer.Decision)
 		for i := range answer.Details {
 			pass(&answer.Details[i])
 		}
 	}
-	d.Record(l.From, a, answer.Decision, l.Counts(), true)
+	counts := l.Counts()
+	if a.Repeats() {
+		counts = nil
+	}
+	d.Record(l.From, a, answer.Decision, counts, true)
 	return answer
 }
 

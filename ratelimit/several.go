@@ -24,8 +24,8 @@ type Part struct {
 // ErrClauses says that the policies of a call have more than [policy.MaxClauses] clauses in all.
 var ErrClauses = errors.New("too many clauses")
 
-// FindAll is [Decider.Find] for each of parts, and sets the fingerprint of their ID. In case of an error,
-// which may also be [ErrClauses], at is the index of the part that it is about.
+// FindAll is [Decider.Find] for each of parts, and sets the fingerprint of their ID. In case of an
+// error, which may also be [ErrClauses], at is the index of the part that it is about.
 func (d *Decider) FindAll(parts []Part) (at int, err error) {
 	n := 0
 	for i := range parts {
@@ -97,8 +97,8 @@ func AnyBlocked(parts []Part) bool {
 }
 
 // AskAll fills in a, an ask about all clauses of the parts that can deny the call, and prepares the
-// decisions on the other parts. There must be no block. The errors are those of [Decider.Ask]; at is the
-// index of the part that the error is about.
+// decisions on the other parts. There must be no block. The errors are those of [Decider.Ask]; at
+// is the index of the part that the error is about.
 func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) {
 	strict, at, err := d.prepare(parts, true)
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	mostStep     = time.Second
 	mostScript   = 100 * time.Millisecond
 	mostFailures = 10 // in five minutes
-	// fewAnswers is the minimum number of replies within ten seconds for their latency to be judged. With
-	// fewer, the check passes.
+	// fewAnswers is the minimum number of replies within ten seconds for their latency to be
+	// judged. With fewer, the check passes.
 	fewAnswers = 200
 )
 

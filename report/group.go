@@ -120,9 +120,9 @@ const (
 	maxKinds = 16
 )
 
-// add adds seen, the calls that were seen until now. After enoughCalls calls over at least enoughTime it
-// determines the most frequent limit. If at least 60 % of the calls have that limit, and at most 30 %
-// the previous one, changed is true, and was and is are the two limits in words.
+// add adds seen, the calls that were seen until now. After enoughCalls calls over at least
+// enoughTime it determines the most frequent limit. If at least 60 % of the calls have that limit,
+// and at most 30 % the previous one, changed is true, and was and is are the two limits in words.
 func (l *limits) add(now limit.Instant, seen []stats.SeenCalls) (was, is string, changed bool) {
 	if l.counts == nil {
 		l.counts, l.calls = make(map[string]int64), make(map[string]stats.SeenCall)

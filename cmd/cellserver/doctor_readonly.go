@@ -17,8 +17,8 @@ var readOnly = map[string]string{
 	"hlen": "", "llen": "", "scard": "", "zcard": "", "strlen": "",
 }
 
-// checkReadOnly returns an error unless readOnly has the command and, if it names a subcommand, the call
-// has that one. So it refuses harmless commands, too, if they are not listed.
+// checkReadOnly returns an error unless readOnly has the command and, if it names a subcommand, the
+// call has that one. So it refuses harmless commands, too, if they are not listed.
 func checkReadOnly(cmd redis.Cmder) error {
 	sub, known := readOnly[cmd.Name()]
 	if known && sub == "" {

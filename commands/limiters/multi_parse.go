@@ -187,8 +187,8 @@ func hasDuplicateOfMany(keys [][]byte) bool {
 	return false
 }
 
-// trim is called at the end of a batch. It drops the member and the token, and frees the memory if a call had
-// many clauses.
+// trim is called at the end of a batch. It drops the member and the token, and frees the memory if
+// a call had many clauses.
 func (m *multiArgs) trim() {
 	m.member, m.token = nil, nil
 	m.Trim()

@@ -111,7 +111,7 @@ func CheckEntry(e entry.Entry) error {
 		return nil
 	case e.Kind.IsCollection():
 		return checkFlat(e.Kind, e.Value)
-	case e.Kind.Remembers():
+	case e.Kind.Remembers() && e.Kind.IsLimiter():
 		state, err := idempotency.Check(e.Value)
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func Patchable(k entry.Kind) bool {
 		m := k.WindowMode()
 		return m == slidingwindow.Log || m == slidingwindow.Buckets
 	}
-	return k.IsCollection() || k.IsLease() || k.Remembers()
+	return k.IsCollection() || k.IsLease() || k.Remembers() && k.IsLimiter()
 }
 
 var errEffect = errors.New("bytes are not an effect")

@@ -1,7 +1,6 @@
 package hotkeys
 
 import (
-	"bytes"
 	"math"
 	"sync/atomic"
 	"time"
@@ -76,5 +75,5 @@ func (r *Recorder) NoteID(from Caller, a *decide.Ask) {
 
 // addRepeat adds key to the table of repeated keys. r.mu is held.
 func (r *Recorder) addRepeat(from Caller, db int, key []byte) {
-	r.tables[Repeats].add(&notedKey{key: bytes.Clone(key), db: db, weight: 1, hash: topHash(db, key)}, from.Now(), nil)
+	r.tables[Repeats].add(&notedKey{key: key, db: db, weight: 1, hash: topHash(db, key)}, from.Now(), nil)
 }
