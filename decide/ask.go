@@ -51,6 +51,12 @@ type Ask struct {
 	// milliseconds. If WithDetails is true, the reply has the answer of each clause.
 	Millis, WithDetails bool
 
+	// ID identifies the call, so that it is charged only once although the client may send it again.
+	// Without a token the call has no identity. A call that was charged is remembered with each of its
+	// keys. A call is a repetition if one of its keys remembers its token: it charges nothing, and its
+	// answer tells what the first one was granted. Calls that only look ignore ID.
+	ID idempotency.Call
+
 	// The following fields are the answer, together with Details, Result and Counted below. If Err
 	// is not nil, no other field of the answer is valid. Refused reports whether a Several was
 	// refused. Now is the instant of the decision.
@@ -85,12 +91,6 @@ type Ask struct {
 	// are granted or refused as a whole. If no unit can be granted, all clauses are refused. With a
 	// quantity that is not positive Partial has no effect.
 	Partial bool
-
-	// ID identifies the call, so that it is charged only once although the client may send it again.
-	// Without a token the call has no identity. A call that was charged is remembered with each of its
-	// keys. A call is a repetition if one of its keys remembers its token: it charges nothing, and its
-	// answer tells what the first one was granted. Calls that only look ignore ID.
-	ID idempotency.Call
 
 	// Next is another ask of the same command, or nil.
 	Next *Ask

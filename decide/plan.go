@@ -45,16 +45,17 @@ type Plan struct {
 	// Foreign is true if the key had the usage of another limit: see [Ask.Foreign].
 	Foreign bool
 
-	by     Family        // family that has filled in the plan
+	by Family // family that has filled in the plan
+	// remembers says that the entry remembers calls before or after the change. Then memory has the
+	// rest of the plan.
+	remembers bool
+
 	tat    limit.Instant // TAT to store, if Kind is Cell
 	window slidingwindow.Plan
 	bucket tokenbucket.Plan
 	lease  concurrency.Plan
 	count  counter.Plan
-	// remembers says that the entry remembers calls before or after the change. Then memory has the
-	// rest of the plan.
-	remembers bool
-	memory    memory
+	memory memory
 }
 
 // Apply returns the bytes to store if Action is Store. value is the value on which the decision was
