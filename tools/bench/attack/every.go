@@ -46,8 +46,11 @@ var unanswered = []string{"subscribe", "psubscribe", "ssubscribe", "unsubscribe"
 // mayBeCut reports whether the server may close the connection during a call although its client
 // reads. A blocked call holds memory meanwhile, and the server closes the clients that hold the
 // most.
-func (d *described) mayBeCut() bool {
-	return slices.ContainsFunc(d.args, func(a syntax.Argument) bool { return a.Name == "timeout" })
+func (d *described) mayBeCut() bool { return hasTimeout(d.args) }
+
+// hasTimeout reports whether one of args, or of their parts, is a timeout.
+func hasTimeout(args []syntax.Argument) bool {
+	return slices.ContainsFunc(args, func(a syntax.Argument) bool { return a.Name == "timeout" || hasTimeout(a.Sub) })
 }
 
 // described is a command with the arguments of its syntax line.
@@ -225,6 +228,7 @@ func callEvery(ctx context.Context, s *scene) error {
 		r := s.random(i)
 		c := first
 		defer func() { c.close() }()
+		before := false // the call before on this connection may have been cut, and so may be the next one
 		for {
 			for _, at := range r.Perm(len(all)) {
 				if steady.Err() != nil {
@@ -239,16 +243,18 @@ func callEvery(ctx context.Context, s *scene) error {
 						s.judge(ctx, nil, err)
 						return
 					}
-					c = next
+					c, before = next, false
 					continue
 				}
 				reply, err := c.do(words...)
-				if err == nil || !all[at].mayBeCut() {
+				mayBeCut := all[at].mayBeCut()
+				if err == nil || !mayBeCut && !before {
 					s.judge(ctx, &reply, err)
 				}
 				if err != nil {
 					return
 				}
+				before = mayBeCut
 				s.count(&reply)
 				if !reply.refused() {
 					mu.Lock()
