@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -70,7 +71,10 @@ func (s *Sim) slow() {
 	s.events.add("links are slow: up to %d ms, and one time of %d up to 500 ms", most, often)
 	s.links(func(from, to string, i int) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		var mu sync.Mutex // the connections between two nodes share the delay
 		s.w.Net.Delay(from, to, func() time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
 			if rng.IntN(often) == 0 {
 				return time.Duration(rng.IntN(500)) * time.Millisecond
 			}
