@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Token checks text, the argument of the option ID. The error is "" on success.
-func Token(text []byte) resp.Error {
+// CheckToken checks text, the argument of the option ID. The error is "" on success.
+func CheckToken(text []byte) resp.Error {
 	if len(text) == 0 || len(text) > idempotency.MaxToken {
 		return resp.ErrTokenLength
 	}

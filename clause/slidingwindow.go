@@ -153,7 +153,7 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 		return rest[1:], arg.Once(word, &a.call.Block)
 	case arg.IsWord(word, "ID") && len(rest) > 0 && a.token == nil:
 		a.token = rest[0]
-		return rest[1:], Token(a.token)
+		return rest[1:], CheckToken(a.token)
 	}
 	return nil, resp.SyntaxNear(word)
 }

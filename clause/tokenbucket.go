@@ -200,7 +200,7 @@ func (w *bucketWords) value(word bucketWord, text []byte) (err resp.Error) {
 		return ""
 	case wordID:
 		w.token = text
-		return Token(text)
+		return CheckToken(text)
 	}
 	n, ok := arg.Int(text)
 	switch {

@@ -162,7 +162,7 @@ func (s *Rounds) decideRemembering(d *limit.Decision, e *entry.Entry, c *Clause)
 		return err
 	}
 	id := s.id
-	if charges := s.as == charging || s.as >= sharing && s.as != exhausted; !charges || !d.Allowed() || !c.takes() {
+	if charges := s.as == charging || s.as == sharing || s.as == granting; !charges || !d.Allowed() || !c.takes() {
 		id = nil
 	}
 	promises := c.Bucket != nil && c.Bucket.Promises()
@@ -248,7 +248,7 @@ func (p *Plan) applyRemembering(value, dst []byte) []byte {
 func (p *Plan) nextState(state []byte) []byte {
 	m := &p.memory
 	switch {
-	case p.by == Cell || p.Kind.Plain() == entry.Cell:
+	case p.by == Cell:
 		if len(state) == gcra.StateSize {
 			gcra.PutState(state, p.tat)
 			return state
@@ -306,9 +306,8 @@ func (a *Ask) Fingerprint() uint32 {
 		printWindow(&p, &a.Window)
 	case Bucket:
 		printBucket(&p, &a.Bucket)
-	}
-	for i := range a.Clauses {
-		if a.Family == Several {
+	case Several:
+		for i := range a.Clauses {
 			a.Clauses[i].print(&p)
 		}
 	}

@@ -25,7 +25,6 @@ type Plan struct {
 	seed    uint64
 	used    uint32 // number of slots in use after the change
 	size    uint32 // capacity after the change
-	changed bool
 }
 
 // Decide plans the change of records, the section of a key, at now: calls whose time has passed are
@@ -65,7 +64,6 @@ func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
 	}
 	p.size = sizeFor(p.used, s.size)
 	p.grows, p.inPlace = p.size > s.size, !p.fresh && p.size == s.size
-	p.changed = p.added || p.drop > 0
 }
 
 // sizeFor returns the capacity of a section with n slots in use, whose capacity was size. It grows
@@ -91,9 +89,6 @@ func (p *Plan) InPlace() bool { return p.inPlace }
 
 // Grows reports whether the records take more memory after the change.
 func (p *Plan) Grows() bool { return p.grows }
-
-// Changed reports whether there is a change.
-func (p *Plan) Changed() bool { return p.changed }
 
 // Apply returns the value with the state of the limiter and the changed records. value is the value
 // on which the plan was decided, and its section is in records; nil if the key remembered no call.
@@ -139,13 +134,16 @@ func (p *Plan) relay(s *section, state, dst []byte) []byte {
 	return relay(s, p.drop, add, p.size, state, dst)
 }
 
+func sized(dst []byte, n int) []byte {
+	if cap(dst) < n {
+		return make([]byte, n)
+	}
+	return dst[:n]
+}
+
 // move returns a value with state and a copy of s, in other memory than s, and that copy.
 func move(s *section, state, dst []byte) (value []byte, moved section) {
-	n := len(state) + lengthOf(s.size)
-	if cap(dst) < n {
-		dst = make([]byte, n)
-	}
-	dst = dst[:n]
+	dst = sized(dst, len(state)+lengthOf(s.size))
 	at := copy(dst, state)
 	at += copy(dst[at:], s.slots)
 	at += copy(dst[at:], s.index)
@@ -157,10 +155,7 @@ func move(s *section, state, dst []byte) (value []byte, moved section) {
 // but the first drop ones, and then the stored record add, unless that is empty.
 func relay(s *section, drop uint32, add []byte, size uint32, state, dst []byte) []byte {
 	n := len(state) + lengthOf(size)
-	if cap(dst) < n {
-		dst = make([]byte, n)
-	}
-	dst = dst[:n]
+	dst = sized(dst, n)
 	copy(dst, state)
 	from := uint32(0)
 	for range drop {

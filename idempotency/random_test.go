@@ -99,9 +99,6 @@ func TestRandomCalls(t *testing.T) {
 				value, follower, older, snapshot = nil, nil, nil, nil
 				continue
 			}
-			if !p.Changed() {
-				continue
-			}
 			var delta []byte
 			if value != nil {
 				delta = p.AppendDelta(nil, records)

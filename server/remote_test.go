@@ -113,6 +113,20 @@ func TestServersWithOneStoreShareLimits(t *testing.T) {
 	})
 }
 
+// TestIDIsRefusedWithAStore: a call with ID gets an error and charges nothing.
+func TestIDIsRefusedWithAStore(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := startOver(w, newSharedStore(t)).Dial()
+		for _, words := range [][]string{
+			{"TB.ACQUIRE", "tb", "5", "5", "60", "ID", "a"}, {"SW.ALLOW", "sw", "5", "60", "ID", "a"},
+			{"RL.MULTI", "1", "multi", "TB", "5", "5", "60", "ID", "a"},
+		} {
+			require.Equal(t, "-ERR ID is not served with --store\r\n", c.Do(words...), words)
+		}
+		require.Equal(t, ":0\r\n", c.Do("EXISTS", "tb", "sw", "multi"))
+	})
+}
+
 // TestFailPolicyIsChanged: CONFIG SET changes the policy for all keys or for some, or is refused.
 func TestFailPolicyIsChanged(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

@@ -18,9 +18,15 @@ func identify(c *command.Call, a *decide.Ask, token []byte) resp.Error {
 	if c.Collector != nil {
 		return resp.ErrTokenStore
 	}
-	l := c.Server.Limits()
-	a.ID = idempotency.Call{Token: token, TTL: l.IDTTL, Max: l.IDsPerKey, Seed: seed, Print: a.Fingerprint()}
+	a.ID = identity(c, token)
+	a.ID.Print = a.Fingerprint()
 	return ""
+}
+
+// identity returns the identity of the call c with the given token, without its fingerprint.
+func identity(c *command.Call, token []byte) idempotency.Call {
+	l := c.Server.Limits()
+	return idempotency.Call{Token: token, TTL: l.IDTTL, Max: l.IDsPerKey, Seed: seed}
 }
 
 // seed is the key of the hash for the tokens of keys that remember no call yet. No client can learn

@@ -123,7 +123,7 @@ func (m *multiArgs) valued(args [][]byte) (err resp.Error) {
 			m.member = args[:2]
 		default:
 			m.token = args[1]
-			err = clause.Token(m.token)
+			err = clause.CheckToken(m.token)
 		}
 		args = args[2:]
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
@@ -94,8 +93,7 @@ func use(c *command.Call) {
 func (u *useCall) of(c *command.Call) {
 	u.DB, u.StateKey, u.Now, u.Volatile, u.From = c.Client.Selected(), c.DerivedKey, c.Store.Now(), c.Volatile, caller{c}
 	if u.token != nil {
-		l := c.Server.Limits()
-		u.ID = idempotency.Call{Token: u.token, TTL: l.IDTTL, Max: l.IDsPerKey, Seed: seed}
+		u.ID = identity(c, u.token)
 	}
 }
 

@@ -63,7 +63,7 @@ func (u *useCall) parseOptions(rest [][]byte) (err resp.Error) {
 			u.Member, rest = rest[0], rest[1:]
 		case arg.IsWord(word, "ID") && len(rest) > 0 && u.token == nil && u.Mode != ratelimit.Block:
 			u.token, rest = rest[0], rest[1:]
-			err = clause.Token(u.token)
+			err = clause.CheckToken(u.token)
 		case arg.IsWord(word, "MS"):
 			err = arg.Once(word, &u.millis)
 		case arg.IsWord(word, "WITHDETAILS"):

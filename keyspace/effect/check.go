@@ -26,7 +26,8 @@ func Check(e Effect) error {
 	case len(e.Entry.Value) == 0:
 		return nil // only the expiry
 	case e.Entry.Kind.Remembers():
-		return checkRemembering(e.Entry.Kind.Plain(), e.Entry.Value)
+		_, err := readRemembering(e.Entry.Kind.Plain(), e.Entry.Value)
+		return err
 	}
 	return checkDelta(e.Entry.Kind, e.Entry.Value)
 }
@@ -42,19 +43,18 @@ func checkDelta(k entry.Kind, delta []byte) error {
 	return errEffect
 }
 
-// checkRemembering returns an error if delta cannot be the delta of a limiter that remembers calls.
-// k is the kind without the calls.
-func checkRemembering(k entry.Kind, delta []byte) error {
-	d, err := idempotency.ReadDelta(delta)
+// readRemembering decodes delta, and returns an error if it cannot be the delta of a limiter that
+// remembers calls. k is the kind without the calls.
+func readRemembering(k entry.Kind, delta []byte) (d idempotency.Delta, err error) {
+	d, err = idempotency.ReadDelta(delta)
 	switch {
 	case err != nil:
-		return err
 	case d.Whole:
-		return checkState(k, d.State)
+		err = checkState(k, d.State)
 	case d.Part:
-		return checkDelta(k, d.State)
+		err = checkDelta(k, d.State)
 	}
-	return nil
+	return d, err
 }
 
 // checkState returns an error if value cannot be the state of a limiter of kind k in front of the
@@ -82,10 +82,7 @@ func ApplyDelta(k entry.Kind, value, delta []byte) ([]byte, error) {
 
 // applyRemembering is ApplyDelta for a limiter that remembers calls. k is the kind without the calls.
 func applyRemembering(k entry.Kind, value, delta []byte) ([]byte, error) {
-	if err := checkRemembering(k, delta); err != nil {
-		return value, err
-	}
-	d, err := idempotency.ReadDelta(delta)
+	d, err := readRemembering(k, delta)
 	if err != nil {
 		return value, err
 	}
