@@ -118,7 +118,8 @@ func TestIDIsRefusedWithAStore(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := startOver(w, newSharedStore(t)).Dial()
 		for _, words := range [][]string{
-			{"TB.ACQUIRE", "tb", "5", "5", "60", "ID", "a"}, {"SW.ALLOW", "sw", "5", "60", "ID", "a"},
+			{"TB.ACQUIRE", "tb", "5", "5", "60", "ID", "a"},
+			{"SW.ALLOW", "sw", "5", "60", "ID", "a"},
 			{"RL.MULTI", "1", "multi", "TB", "5", "5", "60", "ID", "a"},
 		} {
 			require.Equal(t, "-ERR ID is not served with --store\r\n", c.Do(words...), words)
