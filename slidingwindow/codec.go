@@ -61,7 +61,7 @@ func checkLog(value []byte) bool {
 	var s log
 	size := s.decode(value)
 	if size < 1 || size > largestRing || bits.OnesCount(uint(size)) != 1 ||
-		s.head >= size || s.kept < 1 || s.kept > size {
+		s.head >= size || s.kept < 0 || s.kept > size {
 		return false
 	}
 	before := entry{at: limit.MinInstant, total: s.base}

@@ -33,6 +33,7 @@ var stored = map[slidingwindow.Mode][][]byte{
 		value(1e9, 0, 1<<32|1, 0, 0, 1e18, 1),     // at the second position
 		value(1e9, -1, 2<<32|1, 1e18+1, 5, 10, 1), // wrapped around, its total as well
 		value(1<<61, 7, 1<<32, math.MinInt64, 8, math.MaxInt64, 2),
+		value(1e9, 9, 1, 1e18, 1, 1e18, 1), // no entries
 	},
 	slidingwindow.Buckets: {
 		value(1e18, 1e9, 1, 3, 4), value(-5, 1<<61, 0, math.MaxInt64, 0, 0),
@@ -77,7 +78,7 @@ func TestCheckRefusesCorruptValues(t *testing.T) {
 		slidingwindow.Log: {
 			nil, value(1, 0, 1<<32), value(1, 0, 1<<32, 5), // no ring, half an entry
 			value(0, 0, 1<<32, 5, 1), value(1<<61+1, 0, 1<<32, 5, 1), // window
-			value(1, 0, 0, 5, 1),                   // no entries
+			value(1, 0, 1, 5, 1),                   // no entries, and they start beyond the ring
 			value(1, 0, 2<<32, 5, 1),               // more than there is room for
 			value(1, 0, 1<<32|1, 5, 1),             // starts beyond the ring
 			value(1, 0, 1<<32, 5, 1, 6, 2, 7, 3),   // a ring of three

@@ -30,10 +30,12 @@ import (
 //	         there is none
 //	units    varint, the count of that slot, if there is one
 //
-// Numbers of 8 bytes are little-endian, and varints are unsigned. Differences wrap around.
+// Numbers of 8 bytes are little-endian, and varints are unsigned. Differences wrap around. [Diff]
+// writes deltas of other formats, which begin with a flag 4 and with 0 slots.
 const (
 	flagDropped = 1
 	flagCut     = 2
+	flagListed  = 4
 )
 
 // AppendDelta appends the change by p to dst. p.Action must be Store, and value must be the value
@@ -92,21 +94,26 @@ func (s *buckets) appendDelta(dst []byte) []byte {
 	return dst
 }
 
-// ApplyDelta returns value with the change of delta. It treats value and dst as [Plan.Apply] does.
-// value must pass [Check] under mode; then the result does, too. delta may be any bytes. If mode is
-// neither Log nor Buckets, delta is invalid, or the log would exceed its maximum number of entries,
-// ApplyDelta returns [ErrCorrupt] and does not change value.
+// ApplyDelta returns value with the change of delta, which [Plan.AppendDelta] or [Diff] has made. It
+// treats value and dst as [Plan.Apply] does. value must pass [Check] under mode; then the result
+// does, too. delta may be any bytes. If mode is neither Log nor Buckets, delta is invalid, or the
+// log would exceed its maximum number of entries, ApplyDelta returns [ErrCorrupt] and does not
+// change value.
 //
-// value may be newer than delta. In that case a count of the result may be too small, because it is
-// reduced so that the sum of the counts fits into int64. Once all deltas up to the state of value
-// have been applied, the result is the same as value was. A delta for another number of slots does
-// not change value, since a later effect must have replaced the value.
+// value may be newer than delta. In that case counts of the result may be too small, because they
+// are reduced, the oldest first, so that the sum of the counts fits into int64. Once all deltas up
+// to the state of value have been applied, the result is the same as value was. A delta for another
+// number of slots does not change value, since a later effect must have replaced the value.
 func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	d := deltaReader{rest: delta}
-	switch mode {
-	case Log:
+	switch listed := isListed(mode, delta); {
+	case mode == Log && listed:
+		return d.applyLogList(value, dst)
+	case mode == Log:
 		return d.applyLog(value, dst)
-	case Buckets:
+	case mode == Buckets && listed:
+		return d.applyBucketsList(value)
+	case mode == Buckets:
 		return d.applyBuckets(value)
 	}
 	return value, ErrCorrupt
@@ -153,10 +160,14 @@ func (d *deltaReader) instant() limit.Instant {
 // delta may be any bytes.
 func CheckDelta(mode Mode, delta []byte) error {
 	d := deltaReader{rest: delta}
-	switch mode {
-	case Log:
+	switch listed := isListed(mode, delta); {
+	case mode == Log && listed:
+		d.readLogList()
+	case mode == Log:
 		d.readLog()
-	case Buckets:
+	case mode == Buckets && listed:
+		d.readBucketsList()
+	case mode == Buckets:
 		d.readBuckets()
 	default:
 		return ErrCorrupt
@@ -251,10 +262,8 @@ func (d *deltaReader) applyBuckets(value []byte) ([]byte, error) {
 	if int64(s.slots) != b.slots {
 		return value, nil
 	}
-	s.start, s.slot, s.shift, s.top, s.head = b.start, int(b.slot), int(b.emptied), int(b.top), 0
+	s.start, s.slot, s.shift, s.top, s.head = b.start, int(b.slot), int(b.emptied), int(b.top), b.units
 	s.encode(value)
-	if room := math.MaxInt64 - s.total(0, s.slots); b.top < b.slots {
-		putInt(s.ring, s.position(s.top), min(b.units, room))
-	}
+	s.fit()
 	return value, nil
 }

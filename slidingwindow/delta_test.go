@@ -220,6 +220,10 @@ func FuzzApplyDelta(f *testing.F) {
 			f.Add(uint8(mode), v, []byte{2, 13, 0, 0, 0, 0, 0, 0, 0, 1, 4})
 			f.Add(uint8(mode), v, []byte{2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3})
 			f.Add(uint8(mode), v, []byte{3, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3})
+			f.Add(uint8(mode), v, []byte{4, 13, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 2, 8})
+			f.Add(uint8(mode), v, []byte{5, 13, 0, 0, 0, 0, 0, 0, 0, 4, 12, 2, 8})
+			f.Add(uint8(mode), v, []byte{4, 13, 0, 0, 0, 0, 0, 0, 0, 0})
+			f.Add(uint8(mode), v, []byte{0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 3, 1, 7})
 		}
 	}
 	f.Fuzz(func(t *testing.T, mode uint8, v, delta []byte) {
@@ -230,6 +234,9 @@ func FuzzApplyDelta(f *testing.F) {
 		got, err := slidingwindow.ApplyDelta(m, bytes.Clone(v), nil, delta)
 		if err != nil {
 			require.Equal(t, v, got)
+		}
+		if m != slidingwindow.None {
+			require.Equal(t, err == nil, slidingwindow.CheckDelta(m, delta) == nil)
 		}
 		require.NoError(t, slidingwindow.Check(m, got))
 		if err == nil {

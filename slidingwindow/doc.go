@@ -13,6 +13,10 @@
 // decide about several keys before it changes any. The package reads no clock and does no I/O.
 // Decide allocates no memory, and Apply does so only if the value needs more.
 //
+// [GiveBack] gives units back to the slot that got them, which [Plan.Slot] identifies. A slot is a
+// window, a slot of BUCKETS or an entry of LOG. [Diff] describes such a change for a file or
+// a replica.
+//
 // Windows are half-open: an event no longer counts when its age is the window. COUNTER, FIXED and
 // BUCKETS may admit more than the limit within a span of the length of a window, if the span does
 // not start with a window. FIXED may admit twice the limit across a boundary. LOG never does,

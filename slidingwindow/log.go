@@ -11,6 +11,7 @@ import (
 // log is the state of LOG at one instant. For each distinct instant at which units passed, the
 // stored ring has the instant, and the total of all units up to and including that instant. The
 // number of units between two entries is the difference of their totals, so totals may wrap around.
+// A stored log may have no entries. It is then as if it had never been used.
 type log struct {
 	window int64
 	now    limit.Instant
@@ -143,4 +144,44 @@ func (s *log) take(n uint64) {
 	s.last = entry{at: s.at(i).at, total: s.base + rest}
 	s.kept = i
 	s.placed = true
+}
+
+// before returns the total before entry i of those that count.
+func (s *log) before(i int) uint64 {
+	if i == 0 {
+		return s.base
+	}
+	return s.at(i - 1).total
+}
+
+// units returns the units of entry i of those that count.
+func (s *log) units(i int) uint64 { return s.at(i).total - s.before(i) }
+
+// from returns the number of kept entries that are earlier than at.
+func (s *log) from(at limit.Instant) int {
+	return sort.Search(s.kept, func(i int) bool { return s.at(i).at >= at })
+}
+
+// put replaces entry i of those that count. Its place must be in the ring.
+func (s *log) put(i int, e entry) { putEntry(s.ring, (s.head+i)&(entries(s.ring)-1), e) }
+
+// remove removes the entries from, ..., to-1, which may be none, and makes all later totals n units
+// less relative to the earlier ones. It moves the earlier or the later entries, whichever are
+// fewer.
+func (s *log) remove(from, to int, n uint64) {
+	gap := to - from
+	if from <= s.kept-to {
+		for i := from - 1; i >= 0; i-- {
+			e := s.at(i)
+			s.put(i+gap, entry{at: e.at, total: e.total + n})
+		}
+		s.base += n
+		s.head = (s.head + gap) & (entries(s.ring) - 1)
+	} else {
+		for i := to; i < s.kept; i++ {
+			e := s.at(i)
+			s.put(i-gap, entry{at: e.at, total: e.total - n})
+		}
+	}
+	s.kept -= gap
 }
