@@ -8,14 +8,18 @@ import (
 // so that applying it twice, or to a newer value, is harmless once the later deltas have been
 // applied, too:
 //
-//	flags   a byte: 1 a record was added, 2 the state follows as a whole, 4 a delta of the state follows
+//	flags   a byte: 1 a record was added, 2 the state follows as a whole, 4 a delta of the state follows,
+//	        8 several records were added
 //	first   varint, the number of the first slot that is left
-//	added   if flag 1: varint, the number of the record's first slot, then one or two slots
+//	added   if flag 1: varint, the number of the record's first slot, then one or two slots;
+//	        if flag 8: varint, the number of the first record's first slot, varint, the number of
+//	        slots, then the slots
 //	state   if flag 2 or 4: the rest
 const (
 	deltaAdded = 1
 	deltaWhole = 2
 	deltaState = 4
+	deltaMany  = 8
 )
 
 // AppendDelta appends the part of the delta that describes the plan to dst. records is the section
@@ -29,12 +33,16 @@ func (p *Plan) AppendDelta(dst, records []byte) []byte {
 		head += width(s.slot(s.at(head)))
 	}
 	dst = binary.AppendUvarint(append(dst, 0), uint64(s.first+head))
-	if p.added {
-		dst[from] = deltaAdded
-		dst = binary.AppendUvarint(dst, uint64(s.first+s.used))
-		dst = p.record.append(dst, p.hash)
+	if len(p.added) == 0 {
+		return dst
 	}
-	return dst
+	dst[from] = deltaAdded
+	dst = binary.AppendUvarint(dst, uint64(s.first+s.used))
+	if n := len(p.added) / recordSize; n > int(width(p.added)) {
+		dst[from] = deltaMany
+		dst = binary.AppendUvarint(dst, uint64(n))
+	}
+	return append(dst, p.added...)
 }
 
 // MarkState says that delta, which [Plan.AppendDelta] has begun, is followed by the state: as a
@@ -55,7 +63,7 @@ type Delta struct {
 	Whole, Part bool
 
 	first, number uint32
-	record        []byte // the added record; nil if there is none
+	records       []byte // the added records; nil if there are none
 }
 
 // ReadDelta decodes delta, which may be any bytes. The error is [ErrCorrupt]. The caller checks
@@ -66,7 +74,7 @@ func ReadDelta(delta []byte) (d Delta, err error) {
 	}
 	flag, rest := delta[0], delta[1:]
 	d.Whole, d.Part = flag&deltaWhole != 0, flag&deltaState != 0
-	ok := flag <= deltaAdded|deltaWhole|deltaState && !(d.Whole && d.Part)
+	ok := flag <= deltaAdded|deltaWhole|deltaState|deltaMany && !(d.Whole && d.Part) && flag&(deltaAdded|deltaMany) != deltaAdded|deltaMany
 	number := func() uint32 {
 		n, size := binary.Uvarint(rest)
 		if size <= 0 || n > 1<<32-1 {
@@ -77,16 +85,18 @@ func ReadDelta(delta []byte) (d Delta, err error) {
 		return uint32(n)
 	}
 	d.first = number()
-	if flag&deltaAdded != 0 {
+	if flag&(deltaAdded|deltaMany) != 0 {
 		d.number = number()
-		n := recordSize
-		if ok && len(rest) >= recordSize {
-			n *= int(width(rest))
+		n := 1
+		if flag&deltaMany != 0 {
+			n = int(number())
+		} else if len(rest) >= recordSize {
+			n = int(width(rest))
 		}
-		if ok = ok && len(rest) >= n && flags(rest) <= flagMore; ok {
-			d.record, rest = rest[:n:n], rest[n:]
+		if ok = ok && n > 0 && n <= len(rest)/recordSize; ok {
+			d.records, rest = rest[:n*recordSize:n*recordSize], rest[n*recordSize:]
+			ok = whole(d.records)
 		}
-		ok = ok && (n == recordSize || string(d.record[recordSize+16:]) == string(make([]byte, recordSize-16)))
 	}
 	if d.State = rest; !ok || !d.Whole && !d.Part && len(rest) > 0 {
 		return Delta{}, ErrCorrupt
@@ -94,13 +104,34 @@ func ReadDelta(delta []byte) (d Delta, err error) {
 	return d, nil
 }
 
+// whole reports whether slots is a sequence of valid records.
+func whole(slots []byte) bool {
+	for len(slots) > 0 {
+		n := int(width(slots)) * recordSize
+		if flags(slots) > allFlags || n > len(slots) || n > recordSize && !zero(slots[recordSize+16:n]) {
+			return false
+		}
+		slots = slots[n:]
+	}
+	return true
+}
+
+func zero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Apply returns value with the records changed by the delta, and with the given state, which the
 // caller has computed from [Delta.State]. It treats value, state and dst as [Plan.Apply] does. value
 // must pass [Check]; then the result does, too, if state does.
 //
-// If the delta adds a record that value has, value is newer, and the record stays. If a record
-// before it is missing, the delta belongs to an earlier life of the key, of which a later effect has
-// replaced the value; then the records before it are dropped.
+// If the delta adds records that value has, value is newer, and they stay. If a record before them is
+// missing, the delta belongs to an earlier life of the key, of which a later effect has replaced the
+// value; then the records before them are dropped.
 func (d *Delta) Apply(value, state, dst []byte) []byte {
 	_, records := Split(value)
 	s := open(records)
@@ -109,7 +140,7 @@ func (d *Delta) Apply(value, state, dst []byte) []byte {
 		head += width(s.slot(s.at(head)))
 		drop++
 	}
-	add := d.record
+	add := d.records
 	if add != nil {
 		switch behind := int32(d.number - s.first - s.used); {
 		case behind < 0:
@@ -134,9 +165,7 @@ func (d *Delta) Apply(value, state, dst []byte) []byte {
 	for range drop {
 		s.drop()
 	}
-	if len(add) > 0 {
-		s.put(add)
-	}
+	s.putAll(add)
 	s.save()
 	return value
 }

@@ -19,9 +19,7 @@ type Plan struct {
 	inPlace bool // there is a section, whose length stays as it is
 	fresh   bool // there is no section yet
 	drop    uint32
-	added   bool
-	hash    hash
-	record  Record
+	added   []byte // the records to add in their stored form
 	seed    uint64
 	used    uint32 // number of slots in use after the change
 	size    uint32 // capacity after the change
@@ -32,19 +30,49 @@ type Plan struct {
 // call. The stored record has the fingerprint of c, and ends c.TTL after now; r.Print and r.Until are
 // ignored. [Plan.Empty] says afterwards whether a record is left.
 func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
-	p.fresh, p.added, p.drop, p.Forgotten = records == nil, c != nil, 0, 0
+	p.added = p.added[:0]
+	if c == nil {
+		p.decide(records, now, 0, nil, 0)
+		return
+	}
+	seed := c.Seed
+	if records != nil {
+		seed = Seed(records)
+	}
+	r.Until, r.Print = now.Add(c.TTL), c.Print
+	p.added = r.append(p.added, c.Hash(seed))
+	p.decide(records, now, 1, c, seed)
+}
+
+// DecideAll is Decide for any number of records, which must have their prints and ends. c has the
+// bounds. If records is nil, the new section gets the given seed.
+func (p *Plan) DecideAll(records []byte, now limit.Instant, c *Call, seed uint64, added []Added) {
+	p.added = p.added[:0]
+	cut := max(0, len(added)-int(c.Max))
+	added = added[cut:]
+	for i := range added {
+		p.added = added[i].Record.append(p.added, added[i].Hash)
+	}
+	p.decide(records, now, uint32(len(added)), c, seed)
+	if cut > 0 {
+		p.Forgotten, p.Shortest = p.Forgotten+uint32(cut), 0
+	}
+}
+
+// decide plans to add the n records in p.added. c has the bounds; with a nil c no call is forgotten
+// before its time.
+func (p *Plan) decide(records []byte, now limit.Instant, n uint32, c *Call, seed uint64) {
+	p.fresh, p.drop, p.Forgotten, p.seed = records == nil, 0, 0, seed
 	s := section{}
 	if !p.fresh {
 		s = open(records)
-	} else if c != nil {
-		s.seed = c.Seed
 	}
 	calls, head := s.calls, uint32(0)
 	for calls > 0 {
 		slot := s.slot(s.at(head))
 		end := until(slot)
 		if end > now {
-			if c == nil || calls < c.Max {
+			if c == nil || calls+n <= c.Max {
 				break
 			}
 			kept := max(0, c.TTL-end.Sub(now))
@@ -56,12 +84,7 @@ func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
 		p.drop++
 		calls--
 	}
-	p.used = s.used - head
-	if c != nil {
-		p.record, p.seed, p.hash = r, s.seed, c.hash(s.seed)
-		p.record.Until, p.record.Print = now.Add(c.TTL), c.Print
-		p.used += p.record.width()
-	}
+	p.used = s.used - head + uint32(len(p.added)/recordSize)
 	p.size = sizeFor(p.used, s.size)
 	p.grows, p.inPlace = p.size > s.size, !p.fresh && p.size == s.size
 }
@@ -112,10 +135,7 @@ func (p *Plan) change(s *section) {
 	for range p.drop {
 		s.drop()
 	}
-	if p.added {
-		var buf [2 * recordSize]byte
-		s.put(p.record.append(buf[:0], p.hash))
-	}
+	s.putAll(p.added)
 	s.save()
 }
 
@@ -126,12 +146,7 @@ func (p *Plan) relay(s *section, state, dst []byte) []byte {
 		p.change(&moved)
 		return dst
 	}
-	var buf [2 * recordSize]byte
-	add := buf[:0]
-	if p.added {
-		add = p.record.append(add, p.hash)
-	}
-	return relay(s, p.drop, add, p.size, state, dst)
+	return relay(s, p.drop, p.added, p.size, state, dst)
 }
 
 func sized(dst []byte, n int) []byte {
@@ -152,7 +167,7 @@ func move(s *section, state, dst []byte) (value []byte, moved section) {
 }
 
 // relay returns a value with state and a section of the given capacity, which has the records of s
-// but the first drop ones, and then the stored record add, unless that is empty.
+// but the first drop ones, and then the stored records add.
 func relay(s *section, drop uint32, add []byte, size uint32, state, dst []byte) []byte {
 	n := len(state) + lengthOf(size)
 	dst = sized(dst, n)
@@ -180,9 +195,7 @@ func relay(s *section, drop uint32, add []byte, size uint32, state, dst []byte) 
 		to.put(record)
 		from += w
 	}
-	if len(add) > 0 {
-		to.put(add)
-	}
+	to.putAll(add)
 	to.save()
 	return dst
 }

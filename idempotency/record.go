@@ -35,7 +35,7 @@ type Call struct {
 
 	// hashed is the hash of the token with the seed of the value that was searched last, if by is that
 	// seed and hashes is true. So a call has to be a new value for each token.
-	hashed hash
+	hashed Hash
 	by     uint64
 	hashes bool
 }
@@ -50,6 +50,27 @@ type Record struct {
 	Ready limit.Instant
 	// Until is the instant from which on the call is forgotten.
 	Until limit.Instant
+	// State says whether the call was a reservation, and how that has ended. Variant is a property of
+	// the reservation, whose meaning package reservation knows.
+	State   State
+	Variant bool
+}
+
+// State is the state of a remembered call. The numbers are stored and never change their meaning.
+type State uint8
+
+// These are the states.
+const (
+	Charged   State = 0 // a call that was no reservation
+	Committed State = 1 // a reservation that was settled
+	Cancelled State = 2 // a reservation whose units were given back
+	Lapsed    State = 3 // a reservation that has passed its time
+)
+
+// Added is a record together with the hash of its token.
+type Added struct {
+	Hash   Hash
+	Record Record
 }
 
 // Print computes a fingerprint of the arguments of a call. The zero value is that of no arguments.
@@ -71,17 +92,17 @@ func (p *Print) Bytes(b []byte) {
 // Sum returns the fingerprint.
 func (p Print) Sum() uint32 { return uint32(p>>32) ^ uint32(p) }
 
-// hash is the stored form of a token.
-type hash struct{ lo, hi uint64 }
+// Hash is the hash of a token, of 120 bits.
+type Hash struct{ lo, hi uint64 }
 
 // hashKey is the second half of the key of the hash. The first half is the seed of the value.
 const hashKey = 0x63656c6c73657276
 
-// hash returns the hash of the token for a value with the given seed.
-func (c *Call) hash(seed uint64) hash {
+// Hash returns the hash of the token for a value with the given seed.
+func (c *Call) Hash(seed uint64) Hash {
 	if !c.hashes || c.by != seed {
 		lo, hi := siphash.Hash128(seed, hashKey, c.Token)
-		c.hashed, c.by, c.hashes = hash{lo, hi & (1<<hashBits - 1)}, seed, true
+		c.hashed, c.by, c.hashes = Hash{lo, hi & (1<<hashBits - 1)}, seed, true
 	}
 	return c.hashed
 }
@@ -103,16 +124,29 @@ func (c *Call) hash(seed uint64) hash {
 const (
 	recordSize = 28
 	hashBits   = 56 // of the second half of the hash
-	flagMore   = 1
 )
 
-func (h hash) is(slot []byte) bool {
-	return hashIn(slot) == h
+// These are the flags of a record. The state takes two bits.
+const (
+	flagMore    = 1
+	stateShift  = 1
+	flagVariant = 8
+	allFlags    = flagMore | 3<<stateShift | flagVariant
+)
+
+func (h Hash) is(slot []byte) bool {
+	return HashIn(slot) == h
 }
 
-// hashIn returns the hash of the record in slot.
-func hashIn(slot []byte) hash {
-	return hash{binary.LittleEndian.Uint64(slot), binary.LittleEndian.Uint64(slot[8:]) & (1<<hashBits - 1)}
+// Append appends the 15 bytes of h and a byte of flags to dst. [HashIn] reads the hash.
+func (h Hash) Append(dst []byte, flags byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, h.lo)
+	return binary.LittleEndian.AppendUint64(dst, h.hi|uint64(flags)<<hashBits)
+}
+
+// HashIn returns the hash with which slot begins. It ignores the byte behind the 15 bytes of the hash.
+func HashIn(slot []byte) Hash {
+	return Hash{binary.LittleEndian.Uint64(slot), binary.LittleEndian.Uint64(slot[8:]) & (1<<hashBits - 1)}
 }
 
 // home returns the position in an index of the given size, a power of two, at which the search for
@@ -136,22 +170,16 @@ func until(slot []byte) limit.Instant {
 // more reports whether r takes two slots.
 func (r *Record) more() bool { return r.Missing != 0 || r.Ready != limit.MinInstant }
 
-// width returns the number of slots that r takes.
-func (r *Record) width() uint32 {
-	if r.more() {
-		return 2
-	}
-	return 1
-}
-
 // append appends the stored form of the record r of a token with the hash h to dst.
-func (r *Record) append(dst []byte, h hash) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, h.lo)
-	word := h.hi
+func (r *Record) append(dst []byte, h Hash) []byte {
+	flags := byte(r.State) << stateShift
 	if r.more() {
-		word |= flagMore << hashBits
+		flags |= flagMore
 	}
-	dst = binary.LittleEndian.AppendUint64(dst, word)
+	if r.Variant {
+		flags |= flagVariant
+	}
+	dst = h.Append(dst, flags)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Until))
 	dst = binary.LittleEndian.AppendUint32(dst, r.Print)
 	if r.more() {
@@ -165,6 +193,7 @@ func (r *Record) append(dst []byte, h hash) []byte {
 // read returns the record in slot, whose second slot is more if it has one.
 func read(slot, more []byte) Record {
 	r := Record{Print: binary.LittleEndian.Uint32(slot[24:]), Ready: limit.MinInstant, Until: until(slot)}
+	r.State, r.Variant = State(flags(slot)>>stateShift&3), flags(slot)&flagVariant != 0
 	if flags(slot)&flagMore != 0 {
 		r.Missing = int64(binary.LittleEndian.Uint64(more))
 		r.Ready = limit.Instant(binary.LittleEndian.Uint64(more[8:]))

@@ -109,7 +109,7 @@ func (s *section) record(position uint32) Record {
 }
 
 // find returns the position in the ring of the newest record with the hash h.
-func (s *section) find(h hash) (position uint32, found bool) {
+func (s *section) find(h Hash) (position uint32, found bool) {
 	if len(s.index) == 0 {
 		return s.scan(h)
 	}
@@ -126,7 +126,7 @@ func (s *section) find(h hash) (position uint32, found bool) {
 }
 
 // scan does what find does in a section without an index.
-func (s *section) scan(h hash) (position uint32, found bool) {
+func (s *section) scan(h Hash) (position uint32, found bool) {
 	narrow := s.calls == s.used // every slot is a record
 	for i := uint32(0); i < s.used; {
 		p := s.at(i)
@@ -194,6 +194,15 @@ func (s *section) drop() {
 	s.head, s.first, s.used, s.calls = s.at(w), s.first+w, s.used-w, s.calls-1
 }
 
+// putAll adds the stored records behind the last one. There must be room.
+func (s *section) putAll(records []byte) {
+	for len(records) > 0 {
+		n := int(width(records)) * recordSize
+		s.put(records[:n])
+		records = records[n:]
+	}
+}
+
 // put adds a stored record, of one or two slots, behind the last one. There must be room.
 func (s *section) put(record []byte) {
 	position := s.at(s.used)
@@ -210,7 +219,7 @@ func (s *section) put(record []byte) {
 // its time has not passed at now.
 func Find(records []byte, now limit.Instant, c *Call) (r Record, found bool) {
 	s := open(records)
-	p, found := s.find(c.hash(s.seed))
+	p, found := s.find(c.Hash(s.seed))
 	if !found {
 		return Record{}, false
 	}
@@ -218,6 +227,11 @@ func Find(records []byte, now limit.Instant, c *Call) (r Record, found bool) {
 		return Record{}, false
 	}
 	return r, true
+}
+
+// Seed returns the key of the hash in records, a section of a value.
+func Seed(records []byte) uint64 {
+	return binary.LittleEndian.Uint64(records[len(records)-footerSize:])
 }
 
 // Count returns the number of calls that records, a section of a value, has at now.
@@ -255,17 +269,16 @@ func Check(value []byte) (state []byte, err error) {
 
 // sound reports whether the slots and the index of s are valid.
 func (s *section) sound() bool {
-	var zero [recordSize - 16]byte
 	calls := uint32(0)
 	for i := uint32(0); i < s.used; calls++ {
 		slot := s.slot(s.at(i))
-		if flags(slot) > flagMore {
+		if flags(slot) > allFlags {
 			return false
 		}
 		if i += width(slot); i > s.used {
 			return false
 		}
-		if width(slot) == 2 && string(s.slot(s.at(i - 1))[16:]) != string(zero[:]) {
+		if width(slot) == 2 && !zero(s.slot(s.at(i - 1))[16:]) {
 			return false
 		}
 	}
@@ -279,9 +292,9 @@ func (s *section) indexed() bool {
 	if size == 0 {
 		return true
 	}
-	newest := make(map[hash]uint32, s.calls) // the positions in the ring
+	newest := make(map[Hash]uint32, s.calls) // the positions in the ring
 	for i := uint32(0); i < s.used; i += width(s.slot(s.at(i))) {
-		newest[hashIn(s.slot(s.at(i)))] = s.at(i)
+		newest[HashIn(s.slot(s.at(i)))] = s.at(i)
 	}
 	entries := 0
 	for i := range size {
