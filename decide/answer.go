@@ -57,6 +57,21 @@ func (a *Ask) Units() int64 {
 // leases and clauses that are Fixed.
 func (a *Ask) Granted() int64 { return a.Units() - a.Missing }
 
+// Reserved reports whether a, which was decided without an error, has made a reservation. A repetition
+// makes none.
+func (a *Ask) Reserved() bool {
+	if a.Reserve.TTL == 0 || a.Repeated || a.Full {
+		return false
+	}
+	if a.Family == Several {
+		return !a.Refused
+	}
+	if asked := a.shared(); asked > 0 {
+		return a.Decision.Refused < asked
+	}
+	return a.Decision.Refused == 0
+}
+
 // Refuse turns the answer of a [Several] into a refusal of all units: it sets Refused, and for a
 // Partial also Missing.
 func (a *Ask) Refuse() {

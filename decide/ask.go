@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -38,6 +39,12 @@ const (
 	Admin
 	// Counter is INCREX. The parameters are in the field Counter.
 	Counter
+	// Settle is RL.COMMIT, RL.CANCEL and RL.RENEW for the reservation with the token of the ask. The
+	// parameters are in the field Settlement, and the answer is Settled.
+	Settle
+	// SettleSeveral is Settle for a reservation of a Several. The keys of Clauses, without limits, are
+	// those that may have a part of it.
+	SettleSeveral
 )
 
 // Ask is the question that one command puts to a limiter, and the answer to it. An ask refers to
@@ -56,6 +63,12 @@ type Ask struct {
 	// keys. A call is a repetition if one of its keys remembers its token: it charges nothing, and its
 	// answer tells what the first one was granted. Calls that only look ignore ID.
 	ID idempotency.Call
+	// Reserve makes the call, which must have an ID, a reservation: it is charged as it would be
+	// without, and [Settle] gives back units later. Windows and buckets of mode Greedy can be reserved;
+	// the quantity must be positive, and the call no peek. The clauses of a Several may also be leases,
+	// whose time must be that of the reservation; a settlement releases them. All its quantities must
+	// be positive.
+	Reserve reservation.Terms
 
 	// The following fields are the answer, together with Details, Result and Counted below. If Err
 	// is not nil, no other field of the answer is valid. Refused reports whether a Several was
@@ -76,6 +89,12 @@ type Ask struct {
 	Repeated  bool
 	Forgotten uint32
 	Shortest  time.Duration
+	// Lapsed is the number of reservations of the keys that this ask has ended because their time had
+	// passed, and Full says that the ask was denied because the key has too many live reservations.
+	Lapsed uint32
+	Full   bool
+	// Settled is the answer of a Settle, in place of Decision.
+	Settled reservation.Outcome
 
 	// The following fields are the parameters. Family determines which of them are used.
 	Quota    gcra.Quota
@@ -86,6 +105,8 @@ type Ask struct {
 	Clauses  []Clause
 	Admin    AdminCall
 	Counter  counter.Call
+	// Settlement has the parameters of a Settle.
+	Settlement reservation.Settlement
 	// Partial makes a Several grant the same number of units to every clause: as many as every
 	// clause can grant. Every clause asks for the same number. A lease and a clause that is Fixed
 	// are granted or refused as a whole. If no unit can be granted, all clauses are refused. With a

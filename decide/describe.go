@@ -27,7 +27,11 @@ func (f describer) number(field string, n int64) { f(field, "", n, false) }
 // [limit.ErrWrongType] and does not call f.
 func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, number int64, isText bool)) error {
 	tell := describer(f)
-	plain, records := entry.Plain(e)
+	plain, records, reservations := entry.Parts(e)
+	var h holding
+	if reservations != nil {
+		plain = h.begin(e, now, 0, Admin)
+	}
 	e = &plain
 	r, err := roomOf(e, now, by)
 	if err != nil {
@@ -51,6 +55,10 @@ func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, 
 	r.tell(tell)
 	if records != nil {
 		tell.number("ids", idempotency.Count(records, now))
+	}
+	if reservations != nil {
+		tell.number("reservations", int64(h.section.Live()))
+		tell.number("held", h.section.Units())
 	}
 	return nil
 }

@@ -73,6 +73,9 @@ func (p *Plan) decideWindow(d *limit.Decision, e *entry.Entry, now limit.Instant
 	}
 	*d, p.Foreign = w.Decision, w.Foreign
 	p.end(e, Action(w.Action), entry.OfWindow(w.Mode), w.Expiry, c.Quantity < 0)
+	if c.Quantity < 0 && p.holding.active && p.Action != Keep && !p.Foreign {
+		return p.refundUnheld(d, e, now, c)
+	}
 	return nil
 }
 

@@ -49,6 +49,9 @@ type Plan struct {
 	// remembers says that the entry remembers calls before or after the change. Then memory has the
 	// rest of the plan.
 	remembers bool
+	// holds says that the entry has reservations after the change. Then remembers is true, and holding
+	// has the rest of the plan.
+	holds bool
 
 	tat    limit.Instant // TAT to store, if Kind is Cell
 	window slidingwindow.Plan
@@ -56,6 +59,8 @@ type Plan struct {
 	lease  concurrency.Plan
 	count  counter.Plan
 	memory memory
+
+	holding holding
 }
 
 // Apply returns the bytes to store if Action is Store. value is the value on which the decision was
@@ -66,7 +71,10 @@ type Plan struct {
 //
 // Until [Plan.Forget], the plan of a lease refers to the bytes of the member in the ask.
 func (p *Plan) Apply(value, dst []byte) []byte {
-	if p.remembers {
+	switch {
+	case p.remembers && p.holds:
+		return p.applyHolding(value, dst)
+	case p.remembers:
 		return p.applyRemembering(value, dst)
 	}
 	return p.apply(value, dst)
@@ -100,7 +108,10 @@ func (p *Plan) Cell(dst []byte) entry.Entry {
 // returns the result. It must be called before Apply. ok is false if the change has no delta and
 // the log needs the whole value.
 func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
-	if p.remembers {
+	switch {
+	case p.remembers && p.holds:
+		return p.appendHoldingDelta(dst)
+	case p.remembers:
 		return p.appendRememberingDelta(dst, value)
 	}
 	return p.appendDelta(dst, value)
@@ -117,8 +128,11 @@ func (p *Plan) appendDelta(dst, value []byte) (delta []byte, ok bool) {
 	return dst, false
 }
 
-// Forget drops the plan's references to bytes of the ask.
-func (p *Plan) Forget() { p.lease.Member = nil }
+// Forget drops the plan's references to bytes of the ask and of the value.
+func (p *Plan) Forget() {
+	p.lease.Member = nil
+	p.holding.forget()
+}
 
 // end fills in the plan with action on the entry e of a window, bucket or lease set. k and expiry
 // are those of the new entry. frees says that the new state may have more room than the old one.

@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -27,13 +28,16 @@ type memory struct {
 }
 
 // maxSpare is the maximum capacity in bytes of the memory for states that a plan keeps.
-const maxSpare = 64 << 10
+const maxSpare = 256 << 10
 
 // oneRemembering is One for an entry that remembers calls, or an ask with a token.
 func (p *Plan) oneRemembering(e *entry.Entry, now limit.Instant, a *Ask) error {
 	a.Repeated, a.Forgotten = false, 0
 	if a.Family == Admin {
 		return p.administer(e, now, &a.Admin, &a.Result)
+	}
+	if p.holds = false; a.Family == Settle || a.Reserve.TTL > 0 || hasReservations(e) {
+		return p.oneHolding(e, now, a)
 	}
 	state, records := entry.Plain(e)
 	id := &a.ID
@@ -62,6 +66,9 @@ func (p *Plan) oneRemembering(e *entry.Entry, now limit.Instant, a *Ask) error {
 	return nil
 }
 
+// hasReservations reports whether e has reservations, or remembers some that have ended.
+func hasReservations(e *entry.Entry) bool { return e.Kind.Remembers() && reservation.Marked(e.Value) }
+
 // shared returns the quantity of an ask about one limiter of which a part may be granted, or 0 for
 // other asks.
 func (a *Ask) shared() int64 {
@@ -85,8 +92,14 @@ func (a *Ask) forgot(p *idempotency.Plan) {
 	a.Forgotten += p.Forgotten
 }
 
-// Repeats reports whether a, which was decided, is the repetition of a call that was charged before.
-func (a *Ask) Repeats() bool { return a.ID.Token != nil && a.Repeated }
+// Repeats reports whether a, which was decided, is the repetition of a call that was charged before, or
+// settles a reservation that was settled before.
+func (a *Ask) Repeats() bool {
+	if a.Family == Settle || a.Family == SettleSeveral {
+		return a.Settled == reservation.Before
+	}
+	return a.ID.Token != nil && a.Repeated
+}
 
 // readyAt returns the instant at which the caller of a granted call may use its units, as the record
 // of the call has it. promises says that RetryAfter of d is the time until then.
@@ -136,6 +149,15 @@ func repeated(d *limit.Decision, now limit.Instant, r *idempotency.Record) {
 
 // search looks for the token of the call among the calls that e remembers. The error is [ErrReused].
 func (s *Rounds) search(e *entry.Entry) error {
+	if hasReservations(e) {
+		h := &s.holding
+		h.begin(e, s.now, s.id.Seed, Several)
+		r, found, err := h.find(s.now, s.id)
+		if found && err == nil && !s.found {
+			s.found, s.again = true, r
+		}
+		return err
+	}
 	_, records := entry.Plain(e)
 	if records == nil {
 		return nil
@@ -154,15 +176,25 @@ func (s *Rounds) search(e *entry.Entry) error {
 
 // decideRemembering is decide for an entry that remembers calls, or a call with a token.
 func (s *Rounds) decideRemembering(d *limit.Decision, e *entry.Entry, c *Clause) error {
+	reserves := s.id != nil && s.ask.Reserve.TTL > 0
+	if s.holds = false; hasReservations(e) || reserves && c.Lease == nil {
+		return s.decideHolding(d, e, c)
+	}
 	state, records := entry.Plain(e)
 	if s.as == repeating {
-		return s.repeat(d, &state, records, c)
+		r := idempotency.Record{Ready: limit.MinInstant}
+		if records != nil {
+			if own, found := idempotency.Find(records, s.now, s.id); found {
+				r = own
+			}
+		}
+		return s.repeat(d, &state, &r, c)
 	}
 	if err := s.decideState(d, &state, c); err != nil {
 		return err
 	}
 	id := s.id
-	if charges := s.as == charging || s.as == sharing || s.as == granting; !charges || !d.Allowed() || !c.takes() {
+	if !s.charges() || !d.Allowed() || !c.takes() || reserves { // a lease remembers no reservation
 		id = nil
 	}
 	promises := c.Bucket != nil && c.Bucket.Promises()
@@ -170,23 +202,20 @@ func (s *Rounds) decideRemembering(d *limit.Decision, e *entry.Entry, c *Clause)
 	return nil
 }
 
-// repeat answers the clause c of the repetition of a call from e, the state of the limiter. records
-// are those of its key; nil if it remembers no call. It plans no change.
-func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, records []byte, c *Clause) error {
+// charges reports whether the clauses of the round take units.
+func (s *Rounds) charges() bool { return s.as == charging || s.as == sharing || s.as == granting }
+
+// repeat answers the clause c of the repetition of a call from e, the state of the limiter. r is the
+// record of the call at its key. It plans no change.
+func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, r *idempotency.Record, c *Clause) error {
 	s.remembers = false
-	r := idempotency.Record{Ready: limit.MinInstant}
-	if records != nil {
-		if own, found := idempotency.Find(records, s.now, s.id); found {
-			r = own
-		}
-	}
 	r.Missing = 0 // the missing units are those of the whole call
 	if quantity := c.quantity(); quantity != nil {
 		defer func(was int64) { *quantity = was }(*quantity)
 		*quantity = 0
 	}
 	err := s.decideClause(d, e, s.now, c, peeking)
-	repeated(d, s.now, &r)
+	repeated(d, s.now, r)
 	return err
 }
 
@@ -219,8 +248,17 @@ func (p *Plan) remember(e *entry.Entry, records []byte, now limit.Instant, id *i
 	}
 }
 
-// Grows reports whether the change needs more memory for the calls that the entry remembers.
-func (p *Plan) Grows() bool { return p.remembers && p.memory.after && p.memory.records.Grows() }
+// Grows reports whether the change needs more memory for the calls that the entry remembers, or for a
+// reservation.
+func (p *Plan) Grows() bool {
+	switch {
+	case !p.remembers:
+		return false
+	case p.holds:
+		return p.holding.adds || p.holding.remembers && p.memory.records.Grows()
+	}
+	return p.memory.after && p.memory.records.Grows()
+}
 
 // applyRemembering is Apply for an entry that remembers calls before or after the change.
 func (p *Plan) applyRemembering(value, dst []byte) []byte {
@@ -295,7 +333,8 @@ func (p *Plan) appendRememberingDelta(dst, value []byte) (delta []byte, ok bool)
 }
 
 // Fingerprint returns the fingerprint of the arguments of a, for ID.Print. It covers the keys of a
-// Several, the limits, the quantities and the options that change what is charged.
+// Several, the limits, the quantities, the options that change what is charged, and the time of a
+// reservation.
 func (a *Ask) Fingerprint() uint32 {
 	var p idempotency.Print
 	p.Int(int64(a.Family))
@@ -310,6 +349,9 @@ func (a *Ask) Fingerprint() uint32 {
 		for i := range a.Clauses {
 			a.Clauses[i].print(&p)
 		}
+	}
+	if a.Reserve.TTL > 0 {
+		p.Int(int64(a.Reserve.TTL))
 	}
 	return p.Sum()
 }

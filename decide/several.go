@@ -69,7 +69,7 @@ func (s *Rounds) Start(a *Ask, now limit.Instant) {
 	}
 	a.Now, a.Refused, a.Missing, a.Foreign = now, false, 0, 0
 	if s.id = nil; a.ID.Token != nil {
-		if a.Repeated, a.Forgotten = false, 0; !a.OnlyLooks() {
+		if a.Repeated, a.Forgotten, a.Full = false, 0, false; !a.OnlyLooks() {
 			s.id, s.found, s.first, s.as = &a.ID, false, s.as, searching
 		}
 	}
@@ -173,8 +173,13 @@ func (s *Rounds) End() error {
 func (s *Rounds) Again(i int, e *entry.Entry) error {
 	var d limit.Decision
 	err := s.decide(&d, e, &s.ask.Clauses[i])
-	if s.id != nil && err == nil {
-		s.ask.forgot(&s.memory.records)
+	if err == nil && s.remembers && s.memory.after {
+		if s.id != nil {
+			s.ask.forgot(&s.memory.records)
+		}
+		if s.holds {
+			s.ask.Lapsed += s.holding.lapsed
+		}
 	}
 	return err
 }

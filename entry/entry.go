@@ -3,6 +3,7 @@ package entry
 import (
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/shared"
 )
 
@@ -35,10 +36,23 @@ func (e *Entry) Long() bool { return e.Kind == String && len(e.Value) >= shared.
 // Plain returns e without the calls that it remembers, and their records; nil if it remembers none.
 // The results refer to the value of e.
 func Plain(e *Entry) (plain Entry, records []byte) {
-	plain = *e
-	if e.Kind.Remembers() {
-		plain.Kind = e.Kind.Plain()
-		plain.Value, records = idempotency.Split(e.Value)
-	}
+	plain, records, _ = Parts(e)
 	return plain, records
+}
+
+// Parts is [Plain], and also returns the section of package reservation; nil if e has none.
+func Parts(e *Entry) (plain Entry, records, reservations []byte) {
+	plain = *e
+	if !e.Kind.Remembers() {
+		return plain, nil, nil
+	}
+	plain.Kind = e.Kind.Plain()
+	remembers := true
+	if reservation.Marked(e.Value) {
+		plain.Value, reservations, remembers = reservation.Split(e.Value)
+	}
+	if remembers {
+		plain.Value, records = idempotency.Split(plain.Value)
+	}
+	return plain, records, reservations
 }

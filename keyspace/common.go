@@ -72,4 +72,4 @@ func (h *holes) note(db int, key []byte, o object.Object) {
 }
 
 // maxScratch is the maximum capacity in bytes of a buffer that a handle keeps for new values.
-const maxScratch = 64 << 10
+const maxScratch = 256 << 10

@@ -92,8 +92,9 @@ type claimed struct {
 type decisions struct {
 	plan    decide.Rounds // an ask about one key uses only its Plan
 	several several       // the present RL.MULTI
-	scratch []byte        // memory for a new value before it is stored
-	delta   []byte        // delta of a plan
+	settles decide.Settlements
+	scratch []byte // memory for a new value before it is stored
+	delta   []byte // delta of a plan
 }
 
 // recording has the effects that a handle is about to give to the journal, and counts those it has

@@ -1,8 +1,11 @@
 package keyspace
 
 import (
+	"errors"
+
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/reservation"
 )
 
 // Decide decides the ask a at the handle's instant, stores and records the effect, and fills in the
@@ -15,6 +18,9 @@ func (v *Handle) Decide(a *decide.Ask) {
 	switch a.Family {
 	case decide.Several:
 		a.Err = v.decideSeveral(a)
+		return
+	case decide.SettleSeveral:
+		a.Err = v.settleSeveral(a)
 		return
 	case decide.Admin:
 		a.Err = v.administer(a)
@@ -36,10 +42,13 @@ func (v *Handle) Decide(a *decide.Ask) {
 			a.Err = v.apply(s, &p, a.Key, plan)
 		}
 	}
-	if a.Err == nil && a.Repeats() {
-		a.Err = v.confirm(s, &p, a.Key)
+	// What a repetition, or a settlement after another, tells is part of an earlier change.
+	if ended := errors.Is(a.Err, reservation.ErrEnded); (ended || a.Err == nil && a.Repeats()) && p.e.Kind.Remembers() {
+		if err := v.confirm(s, &p, a.Key); err != nil {
+			a.Err = err
+		}
 	}
-	if a.Family == decide.Lease {
+	if a.Family == decide.Lease || p.e.Kind.Remembers() {
 		plan.Forget()
 	}
 }

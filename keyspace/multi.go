@@ -1,9 +1,12 @@
 package keyspace
 
 import (
+	"errors"
+
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/reservation"
 )
 
 // decideSeveral decides all clauses of the RL.MULTI a at one instant, and charges all of them or
@@ -29,18 +32,26 @@ func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 			return goesOn
 		})
 	}
-	if err = plan.End(); err == nil && a.Repeats() {
-		v.visit(a.DB, all.spots, all.key, func(i int, s *shard, p *place) bool {
-			if p.e.Kind.Remembers() {
-				err = v.confirm(s, p, all.key(i))
-			}
-			return err == nil
-		})
+	if err = plan.End(); err == nil && a.Repeats() || errors.Is(err, reservation.ErrEnded) {
+		if failed := v.confirmAll(all); failed != nil {
+			err = failed
+		}
 	}
 	if err != nil || !plan.Changes {
 		return err
 	}
 	return v.applyAll(all)
+}
+
+// confirmAll confirms the state of all keys of an ask that remember calls: see confirm.
+func (v *Handle) confirmAll(all *several) (err error) {
+	v.visit(all.ask.DB, all.spots, all.key, func(i int, s *shard, p *place) bool {
+		if p.e.Kind.Remembers() {
+			err = v.confirm(s, p, all.key(i))
+		}
+		return err == nil
+	})
+	return err
 }
 
 // applyAll stores the effects of all clauses that were decided. It stores nothing and returns
@@ -61,6 +72,58 @@ func (v *Handle) applyAll(all *several) (err error) {
 		plan := &v.plan
 		if err = plan.Again(i, &p.e); err == nil && plan.Action != decide.Keep {
 			err = v.apply(s, p, all.key(i), &plan.Plan)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// settleSeveral settles the reservation of several limits that a names, at one instant. It locks or
+// claims all keys that may have a part of it. With an error nothing is stored: limit.ErrNotKept, if the
+// journal refuses effects, or an error of [decide.Settlements].
+func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
+	all := &v.several
+	all.ask = a
+	defer func() {
+		*all = several{}
+		v.plan.Forget()
+	}()
+	var set shardSet
+	all.spots, set = v.spread(len(a.Clauses), all.key)
+	defer v.unlockHere(v.lockSpots(&set, all.spots, maxHeldClauses))
+
+	s, plan := &v.settles, &v.plan.Plan
+	s.Start(a, v.now)
+	v.visit(a.DB, all.spots, all.key, func(_ int, _ *shard, p *place) bool {
+		s.Look(plan, &p.e)
+		return true
+	})
+	if err = s.Check(); err != nil {
+		return err
+	}
+	changes := false
+	v.visit(a.DB, all.spots, all.key, func(_ int, _ *shard, p *place) bool {
+		err = s.Settle(plan, &p.e)
+		changes = changes || plan.Action != decide.Keep
+		return err == nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case changes && v.refuses():
+		return limit.ErrNotKept
+	}
+	a.Lapsed = 0
+	was := v.slack
+	v.slack = overdraft // a settlement is not refused for lack of memory
+	defer func() { v.slack = was }()
+	v.visit(a.DB, all.spots, all.key, func(i int, sh *shard, p *place) bool {
+		switch err = s.Settle(plan, &p.e); {
+		case err != nil:
+		case plan.Action != decide.Keep:
+			err = v.apply(sh, p, all.key(i), plan)
+		case a.Repeats() && p.e.Kind.Remembers():
+			err = v.confirm(sh, p, all.key(i))
 		}
 		return err == nil
 	})

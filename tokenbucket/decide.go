@@ -31,6 +31,9 @@ type Plan struct {
 	// Foreign says that the stored tokens were used under a limit with another mode or rate. Greedy
 	// and Debt count as the same mode here, and all rates of Warmup as the same rate.
 	Foreign bool
+	// Short says that new buckets of the call start with fewer tokens than the capacity. It is set if the
+	// call changes the bucket.
+	Short bool
 
 	next state
 }
@@ -329,18 +332,19 @@ func (b *bucket) refused(p *Plan) {
 }
 
 // store plans to store s, or to delete the key if s need not be stored. If new keys of the call
-// start with fewer tokens than the capacity, the key stays for idleLife after its bucket is full.
+// start with fewer tokens than the capacity, the key stays for IdleLife after its bucket is full.
 func (b *bucket) store(p *Plan, s *state) {
 	short := b.call.startsShort()
+	p.next, p.Mode, p.Short = *s, s.mode, short
 	if s.full(b.now) && !short {
 		if b.exists {
 			p.Action = Delete
 		}
 		return
 	}
-	p.Action, p.Mode, p.next = Store, s.mode, *s
+	p.Action = Store
 	p.Expiry = s.idle(b.now)
 	if short {
-		p.Expiry = p.Expiry.Add(idleLife)
+		p.Expiry = p.Expiry.Add(IdleLife)
 	}
 }

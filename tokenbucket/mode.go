@@ -51,10 +51,10 @@ const (
 	maxDebt time.Duration = 1 << 62
 	// maxWarmup is the maximum duration of the warm-up.
 	maxWarmup time.Duration = 1 << 61
-	// idleLife is the time for which a key with Init below Capacity is kept after its bucket is
+	// IdleLife is the time for which a key with Init below Capacity is kept after its bucket is
 	// full. Without it, a key would start with only Init tokens again as soon as its bucket is
 	// full.
-	idleLife = 3600 * time.Second
+	IdleLife = 3600 * time.Second
 )
 
 // times returns d*n. A product beyond the range of int64 becomes the nearest int64.

@@ -25,9 +25,9 @@ type layer struct {
 	why string
 }
 
-// families are the packages that decide, and the packages limit and idempotency, which their callers
-// need as well.
-var families = []string{"limit", "idempotency", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter"}
+// families are the packages that decide, and the packages limit, idempotency and reservation, which
+// their callers need as well.
+var families = []string{"limit", "idempotency", "reservation", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter"}
 
 // groups are the packages with commands, each for one concern. A group imports neither another
 // group nor session, so each group can be read, tested and left out on its own.
@@ -84,6 +84,7 @@ var layers = map[string]layer{
 	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"counter":       {imports: []string{"limit", "longdouble"}, pure: true, why: pureWhy},
 	"idempotency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
+	"reservation":   {imports: []string{"limit", "idempotency"}, pure: true, why: pureWhy},
 	"longdouble":    {pure: true, why: "a number is read and written in one way for all callers, so the package imports none of them"},
 	"yield":         {why: "long work of any package calls yield, so yield imports none of them"},
 	"shared":        {why: "replies and the store share bytes and a reference count; the package imports neither"},
@@ -156,7 +157,7 @@ var layers = map[string]layer{
 		why:     "every front decides by it, so it knows no protocol, no command and no store: callers pass a store",
 	},
 	"ratelimit/hotkeys": {
-		imports: []string{"decide", "limit", "policy", "stats"},
+		imports: []string{"decide", "limit", "policy", "reservation", "stats"},
 		why:     "the statistics of keys are those of all fronts: a front describes its calls by an interface",
 	},
 
@@ -277,7 +278,7 @@ var layers = map[string]layer{
 		why:     "policies are data: the packages above them change, store and apply them",
 	},
 	"command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "acl", "env", "figure", "arg", "replication/protocol", "stats", "syntax", "budget"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "reservation", "acl", "env", "figure", "arg", "replication/protocol", "stats", "syntax", "budget"},
 		why:     "command declares what a command is and may use: it knows no command, no session and no store",
 	},
 	"env": {

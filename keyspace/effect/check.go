@@ -7,6 +7,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/keyspace/object"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -26,7 +27,12 @@ func Check(e Effect) error {
 	case len(e.Entry.Value) == 0:
 		return nil // only the expiry
 	case e.Entry.Kind.Remembers():
-		_, err := readRemembering(e.Entry.Kind.Plain(), e.Entry.Value)
+		k := e.Entry.Kind.Plain()
+		if isHeldDelta(e.Entry.Value) {
+			_, err := readHeld(k, e.Entry.Value)
+			return err
+		}
+		_, err := readRemembering(k, e.Entry.Value)
 		return err
 	}
 	return checkDelta(e.Entry.Kind, e.Entry.Value)
@@ -82,22 +88,35 @@ func ApplyDelta(k entry.Kind, value, delta []byte) ([]byte, error) {
 
 // applyRemembering is ApplyDelta for a limiter that remembers calls. k is the kind without the calls.
 func applyRemembering(k entry.Kind, value, delta []byte) ([]byte, error) {
+	if isHeldDelta(delta) {
+		return applyHeld(k, value, delta)
+	}
 	d, err := readRemembering(k, delta)
-	if err != nil {
+	switch {
+	case err != nil:
 		return value, err
+	case reservation.Marked(value):
+		return value, nil // a later effect has replaced the value
 	}
 	state, _ := idempotency.Split(value)
-	switch {
-	case d.Whole && len(d.State) == len(state):
-		copy(state, d.State)
-	case d.Whole:
-		state = d.State
-	case d.Part:
-		if state, err = ApplyDelta(k, state, d.State); err != nil {
-			return value, err
-		}
+	if state, err = nextState(k, state, d.State, d.Whole, d.Part); err != nil {
+		return value, err
 	}
 	return d.Apply(value, state, nil), nil
+}
+
+// nextState returns the state of a limiter of kind k after a change: whole says that change is the new
+// state, and part that it is a delta. The state may be changed in place.
+func nextState(k entry.Kind, state, change []byte, whole, part bool) ([]byte, error) {
+	switch {
+	case whole && len(change) == len(state):
+		copy(state, change)
+	case whole:
+		return change, nil
+	case part:
+		return ApplyDelta(k, state, change)
+	}
+	return state, nil
 }
 
 // CheckEntry returns an error if e cannot be the entry of a key. e may come from a file or from
@@ -109,11 +128,7 @@ func CheckEntry(e entry.Entry) error {
 	case e.Kind.IsCollection():
 		return checkFlat(e.Kind, e.Value)
 	case e.Kind.Remembers() && e.Kind.IsLimiter():
-		state, err := idempotency.Check(e.Value)
-		if err != nil {
-			return err
-		}
-		return checkState(e.Kind.Plain(), state)
+		return checkRemembering(e.Kind.Plain(), e.Value)
 	case e.Kind == entry.Cell:
 		if len(e.Value) == 0 {
 			return nil

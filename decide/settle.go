@@ -1,0 +1,159 @@
+package decide
+
+import (
+	"errors"
+
+	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/idempotency"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/reservation"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// settle decides a, an ask of family [Settle], on e, whose parts are in p.holding. The error is
+// [limit.ErrWrongType] if e is no limiter, or that of a charge beyond the reserved units.
+func (p *Plan) settle(e *entry.Entry, now limit.Instant, a *Ask) error {
+	h := &p.holding
+	a.Settled = outcomeOf(a.Settlement.Op)
+	switch {
+	case e.Kind == entry.None:
+		return nil
+	case !e.Kind.IsLimiter():
+		return limit.ErrWrongType
+	case h.before == nil:
+		return nil
+	}
+	hash := a.ID.Hash(h.section.Seed)
+	var err error
+	if at, live := h.section.Find(hash); live {
+		if a.settles(h.section.At(at).Part) {
+			err = p.settleLive(at, now, a)
+		}
+	} else if r, found := h.remembered(now, &a.ID, hash); found && r.State != idempotency.Charged {
+		if r.State != idempotency.Lapsed || a.settles(reservation.PartOf(&r)) {
+			err = p.settleEnded(hash, &r, now, a)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p.hold(e, now, false, nil, nil, reserved{})
+	a.ended(p)
+	return nil
+}
+
+// settles reports whether a is about reservations with such a part: of several limits, or of one.
+func (a *Ask) settles(part reservation.Part) bool {
+	return (a.Family == SettleSeveral) == (part.Of > 0)
+}
+
+// actual returns the number of units that remain charged of a part that holds units, or that is charged late
+// if units is 1.
+func (a *Ask) actual(part reservation.Part, units int64) int64 {
+	switch {
+	case a.Settlement.Op != reservation.Commit:
+		return 0
+	case part.Calls:
+		return units
+	case a.Settlement.Actuals != nil && int(part.Index) < len(a.Settlement.Actuals):
+		return a.Settlement.Actuals[part.Index]
+	}
+	return a.Settlement.Actual
+}
+
+// settleLive ends or renews the live reservation at a position of the section.
+func (p *Plan) settleLive(at int, now limit.Instant, a *Ask) error {
+	h, s := &p.holding, &p.holding.section
+	a.Settled, h.changed = reservation.Done, true
+	if a.Settlement.Op == reservation.Renew {
+		s.Renew(at, now, now.Add(a.Settlement.TTL))
+		return nil
+	}
+	hold, state := s.At(at), idempotency.Committed
+	actual := a.actual(hold.Part, hold.Units)
+	if a.Settlement.Op == reservation.Cancel {
+		state = idempotency.Cancelled
+	}
+	kept := min(actual, hold.Units)
+	if h.kind.IsWindow() {
+		slot, back := s.SettleUnits(at, kept)
+		h.giveBack(now, slot, back)
+	} else {
+		_, interval := tokenbucket.TAT(h.state)
+		if s.SettleTokens(at, kept, interval); !hold.Void {
+			h.rebalance()
+		}
+	}
+	h.endNow(hold.Hash, hold.Record(state, 0), now, a)
+	p.Frees = kept < hold.Units
+	return p.charge(now, actual-kept, hold.Variant, a)
+}
+
+// endNow remembers a reservation that ends at now.
+func (h *holding) endNow(hash idempotency.Hash, r idempotency.Record, now limit.Instant, a *Ask) {
+	s := &h.section
+	s.Memory, s.MaxCalls = a.ID.TTL, a.ID.Max
+	r.Until = now.Add(s.Memory)
+	h.end(hash, r)
+	s.Keep(now)
+	s.Until = max(s.Until, r.Until)
+	h.changed = true
+}
+
+// settleEnded answers about a reservation that has ended before, with the record r. One that has passed its
+// time is committed late, or ended for good.
+func (p *Plan) settleEnded(hash idempotency.Hash, r *idempotency.Record, now limit.Instant, a *Ask) error {
+	a.Settled = reservation.Before
+	if r.State != idempotency.Lapsed || a.Settlement.Op == reservation.Renew {
+		return nil
+	}
+	if r.State = idempotency.Cancelled; a.Settlement.Op == reservation.Commit {
+		r.State, a.Settled = idempotency.Committed, reservation.Late
+	}
+	actual := a.actual(reservation.PartOf(r), 1)
+	r.Missing = 0
+	p.holding.endNow(hash, *r, now, a)
+	return p.charge(now, actual, r.Variant, a)
+}
+
+// charge charges n units at now to the limiter as it is stored, even beyond its limit. variant says that
+// windows start at the first use of the key.
+func (p *Plan) charge(now limit.Instant, n int64, variant bool, a *Ask) error {
+	if n == 0 {
+		return nil
+	}
+	h, frees := &p.holding, p.Frees
+	h.active = true
+	defer func() { h.active, p.Frees = false, p.Frees || frees }()
+	if h.kind.IsWindow() {
+		state := h.limiter(now, limit.MaxInstant, Window)
+		most := a.Window.LogMaxEntries
+		a.Window = slidingwindow.Stored(h.kind.WindowMode(), h.state)
+		a.Window.Quantity, a.Window.Charge, a.Window.First, a.Window.LogMaxEntries = n, slidingwindow.Force, variant, most
+		if variant {
+			a.Window.Phase = 0
+		}
+		return chargeError(p.decideWindow(&a.Decision, &state, now, &a.Window))
+	}
+	call, ok := tokenbucket.Stored(h.kind.BucketMode(), h.state)
+	if !ok {
+		return reservation.ErrWarmup
+	}
+	state := h.limiter(now, limit.MaxInstant, Bucket)
+	a.Bucket = call
+	a.Bucket.Quantity, a.Bucket.Charge = n, tokenbucket.Force
+	err := p.decideBucket(&a.Decision, &state, now, &a.Bucket)
+	if p.bucket.Short = h.section.Short; p.bucket.Short {
+		p.Expiry = p.Expiry.Add(tokenbucket.IdleLife)
+	}
+	return chargeError(err)
+}
+
+// chargeError returns the error of a charge beyond the reserved units, which names the quantity.
+func chargeError(err error) error {
+	if errors.Is(err, limit.ErrOverflow) {
+		return reservation.ErrActual
+	}
+	return err
+}

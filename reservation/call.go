@@ -1,0 +1,81 @@
+package reservation
+
+import (
+	"errors"
+	"time"
+)
+
+// These are the bounds of the parameters of a reservation.
+const (
+	// MinTTL and MaxTTL are the bounds of [Terms.TTL].
+	MinTTL = time.Second
+	MaxTTL = 86_400 * time.Second
+	// MaxLive is the greatest value of [Terms.Max].
+	MaxLive = 1_000_000
+)
+
+// ErrEnded is the error of a call whose token is that of a reservation that has ended.
+var ErrEnded = errors.New("the reservation has ended")
+
+// ErrFamily is the error of a reservation, or of a settlement, for a limiter that cannot give back
+// exactly what was reserved.
+var ErrFamily = errors.New("RESERVE is for TB GREEDY, SW and CC")
+
+// ErrNumbers is the error of a Commit whose Actuals are not as many as the windows and buckets of the
+// reservation.
+var ErrNumbers = errors.New("the number of actual quantities is not that of the reserved limits")
+
+// These are errors of a [Commit] of more units than were reserved. The reservation stays live.
+var (
+	// ErrActual says that the limiter cannot count so many units.
+	ErrActual = errors.New("the actual quantity is too large for the limiter")
+	// ErrWarmup says that a bucket has become one of mode Warmup, which does not store its rate.
+	ErrWarmup = errors.New("a bucket with WARMUP cannot be charged beyond what was reserved")
+)
+
+// Terms makes a charging call a reservation. The zero value makes none.
+type Terms struct {
+	// TTL is the time from the call on after which the units come back by themselves, from [MinTTL] to
+	// [MaxTTL]; 0 if the call is no reservation.
+	TTL time.Duration
+	// Max is the maximum number of live reservations of a key, from 1 to [MaxLive]. One more is denied.
+	Max uint32
+}
+
+// Op is what a [Settlement] does.
+type Op uint8
+
+// These are the operations of settlements.
+const (
+	Commit Op = iota + 1 // RL.COMMIT
+	Cancel               // RL.CANCEL
+	Renew                // RL.RENEW
+)
+
+// Settlement is a call that ends or extends a reservation.
+type Settlement struct {
+	Op Op
+	// Actual is the number of units that Commit charges, from 0.
+	Actual int64
+	// Actuals, if it is not nil, has such a number for each window and bucket of a reservation of several
+	// limits, in the order of its clauses, in place of Actual.
+	Actuals []int64
+	// TTL is the time of Renew, from the call on: from [MinTTL] to [MaxTTL].
+	TTL time.Duration
+}
+
+// Outcome is the answer to a [Settlement]. The numbers are those that clients see.
+type Outcome int64
+
+// These are the outcomes.
+const (
+	// Unknown means that the key does not know the reservation. Nothing is charged.
+	Unknown Outcome = -1
+	// Before means that the reservation had been settled before, or that Renew came after its end.
+	// Nothing changes.
+	Before Outcome = 0
+	// Done means that the reservation is settled, or extended.
+	Done Outcome = 1
+	// Late means that the reservation had passed its time, so that Commit has charged all units now.
+	Late Outcome = 2
+)
