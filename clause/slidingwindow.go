@@ -24,8 +24,7 @@ type windowArgs struct {
 	anchorAt int64
 	// timeout is the argument of BLOCK; nil without BLOCK.
 	timeout []byte
-	// token is the argument of ID; nil without ID.
-	token []byte
+	id      IdentityArgs
 	// even is the word EVEN, which requires BUCKETS; nil without EVEN. excluded is the first word
 	// that contradicts the words before it; nil if there is none.
 	even, excluded []byte
@@ -46,13 +45,13 @@ const (
 //
 //	SW.ALLOW key limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS m [EVEN]]
 //	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
-//	  [BLOCK timeout] [ID token]
+//	  [BLOCK timeout] [ID token | RESERVE id ttl]
 //
-// into call, and the argument of ID into token, unless token is nil; without ID, nil goes there.
-// logMax is the option sw-log-max-entries. The words are checked from left to right. After that
-// come the checks that depend on several words, such as contradictions and the bounds of the
-// window. The error is "" on success.
-func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, token *[]byte) resp.Error {
+// into call, and the arguments of ID or RESERVE into id, unless id is nil. logMax is the option
+// sw-log-max-entries. The words are checked from left to right. After that come the checks that
+// depend on several words, such as contradictions and the bounds of the window. The error is "" on
+// success.
+func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, id *Identity) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("sw.allow")
 	}
@@ -72,11 +71,14 @@ func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, token 
 	if a.call.Millis {
 		unit = time.Millisecond
 	}
-	if a.token != nil && (a.call.Block || a.call.Penalize) {
+	if a.excludesID() {
 		return resp.SyntaxNear(a.excluded)
 	}
-	if token != nil {
-		*token = a.token
+	if err := a.id.Check(unit, a.call.Quantity, true); err != "" {
+		return err
+	}
+	if id != nil {
+		*id = a.id.Identity
 	}
 	return a.build(args[0], unit, logMax, call)
 }
@@ -151,9 +153,10 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	case arg.IsWord(word, "BLOCK") && len(rest) > 0:
 		a.timeout = rest[0]
 		return rest[1:], arg.Once(word, &a.call.Block)
-	case arg.IsWord(word, "ID") && len(rest) > 0 && a.token == nil:
-		a.token = rest[0]
-		return rest[1:], CheckToken(a.token)
+	case arg.IsWord(word, "ID") && len(rest) > 0 && a.id.Token == nil:
+		return rest[1:], a.id.Identify(rest[0])
+	case arg.IsWord(word, "RESERVE") && len(rest) > 1 && a.id.Token == nil:
+		return rest[2:], a.id.Reserve(rest[0], rest[1])
 	}
 	return nil, resp.SyntaxNear(word)
 }
@@ -164,13 +167,19 @@ func (a *windowArgs) judge(word []byte) {
 	c := &a.call
 	forcing := c.Charge == slidingwindow.Partial || c.Charge == slidingwindow.Force
 	excluded := c.Penalize && forcing ||
-		a.token != nil && (c.Block || c.Penalize) ||
+		a.excludesID() ||
 		c.Block && (forcing || c.Penalize || c.Charge == slidingwindow.Peek) ||
 		c.Even && c.Mode != slidingwindow.None && c.Mode != slidingwindow.Buckets ||
 		c.Mode == slidingwindow.Log && a.anchor != anchorEpoch
 	if excluded && a.excluded == nil {
 		a.excluded = word
 	}
+}
+
+// excludesID reports whether the options exclude ID or RESERVE, and one of these is among them.
+func (a *windowArgs) excludesID() bool {
+	c := &a.call
+	return a.id.Token != nil && (c.Block || c.Penalize || a.id.ttl != nil && c.Charge == slidingwindow.Peek)
 }
 
 // modeOption parses the option at the beginning of args if that option selects the mode or the

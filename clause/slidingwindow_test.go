@@ -246,6 +246,8 @@ func TestSlidingWindowAllocatesNothing(t *testing.T) {
 // FuzzSlidingWindow: for any arguments, the result is an error or a valid call.
 func FuzzSlidingWindow(f *testing.F) {
 	f.Add("k 5 10 3 BUCKETS 6 EVEN ANCHOR KEY PENALIZE MS")
+	f.Add("k 100 60 80 FIXED RESERVE a 30")
+	f.Add("k 5 10 MS RESERVE a 999 PARTIAL")
 	f.Add("k 5 10 -3 LOG BLOCK 1.5 MS")
 	f.Add("k 9223372036854775807 2305843009 ANCHOR -9223372036 FIXED FORCE")
 	f.Fuzz(func(t *testing.T, line string) {
@@ -253,12 +255,16 @@ func FuzzSlidingWindow(f *testing.F) {
 		for _, arg := range strings.Split(line, " ") {
 			args = append(args, []byte(arg))
 		}
-		var c slidingwindow.Call
-		if err := SlidingWindow(args, 0, &c, nil); err != "" {
+		var (
+			c  slidingwindow.Call
+			id Identity
+		)
+		if err := SlidingWindow(args, 0, &c, &id); err != "" {
 			require.Equal(t, slidingwindow.Call{}, c)
 			return
 		}
 		require.NoError(t, c.Validate())
+		checkIdentity(t, &id, c.Quantity)
 		require.GreaterOrEqual(t, c.Timeout, time.Duration(0))
 	})
 }

@@ -18,9 +18,8 @@ const defaultCold = 3
 // Acquire parses args, the arguments of TB.ACQUIRE from the key on, into call. It makes all checks
 // that do not depend on the stored bucket. First it checks the words from left to right, then
 // whether options contradict each other, and last the timeout of BLOCK and whether values would
-// overflow. The argument of ID goes into token, unless token is nil; without ID, nil goes there. The
-// error is "" on success.
-func Acquire(args [][]byte, call *tokenbucket.Call, token *[]byte) resp.Error {
+// overflow. The arguments of ID or RESERVE go into id, unless id is nil. The error is "" on success.
+func Acquire(args [][]byte, call *tokenbucket.Call, id *Identity) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("tb.acquire")
 	}
@@ -35,8 +34,11 @@ func Acquire(args [][]byte, call *tokenbucket.Call, token *[]byte) resp.Error {
 	if w.has&wordMillis != 0 {
 		unit = time.Millisecond
 	}
-	if token != nil {
-		*token = w.token
+	if err := w.id.Check(unit, w.quantity, w.mode() == tokenbucket.Greedy); err != "" {
+		return err
+	}
+	if id != nil {
+		*id = w.id.Identity
 	}
 	return w.build(unit, call)
 }
@@ -75,32 +77,35 @@ const (
 	wordPartial
 	wordForce
 	wordID
+	wordReserve
 
 	anyMode   = wordGreedy | wordInterval | wordLeaky | wordWarmup
 	anyWait   = wordWait | wordBlock
 	anyCharge = wordPeek | wordPartial | wordForce
+	anyID     = wordID | wordReserve
 )
 
-// bucketOptions lists the options of TB.ACQUIRE, and says whether a value follows them.
+// bucketOptions lists the options of TB.ACQUIRE, with the number of values that follow them.
 var bucketOptions = []struct {
 	text   string
 	word   bucketWord
-	valued bool
+	values int
 }{
-	{"GREEDY", wordGreedy, false},
-	{"INTERVAL", wordInterval, false},
-	{"LEAKY", wordLeaky, false},
-	{"WARMUP", wordWarmup, true},
-	{"COLD", wordCold, true},
-	{"INIT", wordInit, true},
-	{"DEBT", wordDebt, false},
-	{"WAIT", wordWait, true},
-	{"BLOCK", wordBlock, true},
-	{"MS", wordMillis, false},
-	{"PEEK", wordPeek, false},
-	{"PARTIAL", wordPartial, false},
-	{"FORCE", wordForce, false},
-	{"ID", wordID, true},
+	{"GREEDY", wordGreedy, 0},
+	{"INTERVAL", wordInterval, 0},
+	{"LEAKY", wordLeaky, 0},
+	{"WARMUP", wordWarmup, 1},
+	{"COLD", wordCold, 1},
+	{"INIT", wordInit, 1},
+	{"DEBT", wordDebt, 0},
+	{"WAIT", wordWait, 1},
+	{"BLOCK", wordBlock, 1},
+	{"MS", wordMillis, 0},
+	{"PEEK", wordPeek, 0},
+	{"PARTIAL", wordPartial, 0},
+	{"FORCE", wordForce, 0},
+	{"ID", wordID, 1},
+	{"RESERVE", wordReserve, 2},
 }
 
 // bucketWords has the arguments of TB.ACQUIRE or of a TB clause, with times as numbers without a
@@ -112,7 +117,7 @@ type bucketWords struct {
 	warmup, init, wait                int64
 	cold                              float64
 	block                             []byte // the argument of BLOCK; nil without BLOCK
-	token                             []byte // the argument of ID; nil without ID
+	id                                IdentityArgs
 	clause                            bool   // the arguments are a clause, which has fewer options
 	quantified                        bool   // the arguments contain a quantity
 	coldWord                          []byte // the word COLD, which requires WARMUP; nil without COLD
@@ -151,16 +156,17 @@ func (w *bucketWords) read(args [][]byte) resp.Error {
 		}
 		w.note(word, bucketOptions[option].word)
 		args = args[1:]
-		if !bucketOptions[option].valued {
+		values := bucketOptions[option].values
+		if values == 0 {
 			continue
 		}
-		if len(args) == 0 {
+		if len(args) < values {
 			return resp.SyntaxNear(word)
 		}
-		if err := w.value(bucketOptions[option].word, args[0]); err != "" {
+		if err := w.value(bucketOptions[option].word, args[:values]); err != "" {
 			return err
 		}
-		args = args[1:]
+		args = args[values:]
 	}
 	return ""
 }
@@ -187,8 +193,9 @@ func (w *bucketWords) inTheWay() []byte {
 	return w.excluded
 }
 
-// value parses text, the value of the option word, into w.
-func (w *bucketWords) value(word bucketWord, text []byte) (err resp.Error) {
+// value parses values, those of the option word, into w.
+func (w *bucketWords) value(word bucketWord, values [][]byte) (err resp.Error) {
+	text := values[0]
 	switch word {
 	case wordWarmup:
 		return arg.Time(text, "WARMUP", &w.warmup)
@@ -199,8 +206,9 @@ func (w *bucketWords) value(word bucketWord, text []byte) (err resp.Error) {
 		w.block = text
 		return ""
 	case wordID:
-		w.token = text
-		return CheckToken(text)
+		return w.id.Identify(text)
+	case wordReserve:
+		return w.id.Reserve(text, values[1])
 	}
 	n, ok := arg.Int(text)
 	switch {
@@ -230,7 +238,8 @@ func (w *bucketWords) contradicts() bool {
 	several := func(of bucketWord) bool { return w.has&of&(w.has&of-1) != 0 }
 	with := func(a, b bucketWord) bool { return w.has&a != 0 && w.has&b != 0 }
 	return several(anyMode) || several(anyWait) || several(anyCharge) ||
-		with(anyWait, wordPartial|wordForce) || with(wordBlock, wordPeek|wordID) ||
+		with(anyWait, wordPartial|wordForce) || with(wordBlock, wordPeek|anyID) ||
+		several(anyID) || with(wordReserve, wordPeek) ||
 		with(wordPartial, wordDebt|wordWarmup) ||
 		with(wordDebt, wordInterval|wordLeaky|wordWarmup) ||
 		with(wordInit, wordLeaky|wordWarmup)

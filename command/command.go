@@ -97,14 +97,20 @@ func (c *Command) Subcommand(name []byte) *Command {
 	return nil
 }
 
-// SpansKeyspace reports whether the command may read or write keys that are not among its
+// SpansKeyspace reports whether calls of the command may read or write keys that are not among their
 // arguments.
 func (c *Command) SpansKeyspace() bool {
 	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Derived != nil || c.Flags&FlagAllShards != 0
 }
 
-// HasLongKey reports whether a key of a call with args is longer than [MaxKey]. For derived keys it
-// reports whether the arguments of one are so long that it may be longer than MaxKey.
+// Spans is SpansKeyspace for a call with args.
+func (c *Command) Spans(args [][]byte) bool {
+	return c.SpansKeyspace() && (c.Keys.Derived == nil || c.Keys.FirstDerived(args) > 0)
+}
+
+// HasLongKey reports whether a key of a call with args is longer than [MaxKey], or a derived key is so
+// long that a key which belongs to it may be longer. It is rarely called: only for calls of more than
+// MaxKey bytes.
 func (c *Command) HasLongKey(args [][]byte) bool {
 	for i, end, step := c.Keys.Range(args); i < end; i += step {
 		if len(args[i]) > MaxKey {
@@ -112,22 +118,12 @@ func (c *Command) HasLongKey(args [][]byte) bool {
 		}
 	}
 	d := c.Keys.Derived
-	if d == nil {
-		return false
-	}
-	for at := d.Last; at > 0; at = d.After(args, at) {
-		if size(args[at-d.Last+1:at+1]) > MaxKey-d.Extra {
+	for at := c.Keys.FirstDerived(args); at > 0; at = d.After(args, at) {
+		if len(d.Append(nil, args, at)) > MaxKey-d.Extra {
 			return true
 		}
 	}
 	return false
-}
-
-func size(args [][]byte) (n int) {
-	for _, a := range args {
-		n += len(a)
-	}
-	return n
 }
 
 // RepliesValues reports whether the command replies with stored values and changes nothing.

@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/longdouble"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -146,6 +147,11 @@ var storeErrors = []struct {
 	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
 	{limit.ErrTooLarge, resp.ErrStateTooLarge},
 	{decide.ErrReused, resp.ErrTokenReused},
+	{reservation.ErrEnded, resp.ErrReserveEnded},
+	{reservation.ErrFamily, resp.ErrReserveFamily},
+	{reservation.ErrNumbers, resp.ErrReserveNumbers},
+	{reservation.ErrActual, resp.ErrReserveActual},
+	{reservation.ErrWarmup, resp.ErrReserveWarmup},
 	{decide.ErrCrossSlot, resp.ErrCrossSlot},
 	{longdouble.ErrNotFloat, resp.ErrNotFloat},
 	{counter.ErrAppliedOverflow, resp.ErrAppliedOverflow},

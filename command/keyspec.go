@@ -12,7 +12,8 @@ import (
 type KeySpec struct {
 	First, Last, Step int
 	Count             int
-	// Derived says how keys are made from several arguments; nil if the keys are arguments.
+	// Derived says how keys are made from several arguments; nil if the keys are always arguments. A call
+	// that has derived keys has no others.
 	Derived *DerivedKey
 	// Use says how the command uses its keys. If it is 0, commands that write read and update their
 	// keys, and all others read them. Rest says how the command uses the keys after the first; 0
@@ -29,11 +30,11 @@ type KeySpec struct {
 	access acl.Access
 }
 
-// DerivedKey says how the keys of a call are made from its arguments, for commands that have no
-// argument that is a key. Each key is made from Last adjacent arguments, and is identified by the
-// index of the last of them. A loop over the keys of a call with args is
+// DerivedKey says how the keys of a call are made from its arguments, for calls without an argument
+// that is a key. Each key is identified by the index of the last argument that it is made from. A loop
+// over the derived keys of a call with args is
 //
-//	for at := d.Last; at > 0; at = d.After(args, at) {
+//	for at := k.FirstDerived(args); at > 0; at = d.After(args, at) {
 //
 // Such a call may also use other keys that belong to a derived one: a user with access to the
 // derived key may use all of them.
@@ -41,16 +42,36 @@ type DerivedKey struct {
 	// Append appends the key that is made from the arguments up to args[at] to dst and returns the
 	// extended buffer.
 	Append func(dst []byte, args [][]byte, at int) []byte
-	// Last is the index of the last argument that the first key is made from. The first such argument
-	// has the index 1.
+	// Last is the index of the last argument that the first key is made from; with an Option it is the
+	// least such index.
 	Last int
+	// Option is the option, in upper case, without which a call has no derived keys: the argument after
+	// it is the last one that the first key is made from. It is "" if every call has derived keys.
+	Option string
 	// Next returns the index of the last argument that the key after the one at the index at is made
 	// from, or 0 if there is none; it is nil for commands whose calls have one key. args has at least
 	// one argument after args[at].
 	Next func(args [][]byte, at int) int
-	// Extra is the maximum number of bytes by which a key of a call is longer than the arguments
-	// that it is made from.
+	// Extra is the maximum number of bytes by which another key of a call is longer than the derived key
+	// to which it belongs.
 	Extra int
+}
+
+// FirstDerived returns the index of the last argument that the first derived key of a call with args is
+// made from. It returns 0 if the call has no derived keys or too few arguments.
+func (k *KeySpec) FirstDerived(args [][]byte) (at int) {
+	d := k.Derived
+	if d == nil {
+		return 0
+	}
+	at = d.Last
+	for d.Option != "" && at < len(args) && !arg.IsWord(args[at-1], d.Option) {
+		at++
+	}
+	if at >= len(args) {
+		return 0
+	}
+	return at
 }
 
 // After returns the index of the last argument that the next key is made from, after the key whose
@@ -91,6 +112,8 @@ func (k KeySpec) Uses(u KeyUse) KeySpec {
 // of keys is not an integer from 1 to the number of arguments that follow, there are no keys.
 func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 	switch {
+	case k.Derived != nil && k.FirstDerived(args) > 0:
+		return 0, 0, 1
 	case k.Count > 0:
 		if k.Count >= len(args) {
 			return 0, 0, 1
@@ -116,11 +139,9 @@ func (k *KeySpec) None() bool { return k.First == 0 && k.Count == 0 && k.Derived
 // Name returns the text that a log entry shows for args[i]: the derived key if i is the last
 // argument that a key is made from, and otherwise args[i].
 func (k *KeySpec) Name(args [][]byte, i int) []byte {
-	if d := k.Derived; d != nil {
-		for at := d.Last; at > 0; at = d.After(args, at) {
-			if at == i {
-				return d.Append(nil, args, at)
-			}
+	for at := k.FirstDerived(args); at > 0; at = k.Derived.After(args, at) {
+		if at == i {
+			return k.Derived.Append(nil, args, at)
 		}
 	}
 	return args[i]
@@ -129,10 +150,8 @@ func (k *KeySpec) Name(args [][]byte, i int) []byte {
 // Names returns all keys of a call with args: the arguments that are keys, or else the derived keys.
 func (k *KeySpec) Names(args [][]byte) (names [][]byte) {
 	k.Each(args, func(i int) { names = append(names, args[i]) })
-	if d := k.Derived; d != nil {
-		for at := d.Last; at > 0; at = d.After(args, at) {
-			names = append(names, d.Append(nil, args, at))
-		}
+	for at := k.FirstDerived(args); at > 0; at = k.Derived.After(args, at) {
+		names = append(names, k.Derived.Append(nil, args, at))
 	}
 	return names
 }
@@ -207,7 +226,7 @@ func (k *KeySpec) complete(writes bool) {
 	if k.Rest == 0 {
 		k.Rest = k.Use
 	}
-	k.single = k.First == 1 && k.Last == 1 && k.Count == 0 && k.UseOf == nil && k.Channels.First == 0
+	k.single = k.First == 1 && k.Derived == nil && k.Last == 1 && k.Count == 0 && k.UseOf == nil && k.Channels.First == 0
 	k.access = k.Use.Access()
 }
 

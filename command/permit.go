@@ -77,9 +77,9 @@ func (c *Command) firstArgument(args [][]byte) []byte {
 // keys. For a derived key it is the index of the last argument that the key is made from. The user
 // needs permission for all keys of the call.
 func (c *Command) refusedKey(s *acl.Selector, args [][]byte) (at int) {
-	if d := c.Keys.Derived; d != nil {
+	if at := c.Keys.FirstDerived(args); at > 0 {
 		var room [128]byte
-		for at := d.Last; at > 0; at = d.After(args, at) {
+		for d := c.Keys.Derived; at > 0; at = d.After(args, at) {
 			if !s.Key(d.Append(room[:0], args, at), c.Keys.access) {
 				return at
 			}

@@ -22,6 +22,9 @@ var calls = map[string]string{
 	"cc.release":              "c member",
 	"cc.list":                 "c",
 	"cc.renew":                "c member 60",
+	"rl.commit":               "b id 1",
+	"rl.cancel":               "b id",
+	"rl.renew":                "b id 60",
 	"sw.allow":                "s 5 60",
 	"tb.acquire":              "b 5 1 60",
 	"cl.throttle":             "k 5 1 60",
@@ -197,6 +200,8 @@ func FuzzFeed(f *testing.F) {
 	for _, seed := range []string{
 		"PING\r\n*1\r\n$4\r\nPING\r\n", "MULTI\r\nCL.THROTTLE k 1 1 1\r\nEXEC\r\n", "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*-1\r\n*0\r\n",
 		"HELLO 3\r\nSW.ALLOW k 5 60 1 LOG\r\nRL.INFO k\r\n", "WATCH k\r\nMULTI\r\nTB.ACQUIRE b 1 1 1 WAIT 5\r\nEXEC\r\nRESET\r\n",
+		"SW.ALLOW s 5 60 3 RESERVE a 30\r\nRL.RENEW s a 60\r\nRL.COMMIT s a 2\r\nRL.CANCEL s a\r\n",
+		"RL.POLICY SET p LIMITS SW 5 60 TB 9 1 1\r\nRL.USE p k 3 RESERVE a 30\r\nRL.RENEW k a 60 POLICY p\r\nRL.COMMIT k a 2 1 POLICY p\r\nRL.CANCEL k a POLICY p\r\n",
 		"CLIENT REPLY SKIP\r\nPING\r\nCLIENT REPLY OFF\r\nPING\r\n*x\r\n", "POST / HTTP/1.1\r\nHost: x\r\n", "\x00\r\nPING \"a\\x00\" 'b'\r\n",
 	} {
 		f.Add([]byte(seed), uint16(len(seed)/2))

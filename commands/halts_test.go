@@ -28,7 +28,7 @@ var (
 	}
 	takes = []string{
 		"CL.THROTTLE k 3 1 60", "CL.THROTTLE k 3 1 60 1", "CL.THROTTLE k 3 1 60 -1", "CL.THROTTLE k x", "SW.ALLOW k 5 60", "TB.ACQUIRE k 10 1 1 1",
-		"CC.ACQUIRE k 3 10 m", "CC.RELEASE k m", "CC.RENEW k 10 m", "RL.MULTI 1 k SW 5 60 1", "RL.MULTI 2 a b SW 5 60 0 TB 10 1 1 1",
+		"CC.ACQUIRE k 3 10 m", "CC.RELEASE k m", "CC.RENEW k 10 m", "RL.COMMIT k a 1", "RL.CANCEL k a", "RL.RENEW k a 5", "RL.MULTI 1 k SW 5 60 1", "RL.MULTI 2 a b SW 5 60 0 TB 10 1 1 1",
 		"RL.USE p k", "RL.USE p k -1", "RL.USE p k 0 x", "RL.BLOCK p k EX 1",
 		"SET a b", "DEL a", "FLUSHALL", "LPUSH l a", "BLPOP l 0", "EXPIRE a 1",
 	}

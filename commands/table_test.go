@@ -88,14 +88,20 @@ func TestKeyPositions(t *testing.T) {
 		"rl.multi x a":                     "",
 		"rl.multi":                         "",
 		"rl.multi 9223372036854775807 a CL 1 1 1": "",
-		"watch a b":                      "a b",
-		"expire k 1":                     "k",
-		"sw.allow k 1 1 BLOCK 0":         "k",
-		"cc.release k m":                 "k",
-		"object|encoding encoding k":     "k",
-		"memory|usage usage k samples 5": "k",
-		"keys *":                         "",
-		"client|kill kill 127.0.0.1:1":   "",
+		"rl.commit a r 1 2 policy":                "a",
+		"rl.commit a r 1 policy p":                "",
+		"rl.cancel a policy p":                    "a",
+		"rl.cancel a policy policy p":             "",
+		"rl.renew a r 5 ms":                       "a",
+		"rl.renew a r 5 ms policy p":              "",
+		"watch a b":                               "a b",
+		"expire k 1":                              "k",
+		"sw.allow k 1 1 BLOCK 0":                  "k",
+		"cc.release k m":                          "k",
+		"object|encoding encoding k":              "k",
+		"memory|usage usage k samples 5":          "k",
+		"keys *":                                  "",
+		"client|kill kill 127.0.0.1:1":            "",
 	} {
 		words := strings.Fields(call)
 		cmd := table.Find([]byte(words[0]))
@@ -122,8 +128,37 @@ func TestCommandsTouchOnlyTheirKeysOrSaySo(t *testing.T) {
 		}
 	}
 	want := map[string]bool{"randomkey": true, "dbsize": true, "flushdb": true, "flushall": true, "scan": true, "keys": true, "info": true, "memory|stats": true}
-	want["rl.use"], want["rl.explain"], want["rl.reset"] = true, true, true // the keys of a call depend on its policy
+	for _, name := range []string{"rl.use", "rl.explain", "rl.reset", "rl.commit", "rl.cancel", "rl.renew"} {
+		want[name] = true // the keys of a call depend on its policy
+	}
 	require.Equal(t, want, spans)
+}
+
+// TestSettlingSpansOnlyWithAPolicy: a transaction locks all keys for a command that settles under a policy,
+// and only its key without.
+func TestSettlingSpansOnlyWithAPolicy(t *testing.T) {
+	table := NewTable()
+	for line, want := range map[string]bool{
+		"rl.commit k r 1":             false,
+		"rl.commit k POLICY 1":        false,
+		"rl.commit k r 1 2 POLICY":    false,
+		"rl.commit k r 1 2 policy p":  true,
+		"rl.cancel k r":               false,
+		"rl.cancel POLICY POLICY":     false,
+		"rl.cancel k r POLICY p":      true,
+		"rl.renew k r 5 MS":           false,
+		"rl.renew k POLICY POLICY MS": false,
+		"rl.renew k r 5 MS POLICY p":  true,
+		"rl.use p k":                  true,
+		"get k":                       false,
+		"keys *":                      true,
+	} {
+		var args [][]byte
+		for _, w := range strings.Fields(line) {
+			args = append(args, []byte(w))
+		}
+		require.Equal(t, want, table.Find(args[0]).Spans(args), line)
+	}
 }
 
 func TestEchoedNamesAreCut(t *testing.T) {

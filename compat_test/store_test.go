@@ -23,6 +23,8 @@ var ownKeyspace = map[string]string{
 	"redis/connection/select":                             oneDatabase,
 	"redis/keys/flushdb":                                  oneDatabase,
 	"cellserver/id":                                       noID,
+	"cellserver/reserve":                                  noReserve,
+	"cellserver/reserve_use":                              noReserve,
 	"redis/server/config get":                             oneDatabase,
 	"redis/server/info keyspace":                          "it counts the keys of a keyspace",
 	"redis/transaction/select inside a transaction":       oneDatabase,
@@ -30,6 +32,9 @@ var ownKeyspace = map[string]string{
 
 // noID is in the transcript of the option ID: with a store its calls get an error.
 const noID = "ID is not served with a store"
+
+// noReserve is in the transcript of reservations, likewise.
+const noReserve = "RESERVE is not served with a store"
 
 const oneDatabase = "there is one database"
 

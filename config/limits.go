@@ -77,6 +77,7 @@ func (c *Config) Limits() env.Limits {
 	l.MaxMembers = c.Number("cc-max-members")
 	l.IDTTL = c.Seconds("id-ttl")
 	l.IDsPerKey = uint32(c.Number("id-max-per-key"))
+	l.ReservesPerKey = uint32(c.Number("reserve-max-per-key"))
 	l.MaxElements = c.Number("collection-max-elements")
 	l.CertificateUser = c.Value("tls-auth-clients-user")
 	l.Refusals = int(c.Number("acllog-max-len"))

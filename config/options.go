@@ -70,6 +70,7 @@ func memoryOptions() []option {
 		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Maximum number of leases of one CC.ACQUIRE key."},
 		{name: "id-ttl", def: "60", kind: integer{1, 86400, ""}, mutable: true, doc: "Time in seconds for which a call with ID is remembered, so that its repetition charges nothing."},
 		{name: "id-max-per-key", def: "10000", kind: integer{1, 1_000_000, ""}, mutable: true, doc: "Maximum number of calls with ID that a key remembers. Beyond it, the oldest are forgotten."},
+		{name: "reserve-max-per-key", def: "1000", kind: integer{1, 1_000_000, ""}, mutable: true, doc: "Maximum number of live reservations of a key. A call with RESERVE beyond it is denied."},
 		{name: "busy-reply-threshold", alias: "lua-time-limit", def: "5000", kind: integer{0, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which clients that wait for a script get -BUSY and may kill the script. 0 never does."},
 		{name: "tracking-table-max-keys", def: "1000000", kind: integer{0, 1<<63 - 1, ""}, mutable: true, doc: "Maximum number of keys that CLIENT TRACKING remembers. A further key replaces another, which is invalidated. 0 means no bound."},
 		{name: "collection-max-elements", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Maximum number of elements of a hash, sorted set, list or set."},

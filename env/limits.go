@@ -46,9 +46,10 @@ type Limits struct {
 	// is the maximum number of leases of a concurrency limiter (CC).
 	LogMaxEntries, MaxMembers int64
 	// IDTTL is the time for which a call with the option ID is remembered. IDsPerKey is the maximum
-	// number of such calls that a key remembers.
-	IDTTL     time.Duration
-	IDsPerKey uint32
+	// number of such calls that a key remembers. ReservesPerKey is the maximum number of live
+	// reservations of a key.
+	IDTTL                     time.Duration
+	IDsPerKey, ReservesPerKey uint32
 	// MaxElements is the maximum number of elements of a hash, sorted set, list or set. The store
 	// enforces it; the texts of errors show this value.
 	MaxElements int64
@@ -86,6 +87,7 @@ func DefaultLimits() Limits {
 		MaxMembers:     100000,
 		IDTTL:          time.Minute,
 		IDsPerKey:      10000,
+		ReservesPerKey: 1000,
 		MaxElements:    100000,
 		Busy:           5 * time.Second,
 		TrackingKeys:   1_000_000,

@@ -8,17 +8,18 @@ import (
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // Ask fills in a, an ask that decides the call under its limits at once: a call in the mode Block does
 // not wait. The ask is about a single family if there is only one clause and an ask of its family
-// supports the call, and otherwise a [decide.Several]. It refers to memory of d, which the next call
+// supports the call, and otherwise, or for a reservation, a [decide.Several]. It refers to memory of d, which the next call
 // of Ask or AskToWait reuses.
 //
 // The errors are [ErrNoMember], [ErrQuantities], [ErrPartial], [limit.ErrOverflow],
-// [ErrPlaces], [slidingwindow.ErrLogTooLong] and [concurrency.ErrMemberTooLong].
+// [ErrPlaces], [slidingwindow.ErrLogTooLong], [concurrency.ErrMemberTooLong] and [reservation.ErrFamily].
 func (d *Decider) Ask(l *Lookup, a *decide.Ask) error {
 	return d.ask(l, l.Limits, 0, &d.main, a)
 }
@@ -42,9 +43,9 @@ const (
 
 // ask is Ask for limits, with the memory of m. h says how the ask differs from that of Ask.
 func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
-	a.DB, a.Err, a.Foreign = l.DB, nil, 0
+	a.DB, a.Err, a.Foreign, a.Lapsed, a.Reserve.TTL = l.DB, nil, 0, 0, 0
 	if a.ID.Token = nil; l.ID.Token != nil {
-		a.ID = l.ID
+		a.ID, a.Reserve = l.ID, l.Reserve
 		a.ID.Print = l.fingerprint()
 	}
 	if !l.fits(limits) {
@@ -52,6 +53,12 @@ func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory,
 	}
 	if err := l.check(limits); err != nil {
 		return err
+	}
+	if l.reserves() {
+		if !reservable(limits) {
+			return reservation.ErrFamily
+		}
+		return d.several(l, limits, h, m, a)
 	}
 	if c := &limits.Clauses[0]; len(limits.Clauses) == 1 {
 		if n := l.quantity(0, c); l.single(c, n) {
@@ -196,7 +203,8 @@ func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call, n int64) error {
 
 // setLease makes c an acquisition for the member of the call: of n places if the call has several
 // quantities, and otherwise of one, or of those that the member holds. If n is negative, or 0 beside
-// other quantities, the call leaves the places alone and is not refused for lack of a place.
+// other quantities, the call leaves the places alone and is not refused for lack of a place. A reservation
+// takes them for its own time.
 // The errors are [concurrency.ErrMemberTooLong] and [ErrPlaces].
 func (d *Decider) setLease(l *Lookup, c *concurrency.Call, n int64) error {
 	c.Op, c.Member, c.MaxMembers = concurrency.Acquire, l.Member, d.service.Bounds().MaxMembers
@@ -205,6 +213,9 @@ func (d *Decider) setLease(l *Lookup, c *concurrency.Call, n int64) error {
 		c.Places = max(n, 1)
 	}
 	c.Force = l.Mode == Force && !c.Peek
+	if l.reserves() {
+		c.Lease = l.Reserve.TTL
+	}
 	switch err := c.Validate(); {
 	case errors.Is(err, concurrency.ErrMemberTooLong):
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
+	"github.com/cellserver/cellserver/reservation"
 )
 
 // Mode says how a call takes its quantity.
@@ -76,6 +77,11 @@ type Call struct {
 	// ID identifies the call, so that it is charged only once although the client may send it
 	// again; see [decide.Ask]. Its fingerprint need not be set. The mode Block does not support it.
 	ID idempotency.Call
+	// Reserve makes the call, which must have an ID, a reservation; see [decide.Ask]. All quantities must be
+	// positive, and the modes Peek and Block do not support it, nor do calls under several policies. A
+	// place of a concurrency limit is then taken until the reservation ends, and [Decider.Find] sets Member
+	// to the token of ID if it is nil.
+	Reserve reservation.Terms
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it;
 	// otherwise nil.
 	StateKey []byte
@@ -121,6 +127,9 @@ func (c *Call) fingerprint() uint32 {
 	p.Int(int64(c.Mode))
 	p.Int(int64(c.MaxWait))
 	p.Bytes(c.Member)
+	if c.Reserve.TTL > 0 {
+		p.Int(int64(c.Reserve.TTL))
+	}
 	return p.Sum()
 }
 

@@ -3,9 +3,11 @@ package ratelimit
 import (
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
+	"github.com/cellserver/cellserver/reservation"
 )
 
 // Store decides asks at the present instant of the store: see [decide.Ask]. It stores the effects,
@@ -70,10 +72,13 @@ type Answer struct {
 	Details []limit.Decision
 }
 
-// Find sets the fields of l after its Call: what applies to the key of the call. The error is
-// [ErrNoPolicy].
+// Find sets the fields of l after its Call: what applies to the key of the call. It also sets the member of
+// a reservation that has none. The error is [ErrNoPolicy].
 func (d *Decider) Find(l *Lookup) error {
 	d.keys.begin(l.Volatile)
+	if l.reserves() && l.Member == nil {
+		l.Member = l.ID.Token
+	}
 	if l.Rules = d.service.Policy(l.Policy); l.Rules == nil {
 		return ErrNoPolicy
 	}
@@ -122,7 +127,7 @@ func (d *Decider) denyInto(l *Lookup, a *decide.Ask, details []limit.Decision) {
 	if n := l.Counts(); n != nil {
 		n.Answered(true)
 	}
-	a.DB, a.Family, a.Foreign, a.ID.Token = l.DB, decide.Several, 0, nil
+	a.DB, a.Family, a.Foreign, a.ID.Token, a.Lapsed = l.DB, decide.Several, 0, nil, 0
 	d.Recorder.Note(l.From, a, d.keys.add(l, 0, false), &details[0])
 }
 
@@ -222,12 +227,21 @@ func (d *Decider) Record(from hotkeys.Caller, a *decide.Ask, decision *limit.Dec
 
 // try decides the call under the policy's candidate, and counts whether that decision agrees
 // with the decision of the limits in force. denied says whether the limits in force deny the call.
-// An error of the candidate counts as a denial. Calls that return units are not counted.
+// An error of the candidate counts as a denial. Calls that return units are not counted. A candidate
+// charges the estimate of a reservation for good: nothing settles it there, so it does not remember the
+// call either.
 func (d *Decider) try(l *Lookup, denied bool) {
+	if l.reserves() {
+		was := l.Call
+		l.Reserve, l.ID = reservation.Terms{}, idempotency.Call{}
+		defer func() { l.Call = was }()
+	}
 	a := &d.second
 	refused := true
 	if d.ask(l, l.Rules.Candidate.Limits, candidate, &d.tried, a) == nil {
-		d.store.Decide(a)
+		if d.store.Decide(a); a.Err == nil {
+			d.service.Keys.NoteLapsed(a)
+		}
 		refused = a.Err != nil || a.Whole().Refused != 0
 	}
 	if l.Quantity < 0 {

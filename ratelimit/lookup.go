@@ -85,6 +85,20 @@ func (l *Lookup) quantity(i int, c *policy.Clause) int64 {
 	return n
 }
 
+// reserves reports whether the call is a reservation.
+func (l *Lookup) reserves() bool { return l.Reserve.TTL > 0 }
+
+// reservable reports whether every clause of limits can give back exactly what was reserved.
+func reservable(limits *policy.Limits) bool {
+	for i := range limits.Clauses {
+		c := &limits.Clauses[i]
+		if c.Kind == clause.Cell || c.Kind == clause.Bucket && c.Bucket.Mode != tokenbucket.Greedy {
+			return false
+		}
+	}
+	return true
+}
+
 // fits reports whether the call has one quantity, or as many as limits have clauses.
 func (l *Lookup) fits(limits *policy.Limits) bool {
 	return l.Quantities == nil || len(l.Quantities) == len(limits.Clauses)

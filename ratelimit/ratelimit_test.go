@@ -9,12 +9,14 @@ import (
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/stats"
 )
 
@@ -431,4 +433,74 @@ func TestKeysAreRecorded(t *testing.T) {
 	groups := f.keys.Groups().Snapshot()
 	require.Len(t, groups, 1)
 	require.Equal(t, []int64{5, 4}, []int64{groups[0].Calls, groups[0].Denied})
+}
+
+// TestReservation: what a reservation asks for. It is about all clauses even if there is one, and the time of
+// a place is that of the reservation.
+func TestReservation(t *testing.T) {
+	reserve := func(c *ratelimit.Call) {
+		c.ID = idempotency.Call{Token: []byte("r"), TTL: time.Minute, Max: 9}
+		c.Reserve = reservation.Terms{TTL: 5 * time.Second, Max: 3}
+	}
+	ask := func(f *front, with ...func(*ratelimit.Call)) error {
+		l := ratelimit.Lookup{Call: f.call("k")}
+		reserve(&l.Call)
+		for _, w := range with {
+			w(&l.Call)
+		}
+		require.NoError(t, f.Find(&l))
+		return f.Ask(&l, &f.ask)
+	}
+	f := open(t, main(t, "TB 9 1 60"))
+	require.NoError(t, ask(f))
+	require.Equal(t, decide.Several, f.ask.Family)
+	require.Equal(t, reservation.Terms{TTL: 5 * time.Second, Max: 3}, f.ask.Reserve)
+	fingerprint := f.ask.ID.Print
+	require.NoError(t, ask(f, func(c *ratelimit.Call) { c.Reserve.TTL = 6 * time.Second }))
+	require.NotEqual(t, fingerprint, f.ask.ID.Print, "another ttl is another argument")
+	require.NoError(t, ask(f, func(c *ratelimit.Call) { c.Reserve.TTL = 0 }))
+	require.Equal(t, decide.Bucket, f.ask.Family)
+	require.Zero(t, f.ask.Reserve.TTL)
+	require.NoError(t, ask(f, func(c *ratelimit.Call) { c.ID.Token, c.Reserve.TTL = nil, 0 }))
+	require.Zero(t, f.ask.Reserve.TTL)
+
+	f = open(t, main(t, "SW 9 60 CALLS TB 9 1 60 CC 9 60"))
+	require.NoError(t, ask(f, quantity(4)))
+	lease := f.ask.Clauses[2].Lease
+	require.Equal(t, "r", string(lease.Member))
+	require.Equal(t, 5*time.Second, lease.Lease)
+	require.NoError(t, ask(f, member("m")))
+	require.Equal(t, "m", string(f.ask.Clauses[2].Lease.Member))
+
+	for _, clauses := range []string{"CL 9 9 60", "SW 9 60 CL 9 9 60", "TB 9 1 60 INTERVAL", "SW 9 60 TB 9 1 60 DEBT"} {
+		require.ErrorIs(t, ask(open(t, main(t, clauses))), reservation.ErrFamily, clauses)
+	}
+	blocked := open(t, main(t, "CL 9 9 60"), forKey(policy.Block, "k"))
+	require.Equal(t, int64(1), blocked.decided(t, "k", reserve).Refused)
+}
+
+// TestCandidateDoesNotReserve: a candidate charges what is reserved for good, and remembers no call. It may
+// have clauses that cannot be reserved.
+func TestCandidateDoesNotReserve(t *testing.T) {
+	candidate := policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "CL 8 1 60 CC 3 60")}
+	f := open(t, main(t, "TB 9 1 60 CC 3 60"), candidate)
+	reserve := func(id string) func(c *ratelimit.Call) {
+		return func(c *ratelimit.Call) {
+			c.ID = idempotency.Call{Token: []byte(id), TTL: time.Minute, Max: 9}
+			c.Reserve = reservation.Terms{TTL: 5 * time.Second, Max: 3}
+		}
+	}
+	require.Zero(t, f.decided(t, "k", quantity(2), reserve("a")).Refused)
+	require.EqualValues(t, 1, f.table.Policy([]byte("api")).Counts.TryBoth.Load())
+	a := &decide.Ask{Key: []byte("api#try:k"), Family: decide.Settle, ID: idempotency.Call{Token: []byte("a"), TTL: time.Minute, Max: 9}}
+	a.Settlement = reservation.Settlement{Op: reservation.Cancel}
+	f.store.Decide(a)
+	require.NoError(t, a.Err)
+	require.Equal(t, reservation.Unknown, a.Settled)
+	a = &decide.Ask{Key: []byte("api#try:k#2"), Family: decide.Admin, Admin: decide.AdminCall{Op: decide.Members, Count: 9}}
+	f.store.Decide(a)
+	require.NoError(t, a.Err)
+	require.Len(t, a.Result.Members, 1)
+	require.Equal(t, "a", string(a.Result.Members[0].Name))
+	require.Equal(t, start.Add(time.Minute), a.Result.Members[0].Until)
 }

@@ -157,8 +157,8 @@ func (d *Decider) fillPart(p *Part, looks bool) error {
 // about makes a an ask about n clauses that were filled in, from the index from on, for p or for a call
 // whose parts have the options of p.
 func (d *Decider) about(a *decide.Ask, p *Part, from, n int) {
-	a.DB, a.Family, a.Key, a.Err, a.Foreign = p.DB, decide.Several, nil, nil, 0
-	a.Refused, a.Missing, a.Partial, a.ID = false, 0, p.Mode == Partial && p.Quantity > 0, p.ID
+	a.DB, a.Family, a.Key, a.Err, a.Foreign, a.Lapsed = p.DB, decide.Several, nil, nil, 0, 0
+	a.Refused, a.Missing, a.Partial, a.ID, a.Reserve.TTL = false, 0, p.Mode == Partial && p.Quantity > 0, p.ID, 0
 	a.Clauses, a.Details = d.main.Clauses[from:from+n], d.main.Details[from:from+n]
 }
 
@@ -197,6 +197,7 @@ func (d *Decider) AnswerAll(parts []Part, a *decide.Ask) *limit.Decision {
 	if a.ID.Token != nil {
 		d.Recorder.NoteID(parts[0].From, a)
 	}
+	d.service.Keys.NoteLapsed(a)
 	for i := range parts {
 		p := &parts[i]
 		if p.lenient() {

@@ -72,7 +72,15 @@ const (
 	ErrTokenLength   Error = "ERR ID must have 1 to 64 bytes"
 	ErrTokenReused   Error = "IDREUSED ID was used with other arguments"
 	ErrTokenStore    Error = "ERR ID is not served with --store"
-	ErrStateTooLarge Error = "ERR the state would exceed store-max-value"
+	ErrReserveID     Error = "ERR the id of a reservation must have 1 to 64 bytes"
+	ErrReserveEnded  Error = "IDENDED The reservation has ended"
+	ErrReserveFamily Error = "ERR RESERVE is for TB GREEDY, SW and CC"
+	ErrReserveStore  Error = "ERR RESERVE is not served with --store"
+	ErrReserveActual Error = "ERR actual is larger than the limiter can count"
+	ErrReserveWarmup Error = "ERR a bucket with WARMUP cannot be charged beyond what was reserved"
+	// ErrReserveNumbers is the error of RL.COMMIT with several numbers that the reservation does not have.
+	ErrReserveNumbers Error = "ERR RL.COMMIT needs one number, or one for each TB and SW clause of the reservation"
+	ErrStateTooLarge  Error = "ERR the state would exceed store-max-value"
 )
 
 // These are the error texts of the Redis module redis-cell, which do not begin with a code.

@@ -128,6 +128,25 @@ func TestIDIsRefusedWithAStore(t *testing.T) {
 	})
 }
 
+// TestReserveIsRefusedWithAStore: a call with RESERVE and the commands that settle get an error, after
+// errors of their arguments, and charge nothing.
+func TestReserveIsRefusedWithAStore(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := startOver(w, newSharedStore(t)).Dial()
+		for _, words := range [][]string{
+			{"TB.ACQUIRE", "tb", "5", "5", "60", "RESERVE", "a", "30"},
+			{"SW.ALLOW", "sw", "5", "60", "RESERVE", "a", "30"},
+			{"RL.COMMIT", "tb", "a", "1"},
+			{"RL.CANCEL", "tb", "a"},
+			{"RL.RENEW", "tb", "a", "30"},
+		} {
+			require.Equal(t, "-ERR RESERVE is not served with --store\r\n", c.Do(words...), words)
+		}
+		require.Contains(t, c.Do("RL.COMMIT", "tb", "a", "-1"), "actual is '-1'")
+		require.Equal(t, ":0\r\n", c.Do("EXISTS", "tb", "sw"))
+	})
+}
+
 // TestFailPolicyIsChanged: CONFIG SET changes the policy for all keys or for some, or is refused.
 func TestFailPolicyIsChanged(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

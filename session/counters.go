@@ -75,13 +75,14 @@ func (w *Worker) noteError(e resp.Error, from resp.Origin) {
 // has none, its first key. It does nothing if w.Server.Seen is nil or the command has no keys.
 func (w *Worker) lackedMemory() {
 	c := &w.ctx
-	switch {
-	case w.Server.Seen == nil || c.Cmd == nil:
+	if w.Server.Seen == nil || c.Cmd == nil {
 		return
-	case c.Cmd.Keys.Derived != nil && len(c.Args) > c.Cmd.Keys.Derived.Last:
-		w.Server.Seen.LackedMemory(c.Worker, c.Cmd.Keys.Derived.Append(nil, c.Args, c.Cmd.Keys.Derived.Last))
+	}
+	if at := c.Cmd.Keys.FirstDerived(c.Args); at > 0 {
+		w.Server.Seen.LackedMemory(c.Worker, c.Cmd.Keys.Derived.Append(nil, c.Args, at))
 		return
-	case c.Cmd.Keys.First <= 0 || c.Cmd.Keys.First >= len(c.Args):
+	}
+	if c.Cmd.Keys.First <= 0 || c.Cmd.Keys.First >= len(c.Args) {
 		return
 	}
 	w.Server.Seen.LackedMemory(c.Worker, c.Args[c.Cmd.Keys.First])

@@ -72,15 +72,10 @@ func (w *Worker) prefetch(db int) {
 		a := &w.requests[i]
 		switch {
 		case a.cmd == nil || len(a.args) < 2:
-		case a.cmd.Keys.First == 1:
+		case a.cmd.Keys.First == 1 && (a.cmd.Keys.Derived == nil || a.cmd.Keys.FirstDerived(a.args) == 0):
 			w.Keys = append(w.Keys, a.args[1])
-		case a.cmd.Keys.Derived != nil && len(a.args) > a.cmd.Keys.Derived.Last:
-			d, from := a.cmd.Keys.Derived, len(w.derivedKeys)
-			w.derivedKeys = d.Append(w.derivedKeys, a.args, d.Last)
-			a.derivedKey = w.derivedKeys[from:len(w.derivedKeys):len(w.derivedKeys)]
-			if w.Keys = append(w.Keys, a.derivedKey); len(a.args) > d.Last+1 {
-				w.deriveOthers(d, a.args)
-			}
+		case a.cmd.Keys.Derived != nil:
+			w.derive(a)
 		}
 	}
 	if len(w.Keys) > 1 && w.keys != nil {
@@ -88,14 +83,21 @@ func (w *Worker) prefetch(db int) {
 	}
 }
 
-// deriveOthers adds the derived keys of a call with args to w.Keys, apart from the first one. It stops
-// at [command.MaxRequests] keys, because a call may name any number of keys, even if it is refused for
-// that.
-func (w *Worker) deriveOthers(d *command.DerivedKey, args [][]byte) {
-	for at := d.After(args, d.Last); at > 0 && len(w.Keys) < command.MaxRequests; at = d.After(args, at) {
+// derive adds the derived keys of a to w.Keys and sets a.derivedKey to the first one. After that one it
+// stops at [command.MaxRequests] keys, because a call may name any number of keys, even if it is refused
+// for that.
+func (w *Worker) derive(a *request) {
+	d := a.cmd.Keys.Derived
+	for at := a.cmd.Keys.FirstDerived(a.args); at > 0; at = d.After(a.args, at) {
 		from := len(w.derivedKeys)
-		w.derivedKeys = d.Append(w.derivedKeys, args, at)
-		w.Keys = append(w.Keys, w.derivedKeys[from:len(w.derivedKeys):len(w.derivedKeys)])
+		w.derivedKeys = d.Append(w.derivedKeys, a.args, at)
+		key := w.derivedKeys[from:len(w.derivedKeys):len(w.derivedKeys)]
+		if w.Keys = append(w.Keys, key); a.derivedKey == nil {
+			a.derivedKey = key
+		}
+		if len(w.Keys) >= command.MaxRequests {
+			return
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ type remoteWait struct {
 // keys have to be locked, or no other goroutine may decide for this wait at the same time.
 func (w *wait) try(st env.Store) decide.Ask {
 	a := w.own()
-	st.Decide(&a)
+	decideApart(st, w.parked.Client.Server, &a)
 	a.Decision = a.Whole()
 	if w.all != nil && a.Err == nil && !a.Refused {
 		w.all.Charge(st)
@@ -92,7 +92,7 @@ func (w *wait) look(st env.Store) decide.Ask {
 			a.Clauses[i].Peek = true
 		}
 	}
-	st.Decide(&a)
+	decideApart(st, w.parked.Client.Server, &a)
 	a.Decision = a.Whole()
 	return a
 }
@@ -110,7 +110,7 @@ func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
 	}
 	renewal := w.own()
 	renewal.Lease.Op, renewal.Lease.Block = concurrency.Renew, false
-	if st.Decide(&renewal); renewal.Err != nil || renewal.Decision.Refused != 0 {
+	if decideApart(st, server, &renewal); renewal.Err != nil || renewal.Decision.Refused != 0 {
 		return now, false
 	}
 	return w.look(st), true
@@ -220,8 +220,8 @@ func waitingCost(a *decide.Ask) (n int) {
 // waits under key. They end with the key of the last policy if the command names policies, and
 // otherwise have only key, at the index 1.
 func waitingArgs(c *command.Call, key []byte) [][]byte {
-	if d := c.Cmd.Keys.Derived; d != nil {
-		last := d.Last
+	if last := c.Cmd.Keys.FirstDerived(c.Args); last > 0 {
+		d := c.Cmd.Keys.Derived
 		for at := last; at > 0; at = d.After(c.Args, at) {
 			last = at
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/ratelimit"
+	"github.com/cellserver/cellserver/ratelimit/hotkeys"
 	"github.com/cellserver/cellserver/stats"
 )
 
@@ -44,11 +45,29 @@ func figures() []figure.Figure {
 			Help: "The least time for which such a call was remembered, in milliseconds; 0 if there was none.",
 			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.IDs().Shortest.Milliseconds() }),
 		},
+		reservations("made", "Calls with RESERVE that reserved units, without repetitions.", func(n *hotkeys.Reservations) int64 { return n.Made }),
+		reservations("committed", "Reservations that RL.COMMIT settled before their time had passed.", func(n *hotkeys.Reservations) int64 { return n.Committed }),
+		reservations("late", "Reservations that RL.COMMIT settled after their time had passed, with a charge of all units.", func(n *hotkeys.Reservations) int64 { return n.Late }),
+		reservations("cancelled", "Reservations that RL.CANCEL ended before their time had passed.", func(n *hotkeys.Reservations) int64 { return n.Cancelled }),
+		reservations("expired", "Reservations that ended because their time had passed, counted by the next call of their key.", func(n *hotkeys.Reservations) int64 { return n.Expired }),
+		reservations("unknown", "Calls of RL.COMMIT and RL.CANCEL with a reservation that the key does not know.", func(n *hotkeys.Reservations) int64 { return n.Unknown }),
+		reservations("refused", "Calls with RESERVE that were denied because their key had reserve-max-per-key live reservations.", func(n *hotkeys.Reservations) int64 { return n.Refused }),
 		{
 			Name: "retry_after_seconds", Kind: figure.Histogram,
 			Help:   "How long denied callers were told to wait, sampled as the groups are. Calls that can never pass are not in it.",
 			Spread: spreadRetries,
 		},
+	}
+}
+
+// reservations returns the metric of reservations called name, which read takes from the statistics.
+func reservations(name, help string, read func(n *hotkeys.Reservations) int64) figure.Figure {
+	return figure.Figure{
+		Name: "reservations_" + name + "_total", Kind: figure.Counter, Info: figure.Field("Ratelimit", "reservations_"+name), Help: help,
+		Read: figure.One(func(v *figure.View) int64 {
+			n := serviceOf(v).Keys.Reservations()
+			return read(&n)
+		}),
 	}
 }
 

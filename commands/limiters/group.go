@@ -13,7 +13,7 @@ import (
 func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),
-			multiCommands(), useCommands(), ratelimitCommands()),
+			multiCommands(), useCommands(), settleCommands(), ratelimitCommands()),
 		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
 			service := newService(s, slot)
 			s.Seen = seen{service.Keys, slot}

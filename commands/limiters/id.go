@@ -3,22 +3,27 @@ package limiters
 import (
 	"math/rand/v2"
 
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/idempotency"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/resp"
 )
 
-// identify gives a, the complete ask of c, the identity that its option ID names. token is the
-// argument of ID, or nil without ID.
-func identify(c *command.Call, a *decide.Ask, token []byte) resp.Error {
-	if token == nil {
+// identify gives a, the complete ask of c, the identity that its option ID or RESERVE names, and makes
+// it a reservation with RESERVE. id has the arguments of the option.
+func identify(c *command.Call, a *decide.Ask, id *clause.Identity) resp.Error {
+	switch {
+	case id.Token == nil:
 		return ""
-	}
-	if c.Collector != nil {
+	case c.Collector != nil && id.TTL != 0:
+		return resp.ErrReserveStore
+	case c.Collector != nil:
 		return resp.ErrTokenStore
 	}
-	a.ID = identity(c, token)
+	a.ID = identity(c, id.Token)
+	a.Reserve = reservation.Terms{TTL: id.TTL, Max: c.Server.Limits().ReservesPerKey}
 	a.ID.Print = a.Fingerprint()
 	return ""
 }

@@ -32,7 +32,7 @@ func askMulti(c *command.Call) resp.Error {
 	}
 	a := c.NewAsk(decide.Several, nil)
 	a.Clauses, a.Details, a.Partial, a.Millis, a.WithDetails = m.Clauses, m.Details, false, m.millis, m.detail
-	return identify(c, a, m.token)
+	return identify(c, a, &clause.Identity{Token: m.token})
 }
 
 func answerMulti(c *command.Call, a *decide.Ask) {

@@ -11,13 +11,14 @@ import (
 )
 
 // scratch is what a worker keeps for the limiters: its decider, and the memory for the arguments of
-// RL.MULTI and RL.USE.
+// RL.MULTI, RL.USE and the commands that settle reservations.
 type scratch struct {
 	decider    *ratelimit.Decider
 	recorder   *hotkeys.Recorder // that of the decider
 	multi      multiArgs
 	quantities quantities
 	several    *severalCall // nil until a call of RL.USE names several policies
+	settled    settledClauses
 }
 
 // newService returns the service that all deciders of the server s share. slot is the slot of this
@@ -51,6 +52,7 @@ func hooks(slot command.Slot, keys *hotkeys.Keys) command.Hooks {
 			s := of(w)
 			s.decider.EndBatch(w.Store.Now())
 			s.multi.trim()
+			s.settled.trim()
 		},
 		Limited: func(c *command.Call, a *decide.Ask) {
 			of(c.Worker).recorder.Note(caller{c}, a, a.Key, &a.Decision)
@@ -66,6 +68,7 @@ func hooks(slot command.Slot, keys *hotkeys.Keys) command.Hooks {
 			of(w).recorder.Reset()
 			keys.ResetMixed()
 			keys.ResetIDs()
+			keys.ResetReservations()
 		},
 	}
 }

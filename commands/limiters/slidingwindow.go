@@ -14,7 +14,7 @@ func slidingWindowCommands() []*command.Command {
 		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Checks a limit per window and takes quantity units if they fit.",
 		Syntax: "key limit window [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] " +
-			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout] [ID token]",
+			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout] [ID token | RESERVE id ttl]",
 		Since: "1.0.0", Complexity: "O(1), amortised for LOG; O(slots) for BUCKETS",
 		Reply: fiveReply, Run: allow, Parse: askAllow, Answer: answerFive, Waits: allowWaits,
 	}}
@@ -26,10 +26,10 @@ const fiveReply = "five integers: limited, limit, remaining, retry after, reset 
 
 func askAllow(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Window, c.Args[1])
-	var token []byte
-	err := clause.SlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window, &token)
+	var id clause.Identity
+	err := clause.SlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window, &id)
 	if a.Millis = a.Window.Millis; err == "" {
-		err = identify(c, a, token)
+		err = identify(c, a, &id)
 	}
 	return c.WithUsage(err)
 }

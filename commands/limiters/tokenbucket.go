@@ -17,21 +17,21 @@ func tokenBucketCommands() []*command.Command {
 		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Takes quantity tokens from a bucket, or reserves them.",
 		Syntax: "key capacity count period [quantity] [GREEDY | INTERVAL | LEAKY | <WARMUP duration [COLD factor]>] " +
-			"[INIT tokens] [DEBT] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE] [ID token]",
+			"[INIT tokens] [DEBT] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE] [ID token | RESERVE id ttl]",
 		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Parse: askAcquire, Answer: answerAcquire, Waits: acquireWaits,
 	}}
 }
 
 func askAcquire(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Bucket, c.Args[1])
-	var token []byte
-	err := clause.Acquire(c.Args[1:], &a.Bucket, &token)
+	var id clause.Identity
+	err := clause.Acquire(c.Args[1:], &a.Bucket, &id)
 	a.Millis = a.Bucket.Millis
 	if a.Bucket.Block && !c.MayWait() {
 		a.Bucket.MaxWait, a.Bucket.Block = 0, false // like WAIT 0
 	}
 	if err == "" {
-		err = identify(c, a, token)
+		err = identify(c, a, &id)
 	}
 	return c.WithUsage(err)
 }
@@ -59,9 +59,9 @@ func grantsLater(a *decide.Ask) bool {
 	return a.Bucket.Block && a.Decision.Refused == 0 && a.Decision.RetryAfter > 0
 }
 
-// reservation is a granted TB.ACQUIRE whose client waits until its tokens are available. The bucket
+// laterGrant is a granted TB.ACQUIRE whose client waits until its tokens are available. The bucket
 // is charged already. If the client disconnects before that, the tokens are returned to the bucket.
-type reservation struct {
+type laterGrant struct {
 	parked *command.Wait
 	ask    decide.Ask  // owns its bytes; its answer is the grant
 	stop   func() bool // stops the timer that ends the wait
@@ -73,11 +73,11 @@ type reservation struct {
 // are the counters of the policy of the call; nil if no policy counts it.
 func serveOut(c *command.Call, a *decide.Ask, counts *policy.Counts) {
 	kept := a.Bytes()
-	r := &reservation{parked: c.NewWait(kept), ask: *a, policy: counts}
+	r := &laterGrant{parked: c.NewWait(kept), ask: *a, policy: counts}
 	r.ask.Own(make([]byte, 0, kept))
 	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && namesPolicy(c)
 	if !r.parked.Reserve() { // the reply is that of CLIENT UNBLOCK
-		giveBack(c.Store, a)
+		giveBack(c.Store, c.Server, a)
 		record(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, counts)
 		r.answer(c.Store, c.W, 1)
 		return
@@ -94,7 +94,7 @@ func serveOut(c *command.Call, a *decide.Ask, counts *policy.Counts) {
 
 // serve replies that the tokens are available. If the user may no longer call the command, serve
 // returns the tokens and replies with the error.
-func (r *reservation) serve(st env.Store) {
+func (r *laterGrant) serve(st env.Store) {
 	r.parked.Finish(func(w *resp.Writer) {
 		if err := r.parked.Forbidden(st); err != "" {
 			r.undo(st)
@@ -108,7 +108,7 @@ func (r *reservation) serve(st env.Store) {
 
 // giveUp ends a wait before its tokens are available. It returns the tokens and writes a refusal to
 // w, or the error if the user may no longer call the command.
-func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
+func (r *laterGrant) giveUp(st env.Store, w *resp.Writer) {
 	r.undo(st)
 	if err := r.parked.Forbidden(st); err != "" {
 		w.Error(err)
@@ -120,7 +120,7 @@ func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 
 // undo stops the timer and returns the tokens to the bucket. During a pause it returns them after
 // the pause, because nothing may change during a handover.
-func (r *reservation) undo(st env.Store) {
+func (r *laterGrant) undo(st env.Store) {
 	r.stop()
 	later := func(resumed bool) {
 		if resumed {
@@ -134,24 +134,25 @@ func (r *reservation) undo(st env.Store) {
 
 // refund returns the tokens to the bucket, unless the server has become a replica. In that case the
 // new primary has the charge, and does not know about the wait.
-func (r *reservation) refund(st env.Store) {
+func (r *laterGrant) refund(st env.Store) {
 	if r.parked.Client.Server.Halts.Load()&command.HaltReadOnly != 0 {
 		return
 	}
-	giveBack(st, &r.ask)
+	giveBack(st, r.parked.Client.Server, &r.ask)
 }
 
-// giveBack returns to the bucket the tokens that grant, a granted ask, has reserved.
-func giveBack(st env.Store, grant *decide.Ask) {
+// giveBack returns to the bucket the tokens that grant, a granted ask, has reserved. s is the server
+// of its client.
+func giveBack(st env.Store, s *command.Server, grant *decide.Ask) {
 	a := *grant
 	a.Family = decide.Cancel
-	st.Decide(&a)
+	decideApart(st, s, &a)
 }
 
 // answer writes the current state of the bucket to w, with refused (0 or 1) as the first integer.
 // If the state cannot be read, for example because the key has another type by now, answer writes
 // the state at the time of the reservation: a grant remains valid, and a refusal has no newer state.
-func (r *reservation) answer(st env.Store, w *resp.Writer, refused int64) {
+func (r *laterGrant) answer(st env.Store, w *resp.Writer, refused int64) {
 	look := r.ask
 	look.Bucket.Block, look.Bucket.MaxWait = false, 0
 	if refused == 0 {
@@ -159,7 +160,7 @@ func (r *reservation) answer(st env.Store, w *resp.Writer, refused int64) {
 	} else {
 		look.Bucket.Charge = tokenbucket.Peek
 	}
-	st.Decide(&look)
+	decideApart(st, r.parked.Client.Server, &look)
 	d := look.Decision
 	if look.Err != nil {
 		d = r.ask.Decision

@@ -20,16 +20,16 @@ func useCommands() []*command.Command {
 		Keys:  command.KeySpec{Derived: &policyKeys}, Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Charges the limits that a policy has for a key, all of them or none, or those of several policies.",
 		Syntax: "policy key [quantity [quantity ...]] [<AND | ANY> policy key [quantity [quantity ...]] ...] " +
-			"[PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [ID token] [MS] [WITHDETAILS]",
+			"[PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause, of several policies by policy",
 		Run:   use, Waits: useWaits, Writes: useWrites,
 	}}
 }
 
-// extraBytes is the maximum number of bytes by which a state key is longer than the policy and the
-// key: those of "#try:", of "#" as the mark, and of "#" with the number of the clause.
-const extraBytes = 16
+// extraBytes is the maximum number of bytes by which another state key of a policy and a key is longer
+// than that of the first clause: those of "#try" and of "#" with the number of the clause.
+const extraBytes = 7
 
 // policyKey describes how the derived key of a call is made from the arguments policy and key: it
 // is the state key of the first clause. policyKeys does so for RL.USE, whose calls may name several
@@ -92,8 +92,8 @@ func use(c *command.Call) {
 // the caller. It takes them from c, the running command.
 func (u *useCall) of(c *command.Call) {
 	u.DB, u.StateKey, u.Now, u.Volatile, u.From = c.Client.Selected(), c.DerivedKey, c.Store.Now(), c.Volatile, caller{c}
-	if u.token != nil {
-		u.ID = identity(c, u.token)
+	if u.id.Token != nil {
+		u.ID, u.Reserve.Max = identity(c, u.id.Token), c.Server.Limits().ReservesPerKey
 	}
 }
 

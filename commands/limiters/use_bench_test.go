@@ -99,6 +99,27 @@ func TestUseAllocatesNothing(t *testing.T) {
 	}
 }
 
+// TestSettlingAllocatesNothing: what settles a reservation allocates nothing, with a policy or without.
+func TestSettlingAllocatesNothing(t *testing.T) {
+	effort.Alone(t)
+	b := inproc.OpenTimed(t)
+	apply(t, b, manyPolicies(1, 0, 0, "SW 100 60 CALLS", "TB 200 100 1", "CC 5 60"))
+	b.Packet(inproc.Encode(nil, "TB.ACQUIRE", "bucket", "200", "100", "60", "5", "RESERVE", "r", "60"))
+	b.Packet(inproc.Encode(nil, "RL.USE", "policy00", "key", "5", "RESERVE", "r", "60"))
+	for _, args := range [][]string{
+		{"RL.COMMIT", "bucket", "none", "5"},
+		{"RL.COMMIT", "key", "none", "5", "POLICY", "policy00"},
+		{"RL.COMMIT", "key", "none", "5", "6", "POLICY", "nosuch"},
+		{"RL.CANCEL", "key", "none", "POLICY", "policy00"},
+		{"RL.RENEW", "key", "none", "5000", "POLICY", "policy00", "MS"},
+	} {
+		packet := inproc.Encode(nil, args...)
+		reply := b.Packet(packet)
+		require.Equal(t, byte(':'), reply[0], "%v: %s", args, reply)
+		require.Zero(t, testing.AllocsPerRun(1000, func() { b.Packet(packet) }), "%v", args)
+	}
+}
+
 // BenchmarkUse compares RL.USE with the corresponding TB.ACQUIRE, in pipelines of 32 over 32,000
 // keys, with 100 policies, 10,000 exact overrides and 1,000 prefixes. Both charge the same keys
 // and take turns as in BenchmarkUsers: the fastest turn of each is reported.

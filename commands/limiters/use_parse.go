@@ -14,13 +14,13 @@ import (
 // useCall is a parsed call under one policy of
 //
 //	RL.USE policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
-//	  [MEMBER m] [ID token] [MS] [WITHDETAILS]
+//	  [MEMBER m] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]
 type useCall struct {
 	ratelimit.Lookup
 	// millis says that the times of the reply are in milliseconds, and withDetails that the reply has
 	// the decision on each clause.
 	millis, withDetails bool
-	token               []byte // the argument of ID; nil without ID
+	id                  clause.IdentityArgs // the arguments of ID or RESERVE
 }
 
 // quantities has the quantities of a call that gives one for each clause.
@@ -39,7 +39,11 @@ func (u *useCall) parse(args [][]byte, room *quantities) resp.Error {
 	if err != "" {
 		return err
 	}
-	return u.parseOptions(rest)
+	if err = u.parseOptions(rest); err == "" {
+		err = u.id.Check(u.unit(), u.Least(), true)
+		u.Reserve.TTL = u.id.TTL
+	}
+	return err
 }
 
 // parseOptions parses rest, the options at the end of a call.
@@ -49,7 +53,7 @@ func (u *useCall) parseOptions(rest [][]byte) (err resp.Error) {
 		word := rest[0]
 		rest = rest[1:]
 		switch {
-		case arg.IsWord(word, "PEEK"):
+		case arg.IsWord(word, "PEEK") && !u.id.Reserves():
 			err = u.is(word, ratelimit.Peek)
 		case arg.IsWord(word, "PARTIAL") && u.Quantities == nil:
 			err = u.is(word, ratelimit.Partial)
@@ -57,13 +61,14 @@ func (u *useCall) parseOptions(rest [][]byte) (err resp.Error) {
 			err = u.is(word, ratelimit.Force)
 		case arg.IsWord(word, "WAIT") && len(rest) > 0:
 			wait, rest, err = rest[0], rest[1:], u.is(word, ratelimit.Wait)
-		case arg.IsWord(word, "BLOCK") && len(rest) > 0 && u.token == nil:
+		case arg.IsWord(word, "BLOCK") && len(rest) > 0 && u.id.Token == nil:
 			wait, rest, err = rest[0], rest[1:], u.is(word, ratelimit.Block)
 		case arg.IsWord(word, "MEMBER") && len(rest) > 0 && u.Member == nil:
 			u.Member, rest = rest[0], rest[1:]
-		case arg.IsWord(word, "ID") && len(rest) > 0 && u.token == nil && u.Mode != ratelimit.Block:
-			u.token, rest = rest[0], rest[1:]
-			err = clause.CheckToken(u.token)
+		case arg.IsWord(word, "ID") && len(rest) > 0 && u.id.Token == nil && u.Mode != ratelimit.Block:
+			err, rest = u.id.Identify(rest[0]), rest[1:]
+		case arg.IsWord(word, "RESERVE") && len(rest) > 1 && u.id.Token == nil && u.Mode != ratelimit.Block && u.Mode != ratelimit.Peek:
+			err, rest = u.id.Reserve(rest[0], rest[1]), rest[2:]
 		case arg.IsWord(word, "MS"):
 			err = arg.Once(word, &u.millis)
 		case arg.IsWord(word, "WITHDETAILS"):
@@ -113,10 +118,7 @@ func (u *useCall) is(word []byte, m ratelimit.Mode) resp.Error {
 // parseWait parses text, the argument of WAIT or BLOCK, and sets u.MaxWait. It does nothing in
 // other modes. The error is "" on success.
 func (u *useCall) parseWait(text []byte) (err resp.Error) {
-	unit := time.Second
-	if u.millis {
-		unit = time.Millisecond
-	}
+	unit := u.unit()
 	switch u.Mode {
 	case ratelimit.Block:
 		u.MaxWait, err = arg.Timeout(text, unit)
@@ -131,4 +133,12 @@ func (u *useCall) parseWait(text []byte) (err resp.Error) {
 		u.MaxWait = time.Duration(limit.SatMul(most, int64(unit)))
 	}
 	return err
+}
+
+// unit returns the unit of the times in the options.
+func (u *useCall) unit() time.Duration {
+	if u.millis {
+		return time.Millisecond
+	}
+	return time.Second
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -86,9 +87,40 @@ func TestParseUseRefuses(t *testing.T) {
 		"api acme WAIT 1.5":                resp.ErrNotInteger,
 		"api acme WAIT -1":                 resp.ErrTimeoutNegative,
 		"api acme BLOCK -1":                resp.ErrTimeoutNegative,
+		"api acme RESERVE a":               near("RESERVE"),
+		"api acme RESERVE a 5 RESERVE a 5": near("RESERVE"),
+		"api acme RESERVE a 5 ID b":        near("ID"),
+		"api acme ID b RESERVE a 5":        near("RESERVE"),
+		"api acme RESERVE a 5 BLOCK 1":     near("BLOCK"),
+		"api acme BLOCK 1 RESERVE a 5":     near("RESERVE"),
+		"api acme RESERVE a 5 PEEK":        near("PEEK"),
+		"api acme PEEK RESERVE a 5":        near("RESERVE"),
+		"api acme RESERVE _ 5":             resp.ErrReserveID,
+		"api acme RESERVE a x":             resp.ErrNotInteger,
+		"api acme RESERVE a 0":             resp.ErrNotPositive,
+		"api acme RESERVE a 86401":         resp.ErrNotPositive,
+		"api acme RESERVE a 999 MS":        resp.ErrNotPositive,
+		"api acme 0 RESERVE a 5":           resp.ErrNotPositive,
+		"api acme -1 RESERVE a 5":          resp.ErrNotPositive,
+		"api acme 5 0 RESERVE a 5":         resp.ErrNotPositive,
+		"api acme 0 RESERVE a 5 NOSUCH":    near("NOSUCH"),
 	} {
 		var u useCall
 		require.Equal(t, want, resp.Bare(u.parse(useWords(line), new(quantities))), line)
+	}
+}
+
+// TestParseUseReserve: the ttl is in seconds, or with MS anywhere in milliseconds.
+func TestParseUseReserve(t *testing.T) {
+	for line, want := range map[string]time.Duration{
+		"api acme RESERVE a 1":                     time.Second,
+		"api acme 5 3 FORCE RESERVE RESERVE 86400": reservation.MaxTTL,
+		"api acme RESERVE a 1000 MS":               time.Second,
+		"api acme MS WAIT 5 RESERVE a 1500":        1500 * time.Millisecond,
+	} {
+		var u useCall
+		require.Empty(t, u.parse(useWords(line), new(quantities)), line)
+		require.Equal(t, want, u.Reserve.TTL, line)
 	}
 }
 
@@ -96,6 +128,7 @@ func TestParseUseRefuses(t *testing.T) {
 func FuzzParseUse(f *testing.F) {
 	for _, line := range []string{
 		"api acme", "api acme 7 PARTIAL", "api acme WAIT 5 MS", "api acme BLOCK 0.5 MEMBER m WITHDETAILS", "api acme#2", "a b -1 FORCE", "a b 1e3",
+		"api acme 400 RESERVE r 30 MEMBER m", "api acme 1 2 RESERVE r 1000 MS",
 	} {
 		f.Add([]byte(line))
 	}
@@ -112,6 +145,12 @@ func FuzzParseUse(f *testing.F) {
 			require.Zero(t, u.MaxWait)
 		}
 		require.GreaterOrEqual(t, u.MaxWait, time.Duration(0))
+		if u.Reserve.TTL != 0 {
+			require.Positive(t, u.Least())
+			require.NotEmpty(t, u.id.Token)
+			require.GreaterOrEqual(t, u.Reserve.TTL, reservation.MinTTL)
+			require.LessOrEqual(t, u.Reserve.TTL, reservation.MaxTTL)
+		}
 	})
 }
 
@@ -153,11 +192,15 @@ func TestParseUseOfSeveral(t *testing.T) {
 
 func TestParseUseOfSeveralRefuses(t *testing.T) {
 	near := func(word, why string) resp.Error { return resp.SyntaxNear([]byte(word)) + resp.Error(why) }
+	const onePolicy = ": a reservation is of one policy"
 	const mixed, twice, negative = ": AND and ANY do not mix", ": the same policy and key are named twice", ": with ANY no quantity is negative"
 	for line, want := range map[string]resp.Error{
 		"a k AND b k ANY c k":                    near("ANY", mixed),
 		"a k ANY b k AND c k x":                  near("AND", mixed),
 		"a k AND a k":                            near("k", twice),
+		"a k AND b k RESERVE r 30":               near("RESERVE", onePolicy),
+		"a k ANY b k RESERVE r 30":               near("RESERVE", onePolicy),
+		"a k 0 AND b k RESERVE r 30":             near("RESERVE", onePolicy),
 		"a k AND b k AND a k PEEK":               near("k", twice),
 		"a k 1e3 AND b k":                        resp.ErrNotInteger,
 		"a k AND b k 9223372036854775808":        resp.ErrNotInteger,

@@ -97,7 +97,9 @@ func (u *severalCall) check() resp.Error {
 		return resp.SyntaxNear([]byte("PARTIAL")) + ": with ANY one policy is charged for the whole quantity"
 	case u.any && u.Mode == ratelimit.Block:
 		return resp.SyntaxNear([]byte("BLOCK")) + ": with ANY no call waits"
-	case u.any && u.token != nil:
+	case u.id.Reserves():
+		return resp.SyntaxNear([]byte("RESERVE")) + ": a reservation is of one policy"
+	case u.any && u.id.Token != nil:
 		return resp.SyntaxNear([]byte("ID")) + ": with ANY another policy might pay the second time"
 	}
 	for i := range u.parts {

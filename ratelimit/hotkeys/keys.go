@@ -36,6 +36,8 @@ type Keys struct {
 	warn      func(calls int64)
 	mixed     mixed
 	ids       ids
+
+	reservations reservations
 }
 
 // New returns the statistics of keys of a server. o says to which group a key belongs. each calls f

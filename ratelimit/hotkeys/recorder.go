@@ -68,6 +68,9 @@ func (r *Recorder) Note(from Caller, a *decide.Ask, key []byte, d *limit.Decisio
 	if a.ID.Token != nil {
 		r.NoteID(from, a)
 	}
+	if a.Lapsed > 0 {
+		r.keys.NoteLapsed(a)
+	}
 	r.noteKey(from, a, key, d)
 }
 
@@ -80,6 +83,9 @@ func (r *Recorder) NoteClauses(from Caller, a *decide.Ask, oneGroup bool) {
 	}
 	if a.ID.Token != nil {
 		r.NoteID(from, a)
+	}
+	if a.Lapsed > 0 {
+		r.keys.NoteLapsed(a)
 	}
 	for i := range a.Details {
 		r.noteKey(from, a, a.Clauses[i].Key, &a.Details[i])

@@ -189,7 +189,7 @@ var values = map[string]string{
 	"unix-time-milliseconds": "4102444800000", "quantity": "1", "limit": "1000000", "capacity": "1000000",
 	"window": "86400", "period": "86400", "lease": "86400", "count": "10000", "max_burst": "1000000", "slots": "60",
 	"duration": "60", "factor": "2", "tokens": "1", "mode": "FIXED", "policy": "api", "quantities": "1", "samples": "0",
-	"bits": "4096", "group": "api", "protover": "3", "type": "string", "client-id": "1", "sha1": strings.Repeat("0", 40),
+	"bits": "4096", "group": "api", "protover": "3", "type": "string", "client-id": "1", "ttl": "86400", "actual": "1", "sha1": strings.Repeat("0", 40),
 }
 
 // value generates an argument that is neither a key nor a token.
@@ -200,6 +200,8 @@ func (w *writer) value(a syntax.Argument) string {
 	switch a.Name {
 	case "script", "function":
 		return "return #ARGV --" + strings.Repeat("x", w.shape.length)
+	case "id", "token": // a longer one is refused
+		return strconv.Itoa(w.r.IntN(1_000_000))
 	case "destination", "source":
 		return w.key()
 	}
