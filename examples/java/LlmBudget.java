@@ -1,18 +1,20 @@
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 import java.util.function.Supplier;
 import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.UnifiedJedis;
 import redis.clients.jedis.commands.ProtocolCommand;
 
 /**
- * A budget of LLM tokens per team: charge an estimate, then settle the real cost.
+ * A budget of LLM tokens per team: reserve an estimate, then commit the real cost.
  *
  * <p>Needs Jedis 7.2 on the class path (before: JedisPooled). REDIS_URL says where the server is.
  */
 public class LlmBudget {
   static final ProtocolCommand ACQUIRE = () -> "TB.ACQUIRE".getBytes(StandardCharsets.UTF_8);
+  static final ProtocolCommand COMMIT = () -> "RL.COMMIT".getBytes(StandardCharsets.UTF_8);
 
   /** What a model answered, and the tokens it took. */
   record Completion(String answer, long tokens) {}
@@ -33,7 +35,8 @@ public class LlmBudget {
   }
 
   String complete(String team, long estimate, Supplier<Completion> model) {
-    List<Long> reply = acquire(team, estimate);
+    String call = UUID.randomUUID().toString();
+    List<Long> reply = acquire(team, estimate, "RESERVE", call, "600"); // 10 min, then it comes back
     if (reply.get(0) == 1) {
       throw new IllegalStateException("over budget, retry after " + reply.get(3) + " s");
     }
@@ -45,7 +48,7 @@ public class LlmBudget {
     } finally {
       // More than the estimate is charged even if that overdraws the budget: the next
       // calls wait for it. Less is given back.
-      acquire(team, used - estimate, "FORCE");
+      jedis.sendCommand(COMMIT, "llm:" + team, call, "" + used);
     }
   }
 

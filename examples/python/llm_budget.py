@@ -1,9 +1,10 @@
-"""A budget of LLM tokens per team: charge an estimate, then settle the real cost.
+"""A budget of LLM tokens per team: reserve an estimate, then commit the real cost.
 
 Needs redis-py. REDIS_URL says where the server is (redis://127.0.0.1:6379).
 """
 
 import os
+import uuid
 
 import redis
 
@@ -16,13 +17,14 @@ class OverBudget(Exception):
 
 
 BUDGET = (100_000, 100_000, 60)  # tokens at once, tokens per seconds
+LONGEST = 600  # seconds after which the estimate of a crashed caller comes back
 
 
 def complete(client, team, estimate, model):
     """Calls model, which returns an answer and the tokens it took."""
-    key = f"llm:{team}"
+    key, call = f"llm:{team}", uuid.uuid4().hex
     limited, _, _, retry_after, _ = client.execute_command(
-        "TB.ACQUIRE", key, *BUDGET, estimate
+        "TB.ACQUIRE", key, *BUDGET, estimate, "RESERVE", call, LONGEST
     )
     if limited:
         raise OverBudget(retry_after)
@@ -33,7 +35,7 @@ def complete(client, team, estimate, model):
     finally:
         # More than the estimate is charged even if that overdraws the budget: the
         # next calls wait for it. Less is given back.
-        client.execute_command("TB.ACQUIRE", key, *BUDGET, used - estimate, "FORCE")
+        client.execute_command("RL.COMMIT", key, call, used)
 
 
 def main():
