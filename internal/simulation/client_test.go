@@ -105,6 +105,7 @@ type client struct {
 	at   int // the node that it calls
 	line *line
 	tags int
+	held []*hold
 }
 
 // run calls until stop is closed.

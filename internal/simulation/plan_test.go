@@ -73,6 +73,7 @@ func Draw(seed uint64) Plan {
 		"--appendonly", yes[p.Kept], "--appendfsync", fsync, "--save", "",
 		"--repl-ack-replies", strconv.Itoa(p.Acks), "--repl-timeout", strconv.Itoa(3 + rng.IntN(5)),
 		"--repl-ping-replica-period", "1",
+		"--id-ttl", "86400", // no call is forgotten
 		"--repl-backlog-size", []string{"16384", "1048576", "16777216"}[rng.IntN(3)],
 		"--repl-ack-timeout", strconv.Itoa(200 + rng.IntN(800)),
 	}

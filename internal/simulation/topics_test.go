@@ -25,6 +25,7 @@ const (
 	topicExec                 // MULTI, INCRBY, INCRBY, EXEC
 	topicScript               // EVAL
 	topicWindow               // SW.ALLOW
+	topicReserve              // SW.ALLOW and TB.ACQUIRE with RESERVE, RL.COMMIT, RL.CANCEL
 	topicUse                  // RL.USE
 	topicMulti                // RL.MULTI of two windows
 	topicPlaces               // CC.ACQUIRE, CC.RELEASE
@@ -32,7 +33,7 @@ const (
 	topics
 )
 
-var topicNames = [topics]string{"counter", "string", "exec", "script", "window", "use", "multi", "places", "policy"}
+var topicNames = [topics]string{"counter", "string", "exec", "script", "window", "reserve", "use", "multi", "places", "policy"}
 
 // each is the number of parts of a topic in a round.
 const each = 3
@@ -47,6 +48,8 @@ func newPart(t topic, round, i int) *part {
 	switch t {
 	case topicExec, topicScript, topicMulti:
 		p.keys = []string{p.name + ":a", p.name + ":b"}
+	case topicReserve:
+		p.how = round + i
 	case topicUse:
 		p.keys, p.limit = []string{fmt.Sprintf("u%d-%d", round, i)}, useLimit
 	case topicPlaces:
@@ -98,9 +101,10 @@ func (p *parts) all() (now, past []*part) {
 
 // recorded makes a call whose reply is added to the history.
 func (c *client) recorded(p *part) bool {
+	p.pass(&c.s.order, c.s.wrong)
 	in, commands := c.draw(p)
-	identified := c.identify(p, commands)
-	call := c.s.order.next()
+	identified := in.hold != 0 || c.identify(p, commands)
+	began, call := time.Now(), c.s.order.next()
 	reply := c.exchange(commands...)
 	known, none, useful := c.settle(reply)
 	for tries := 0; identified && !known && tries < 3; tries++ { // the call counts once, however often it is sent
@@ -116,14 +120,23 @@ func (c *client) recorded(p *part) bool {
 	if c.line == nil {
 		useful = false
 	}
+	if strings.HasPrefix(reply, "-ID") && !c.ended(in, reply) {
+		c.s.fail("linearizable", "%q is answered by %q", commands, reply)
+	}
 	out, ok := answer(p, in, reply, known)
+	if in.hold != 0 {
+		c.follow(p, in, out, none, began, call)
+	}
 	switch {
 	case none:
 	case known && !ok:
 		c.s.fail("linearizable", "%q is answered by %q", commands, reply)
 	case out.denied && (!c.s.plan.looks() || slices.Contains(commands[0], "BLOCK")):
 		// A waiting call is denied at its timeout, even if there is room for it, when others wait
-		// before it.
+		// before it. What was sent before may have had an effect.
+		if in.again {
+			p.note(c.id, in, output{}, call, 0)
+		}
 	default:
 		p.note(c.id, in, out, call, c.s.order.next())
 	}
@@ -133,7 +146,7 @@ func (c *client) recorded(p *part) bool {
 // identify gives a third of the calls that may have it the option ID. It reports whether it has done
 // so.
 func (c *client) identify(p *part, commands [][]string) bool {
-	limiter := p.topic == topicWindow || p.topic == topicUse || p.topic == topicMulti
+	limiter := p.topic == topicWindow || p.topic == topicReserve || p.topic == topicUse || p.topic == topicMulti
 	if !limiter || slices.Contains(commands[0], "BLOCK") || c.rng.IntN(3) > 0 {
 		return false
 	}
@@ -160,6 +173,8 @@ func (c *client) draw(p *part) (in input, commands [][]string) {
 		if c.rng.IntN(10) == 0 {
 			commands[0] = append(commands[0], "BLOCK", "0.2")
 		}
+	case topicReserve:
+		return c.drawReserve(p, in)
 	case topicUse:
 		in.kind, commands = kindTake, one("RL.USE", "use", p.keys[0], n)
 	case topicMulti:
@@ -200,7 +215,7 @@ func answer(p *part, in input, reply string, known bool) (out output, ok bool) {
 			return out, false
 		}
 		return output{known: true, a: got[0], b: got[1]}, true
-	case kindTake, kindAcquire:
+	case kindTake, kindReserve, kindAcquire:
 		if len(got) != 5 {
 			return out, false
 		}
@@ -212,6 +227,9 @@ func answer(p *part, in input, reply string, known bool) (out output, ok bool) {
 		return output{known: true, denied: got[0] != 0, a: got[7], b: got[12]}, got[1] == p.limit
 	case kindRelease:
 		return output{known: true, denied: first(got) == 0}, len(got) == 1
+	case kindCommit, kindCancel:
+		// That a reservation is unknown waits for no replica, like a denial.
+		return output{known: true, denied: first(got) < 0, a: first(got)}, len(got) == 1
 	default:
 		return out, reply == "+OK\r\n"
 	}
@@ -249,6 +267,10 @@ func (s *Sim) look(n *inproc.Node, p *part) (out output) {
 		out.a, out.b = value(p.keys[0]), value(p.keys[1])
 	case topicWindow:
 		out.a = used("SW.ALLOW", p.keys[0], limit, years, "0", "FIXED")
+	case topicReserve:
+		if got := integers(s.do(n, p.limiter(p.limit+beyond, 0)...)); len(got) == 5 {
+			out.a = p.limit + beyond - got[2]
+		}
 	case topicUse:
 		out.a = used("RL.USE", "use", p.keys[0], "0")
 	case topicMulti:
