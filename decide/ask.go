@@ -93,8 +93,16 @@ type Ask struct {
 	// passed, and Full says that the ask was denied because the key has too many live reservations.
 	Lapsed uint32
 	Full   bool
-	// Settled is the answer of a Settle, in place of Decision.
-	Settled reservation.Outcome
+	// Ends is the time until the first live reservation of the keys has passed its time, if the ask was
+	// denied; then there may be room. 0 if there is none. The caller sets it to 0 before it has the ask
+	// decided.
+	Ends time.Duration
+	// Settled is the answer of a Settle, in place of Decision. If that was a Commit and Settled is Done,
+	// Estimated is the number of units that the reservation held, and Used is the actual number. Of a
+	// reservation of several limits they are those with the largest estimate, apart from limits that
+	// count calls.
+	Settled         reservation.Outcome
+	Estimated, Used int64
 
 	// The following fields are the parameters. Family determines which of them are used.
 	Quota    gcra.Quota

@@ -96,6 +96,14 @@ func (h *holding) idle(now limit.Instant) limit.Instant {
 	return limit.MaxInstant
 }
 
+// ends returns the time until the first live reservation has passed its time, or 0 if there is none.
+func (h *holding) ends(now limit.Instant) time.Duration {
+	if first := h.section.NextEnd(); first != limit.MaxInstant {
+		return first.Sub(now)
+	}
+	return 0
+}
+
 // own copies the state, so that it can be changed.
 func (h *holding) own() {
 	if !h.copied {
@@ -243,6 +251,9 @@ func (p *Plan) oneHolding(e *entry.Entry, now limit.Instant, a *Ask) error {
 	h.active = false
 	if err != nil {
 		return err
+	}
+	if a.Decision.Refused > 0 {
+		a.Ends = h.ends(now)
 	}
 	r := idempotency.Record{Ready: readyAt(now, &a.Decision, a.Family == Bucket && a.Bucket.Promises())}
 	granted := a.granted(&r)

@@ -36,6 +36,9 @@ func (s *Rounds) decideHolding(d *limit.Decision, e *entry.Entry, c *Clause) err
 	if err != nil {
 		return err
 	}
+	if ends := h.ends(s.now); !d.Allowed() && ends > 0 && (s.ask.Ends == 0 || ends < s.ask.Ends) {
+		s.ask.Ends = ends
+	}
 	if reserves && h.section.Live() >= int(s.ask.Reserve.Max) {
 		s.full(d, c)
 		return nil
@@ -134,6 +137,7 @@ type Settlements struct {
 func (s *Settlements) Start(a *Ask, now limit.Instant) {
 	*s = Settlements{ask: a, now: now, member: append(s.member[:0], a.ID.Token...)}
 	a.Now, a.Settled, a.Lapsed, a.Repeated, a.Forgotten = now, outcomeOf(a.Settlement.Op), 0, false, 0
+	a.Estimated, a.Used = 0, 0
 }
 
 // outcomeOf returns the outcome of an operation on an unknown reservation.
@@ -195,6 +199,9 @@ func (s *Settlements) Settle(p *Plan, e *entry.Entry) error {
 	}
 	s.ask.Settled = max(s.ask.Settled, a.Settled)
 	s.ask.Lapsed += a.Lapsed
+	if a.Estimated > s.ask.Estimated {
+		s.ask.Estimated, s.ask.Used = a.Estimated, a.Used
+	}
 	return nil
 }
 

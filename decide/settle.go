@@ -15,7 +15,7 @@ import (
 // [limit.ErrWrongType] if e is no limiter, or that of a charge beyond the reserved units.
 func (p *Plan) settle(e *entry.Entry, now limit.Instant, a *Ask) error {
 	h := &p.holding
-	a.Settled = outcomeOf(a.Settlement.Op)
+	a.Settled, a.Estimated, a.Used = outcomeOf(a.Settlement.Op), 0, 0
 	switch {
 	case e.Kind == entry.None:
 		return nil
@@ -74,6 +74,8 @@ func (p *Plan) settleLive(at int, now limit.Instant, a *Ask) error {
 	actual := a.actual(hold.Part, hold.Units)
 	if a.Settlement.Op == reservation.Cancel {
 		state = idempotency.Cancelled
+	} else if !hold.Part.Calls {
+		a.Estimated, a.Used = hold.Units, actual
 	}
 	kept := min(actual, hold.Units)
 	if h.kind.IsWindow() {

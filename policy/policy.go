@@ -43,6 +43,9 @@ type Counts struct {
 	// TryBoth, TryOnlyOld, TryOnlyNew and TryNeither count calls that a candidate also decided:
 	// allowed by both, by the policy alone, by the candidate alone, and by neither.
 	TryBoth, TryOnlyOld, TryOnlyNew, TryNeither atomic.Int64
+	// Estimated is the sum of the units that the reservations held which were committed before their time
+	// had passed, and Actual is the sum of the actual quantities of these commits.
+	Estimated, Actual atomic.Int64
 }
 
 // Answered counts a call in Denied if denied is true, otherwise in Allowed.
@@ -52,6 +55,21 @@ func (c *Counts) Answered(denied bool) {
 	} else {
 		c.Allowed.Add(1)
 	}
+}
+
+// Settled adds to Estimated and Actual, which stay at the largest int64 if the sum is more. Both numbers must
+// not be negative.
+func (c *Counts) Settled(estimated, actual int64) {
+	add := func(to *atomic.Int64, n int64) {
+		for {
+			was := to.Load()
+			if to.CompareAndSwap(was, limit.SatAdd(was, n)) {
+				return
+			}
+		}
+	}
+	add(&c.Estimated, estimated)
+	add(&c.Actual, actual)
 }
 
 // ResetTry resets the counters of a candidate.

@@ -287,10 +287,14 @@ func (w *wait) tryAfter(st env.Store, d time.Duration) {
 }
 
 // retryAfter returns the time after which there may be room. now is a refused copy of the ask. The
-// result is the time that the decision gives, or the time until one of the keys expires if that is
-// shorter: EXPIRE may have moved the expiry to before the instant that the limiter computes.
+// result is the time that the decision gives, or the time until a reservation ends or one of the keys
+// expires if that is shorter: EXPIRE may have moved the expiry to before the instant that the limiter
+// computes.
 func (w *wait) retryAfter(st store, now *decide.Ask) time.Duration {
 	after := now.Decision.RetryAfter
+	if now.Ends > 0 {
+		after = min(after, now.Ends)
+	}
 	for _, ref := range w.refs {
 		if at, has, _ := st.Expiry(ref.DB, ref.Key); has {
 			after = min(after, at.Sub(st.Now()))

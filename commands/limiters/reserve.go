@@ -116,16 +116,31 @@ func (m *settledClauses) trim() {
 // reservation from one that has ended.
 func answerSettled(c *command.Call, a *decide.Ask) {
 	command.Scratch[scratch](c).recorder.NoteSettled(a)
+	if a.Estimated > 0 {
+		countEstimate(c, a)
+	}
 	if a.Settlement.Op == reservation.Renew {
 		a.Settled = max(a.Settled, reservation.Before)
 	}
 	c.W.Int(int64(a.Settled))
 }
 
+// countEstimate adds the estimate and the actual quantity of a, a commit, to those of the policy that it
+// names, if there is one.
+func countEstimate(c *command.Call, a *decide.Ask) {
+	at := c.Cmd.Keys.FirstDerived(c.Args)
+	if at == 0 {
+		return
+	}
+	if p := command.ServerState[ratelimit.Service](c).Policy(c.Args[at]); p != nil {
+		p.Counts.Settled(a.Estimated, a.Used)
+	}
+}
+
 // decideApart has st decide a, whose decision is not counted, on behalf of a client of s. It counts the
 // reservations that end with it.
 func decideApart(st env.Store, s *command.Server, a *decide.Ask) {
-	a.Lapsed = 0
+	a.Lapsed, a.Ends = 0, 0
 	if st.Decide(a); a.Err == nil && a.Lapsed > 0 {
 		command.Find[ratelimit.Service](s).Keys.NoteLapsed(a)
 		a.Lapsed = 0 // the decision on a may be counted after all

@@ -62,6 +62,25 @@ func figures() []figure.Figure {
 			}),
 		},
 		{
+			Name: "policy_reserved_units_total", Kind: figure.Counter, Labels: []string{"kind"}, Values: "`estimated`, `actual`",
+			Help: "Units of the reservations under policies that were committed before their ttl had passed: as reserved, and as committed. A call with several limits of units counts the one with the largest estimate. RL.POLICY GET has them by policy.",
+			Info: figure.Prefixed("Ratelimit", "policy-units-"),
+			Read: reading(func(t *policy.Table, emit figure.Emit) {
+				all, some := [len(sums)]float64{}, false
+				t.EachPolicy(func(p *policy.Policy) {
+					some = true
+					for i := range sums {
+						all[i] += float64(sums[i].of(p.Counts).Load())
+					}
+				})
+				for i := range all {
+					if some {
+						emit(all[i], sums[i].name)
+					}
+				}
+			}),
+		},
+		{
 			Name: "policy_calls_total", Kind: figure.Counter, Labels: []string{"result"},
 			Values: "`blocked`, `exempted`, `exempted-would-be-denied`, `shadow-would-be-denied`, and by policy and candidate `try-both-allow`, `try-only-old-allows`, `try-only-new-allows`, `try-neither-allows`",
 			Help:   "Calls of RL.USE that something else than the limits has decided, and those that a candidate has decided, too. RL.POLICY GET has them by policy.",
@@ -104,6 +123,12 @@ type counter struct {
 var answers = [...]counter{
 	{"allowed", func(n *policy.Counts) *atomic.Int64 { return &n.Allowed }},
 	{"denied", func(n *policy.Counts) *atomic.Int64 { return &n.Denied }},
+}
+
+// sums are the sums of units of a policy, in the order in which they are shown.
+var sums = [...]counter{
+	{"estimated", func(n *policy.Counts) *atomic.Int64 { return &n.Estimated }},
+	{"actual", func(n *policy.Counts) *atomic.Int64 { return &n.Actual }},
 }
 
 // counters are the other counters of a policy, in the order in which they are shown.

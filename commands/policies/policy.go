@@ -180,8 +180,8 @@ func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 // writeCounts writes the counters of a policy. They count from the start of the server; those of
 // the candidate from the latest RL.POLICY TRY.
 func writeCounts(w *resp.Writer, n *policy.Counts) {
-	w.Map(len(answers) + len(counters))
-	for _, is := range slices.Concat(answers[:], counters[:]) {
+	w.Map(len(answers) + len(counters) + len(sums))
+	for _, is := range slices.Concat(answers[:], counters[:], sums[:]) {
 		w.BulkString(is.name)
 		w.Int(is.of(n).Load())
 	}
