@@ -41,7 +41,7 @@ type holding struct {
 	gives  []slidingwindow.Given // memory for lapse
 }
 
-// reserved is what a charged call holds. Units is 0 if the call is no reservation.
+// reserved is what a charged call holds. units is 0 if the call is no reservation.
 type reserved struct {
 	units   int64
 	until   limit.Instant
@@ -287,11 +287,17 @@ func (a *Ask) ended(p *Plan) {
 func (a *Ask) reservable() bool {
 	switch a.Family {
 	case Window:
-		return a.Window.Quantity > 0 && !a.Window.Penalize
+		return reservableWindow(&a.Window)
 	case Bucket:
-		return a.Bucket.Mode == tokenbucket.Greedy && a.Bucket.Quantity > 0
+		return reservableBucket(&a.Bucket)
 	}
 	return false
+}
+
+func reservableWindow(c *slidingwindow.Call) bool { return c.Quantity > 0 && !c.Penalize }
+
+func reservableBucket(c *tokenbucket.Call) bool {
+	return c.Mode == tokenbucket.Greedy && c.Quantity > 0
 }
 
 // granted returns 0 if a was denied or takes nothing, and otherwise the units that it was granted, or 1 if
@@ -330,12 +336,17 @@ func (p *Plan) full(state *entry.Entry, now limit.Instant, a *Ask) (err error) {
 		err = p.decideBucket(&a.Decision, state, now, &c)
 	}
 	p.Action, a.Full = Keep, true
-	d := &a.Decision
-	if d.Refused == 0 || d.RetryAfter != limit.NoRetry {
-		d.RetryAfter = max(d.RetryAfter, p.holding.section.NextEnd().Sub(now))
-	}
-	d.Refused = max(1, a.shared())
+	p.holding.deny(&a.Decision, now, max(1, a.shared()))
 	return err
+}
+
+// deny turns d, the decision of the limiter, into the denial of refused units because the key has too many
+// live reservations.
+func (h *holding) deny(d *limit.Decision, now limit.Instant, refused int64) {
+	if d.Refused == 0 || d.RetryAfter != limit.NoRetry {
+		d.RetryAfter = max(d.RetryAfter, h.ends(now))
+	}
+	d.Refused = refused
 }
 
 // refundUnheld gives the units of c, a call with a negative quantity on the window in which the key has

@@ -8,7 +8,6 @@ import (
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/reservation"
-	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // decideHolding is decide for an entry that has reservations, or a window or bucket that is reserved.
@@ -25,7 +24,7 @@ func (s *Rounds) decideHolding(d *limit.Decision, e *entry.Entry, c *Clause) err
 		}
 		return s.repeat(d, &state, &r, c)
 	}
-	reserves := s.id != nil && s.ask.Reserve.TTL > 0
+	reserves := s.reserves()
 	if reserves && !c.reservable() {
 		return reservation.ErrFamily
 	}
@@ -78,20 +77,21 @@ func (c *Clause) family() Family {
 
 // reservable reports whether the limiter of the clause can give back exactly what it charges.
 func (c *Clause) reservable() bool {
-	return c.Window != nil && !c.Window.Penalize && c.Window.Quantity > 0 ||
-		c.Bucket != nil && c.Bucket.Mode == tokenbucket.Greedy && c.Bucket.Quantity > 0
+	return c.Window != nil && reservableWindow(c.Window) || c.Bucket != nil && reservableBucket(c.Bucket)
 }
 
 // full denies the clause c, because its key has too many live reservations.
 func (s *Rounds) full(d *limit.Decision, c *Clause) {
 	s.ask.Full, s.Action = true, Keep
-	if d.Refused == 0 || d.RetryAfter != limit.NoRetry {
-		d.RetryAfter = max(d.RetryAfter, s.holding.section.NextEnd().Sub(s.now))
+	refused := int64(1)
+	if s.as >= sharing && c.units() != nil {
+		refused = *c.units()
 	}
-	if d.Refused = 1; s.as >= sharing && c.units() != nil {
-		d.Refused = *c.units()
-	}
+	s.holding.deny(d, s.now, refused)
 }
+
+// reserves reports whether the ask is a reservation.
+func (s *Rounds) reserves() bool { return s.id != nil && s.ask.Reserve.TTL > 0 }
 
 // granted returns the number of units that the clause c takes in this round.
 func (s *Rounds) granted(c *Clause) int64 {

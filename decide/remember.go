@@ -176,7 +176,7 @@ func (s *Rounds) search(e *entry.Entry) error {
 
 // decideRemembering is decide for an entry that remembers calls, or a call with a token.
 func (s *Rounds) decideRemembering(d *limit.Decision, e *entry.Entry, c *Clause) error {
-	reserves := s.id != nil && s.ask.Reserve.TTL > 0
+	reserves := s.reserves()
 	if s.holds = false; hasReservations(e) || reserves && c.Lease == nil {
 		return s.decideHolding(d, e, c)
 	}

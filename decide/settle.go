@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// settle decides a, an ask of family [Settle], on e, whose parts are in p.holding. The error is
+// settle decides a, an ask of family [Settle] or [SettleSeveral], on e, whose parts are in p.holding. The error is
 // [limit.ErrWrongType] if e is no limiter, or that of a charge beyond the reserved units.
 func (p *Plan) settle(e *entry.Entry, now limit.Instant, a *Ask) error {
 	h := &p.holding
@@ -48,8 +48,8 @@ func (a *Ask) settles(part reservation.Part) bool {
 	return (a.Family == SettleSeveral) == (part.Of > 0)
 }
 
-// actual returns the number of units that remain charged of a part that holds units, or that is charged late
-// if units is 1.
+// actual returns the number of units that a part of the reservation counts after the settlement a. units is
+// what it counts if its limit counts calls.
 func (a *Ask) actual(part reservation.Part, units int64) int64 {
 	switch {
 	case a.Settlement.Op != reservation.Commit:

@@ -42,13 +42,14 @@ func (v *Handle) Decide(a *decide.Ask) {
 			a.Err = v.apply(s, &p, a.Key, plan)
 		}
 	}
-	if a.Family == decide.Lease || p.e.Kind.Remembers() {
-		// What a repetition, or a settlement after another, tells is part of an earlier change.
-		if ended := errors.Is(a.Err, reservation.ErrEnded); p.e.Kind.Remembers() && (ended || a.Err == nil && a.Repeats()) {
-			if err := v.confirm(s, &p, a.Key); err != nil {
-				a.Err = err
-			}
+	remembers := p.e.Kind.Remembers()
+	if remembers && (a.Err == nil && a.Repeats() || errors.Is(a.Err, reservation.ErrEnded)) {
+		// What the answer tells is part of an earlier change.
+		if err := v.confirm(s, &p, a.Key); err != nil {
+			a.Err = err
 		}
+	}
+	if remembers || a.Family == decide.Lease {
 		plan.Forget()
 	}
 }

@@ -56,7 +56,7 @@ type Section struct {
 	next       uint32
 	renumbered bool   // the reservations have other numbers than when they were loaded
 	holds      []byte // the live reservations in their stored form
-	positions  []int  // memory for TakeHeld
+	positions  []int  // memory for bySlot
 }
 
 // maxSpan is the maximum difference between the number of a live reservation and the next number. It

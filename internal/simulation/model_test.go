@@ -110,7 +110,7 @@ func step(s state, in input, out output) (bool, state) {
 	}
 }
 
-// settled ends a reservation, and returns the reply and the state after it. Whoever sends RL.COMMIT again may
+// settled ends a reservation, and returns the reply and the state after it. A client that sends RL.COMMIT again may
 // get 0 in its place.
 func settled(s state, in input) (reply int64, next state) {
 	switch live, lapsed := s.live&in.hold != 0, s.lapsed&in.hold != 0; {
