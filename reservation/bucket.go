@@ -147,19 +147,22 @@ func (s *Section) SettleTokens(at int, actual int64, interval time.Duration) {
 }
 
 // Lapse ends all reservations that have passed their time at now, and calls ended for each of them, in
-// order. bucket says whether the limiter is a bucket; then its TAT is [Section.TAT] afterwards, if
+// order. It drops links that are forgotten. bucket says whether the limiter is a bucket; then its TAT is [Section.TAT] afterwards, if
 // a reservation has ended that was not void.
 func (s *Section) Lapse(now limit.Instant, bucket bool, ended func(h *Hold)) {
 	kept, last := 0, -1
 	for at := 0; at < len(s.holds); {
-		n := width(s.holds[at:])
-		if end(s.holds[at:]) > now {
-			copy(s.holds[kept:], s.holds[at:at+n])
+		b := s.holds[at:]
+		n := width(b)
+		switch {
+		case isLink(b) && s.forgotten(b, now):
+		case isLink(b) || end(b) > now:
+			copy(s.holds[kept:], b[:n])
 			if !void(s.holds[kept:]) {
 				last = kept
 			}
 			kept += n
-		} else {
+		default:
 			h := s.At(at)
 			if bucket && !h.Void {
 				s.follow(last, h.after)

@@ -21,6 +21,14 @@ var ErrEnded = errors.New("the reservation has ended")
 // exactly what was reserved.
 var ErrFamily = errors.New("RESERVE is for TB GREEDY, SW and CC")
 
+// These are errors of a reservation of several keys, whose names are kept in a [Link].
+var (
+	// ErrFirst says that the key that the settlement names has no window and no bucket.
+	ErrFirst = errors.New("the first limit of a reservation must be a window or a bucket")
+	// ErrKeys says that there are more than [MaxKeys] keys, or more than [MaxKeyBytes] bytes.
+	ErrKeys = errors.New("too many keys in a reservation")
+)
+
 // ErrNumbers is the error of a Commit whose Actuals are not as many as the windows and buckets of the
 // reservation.
 var ErrNumbers = errors.New("the number of actual quantities is not that of the reserved limits")
@@ -40,6 +48,17 @@ type Terms struct {
 	TTL time.Duration
 	// Max is the maximum number of live reservations of a key, from 1 to [MaxLive]. One more is denied.
 	Max uint32
+	// Of is the number of windows and buckets of a reservation that several calls make together, each with
+	// some of them; 0 if the call has all of them.
+	Of uint8
+	// Linked says that the keys of the reservation do not follow from the arguments of its settlement. The
+	// first window or bucket of the call then has a [Link] with Links; if Links is nil, one of another call
+	// has it.
+	Linked bool
+	Links  [][]byte
+	// Free makes a reservation that takes nothing, whatever the limits say, for a call that passes
+	// although it was not charged.
+	Free bool
 }
 
 // Op is what a [Settlement] does.
@@ -58,7 +77,7 @@ type Settlement struct {
 	// Actual is the number of units that Commit charges, from 0.
 	Actual int64
 	// Actuals, if it is not nil, has such a number for each window and bucket of a reservation of several
-	// limits, in the order of its clauses, in place of Actual.
+	// limits, at least two, in the order of its clauses, in place of Actual.
 	Actuals []int64
 	// TTL is the time of Renew, from the call on: from [MinTTL] to [MaxTTL].
 	TTL time.Duration

@@ -41,6 +41,12 @@ type Part struct {
 	// Calls says that the units stay as they are when the reservation is committed, because the limit
 	// counts calls.
 	Calls bool
+	// Linked says that the keys of the reservation do not follow from the arguments of its settlement, so
+	// that one of them has a [Link].
+	Linked bool
+	// Free says that the reservation has taken nothing, so that its settlement charges nothing: it has
+	// no units.
+	Free bool
 	// Member is the member that holds places in the lease sets of the reservation, or nil if that is the id of
 	// the reservation. In a hold that was read it refers to the section, and is valid until that changes.
 	Member []byte
@@ -61,6 +67,9 @@ type Part struct {
 //
 //	8 bytes  Missing
 //	8 bytes  Ready
+//
+// and, if flagPart is set, followed by Index, Of, the length of Member in two bytes and Member, with zeros
+// up to a multiple of 16 bytes. A hold with flagLink is none, but a [Link].
 const (
 	holdSize = 64
 	moreSize = 16
@@ -80,12 +89,17 @@ const (
 	flagCalls   = 4
 	flagVariant = 8
 	flagPart    = 16
-	allFlags    = flagMore | flagVoid | flagCalls | flagVariant | flagPart
+	flagLinked  = 32
+	flagLink    = 64
+	allFlags    = flagMore | flagVoid | flagCalls | flagVariant | flagPart | flagLinked
 )
 
 func width(hold []byte) int {
-	if hold[flagsAt]&(flagMore|flagPart) == 0 {
+	if hold[flagsAt]&(flagMore|flagPart|flagLink) == 0 {
 		return holdSize
+	}
+	if isLink(hold) {
+		return linkWidth(hold)
 	}
 	n := partAt(hold)
 	if hold[flagsAt]&flagPart != 0 {
@@ -117,6 +131,9 @@ func int64At(hold []byte, at int) int64 { return int64(binary.LittleEndian.Uint6
 
 // valid reports whether b begins with a valid hold of the form f.
 func valid(b []byte, f Form) bool {
+	if len(b) >= holdSize && isLink(b) {
+		return validLink(b)
+	}
 	if len(b) < holdSize || b[flagsAt]&^allFlags != 0 || b[flagsAt]&flagPart != 0 && len(b) < partAt(b)+partHead || len(b) < width(b) {
 		return false
 	}
@@ -155,11 +172,12 @@ func read(b []byte) Hold {
 	}
 	if b[flagsAt]&flagPart != 0 {
 		p := b[partAt(b):]
-		h.Part = Part{Index: p[0], Of: p[1], Calls: b[flagsAt]&flagCalls != 0}
+		h.Part = Part{Index: p[0], Of: p[1], Calls: b[flagsAt]&flagCalls != 0, Linked: b[flagsAt]&flagLinked != 0}
 		if n := binary.LittleEndian.Uint16(p[2:]); n > 0 {
 			h.Part.Member = p[partHead : partHead+n]
 		}
 	}
+	h.Part.Free = h.Units == 0
 	return h
 }
 
@@ -179,6 +197,12 @@ func (h *Hold) append(dst []byte, n uint32) []byte {
 	}
 	if h.Part.Calls {
 		flags |= flagCalls
+	}
+	if h.Part.Linked {
+		flags |= flagLinked
+	}
+	if h.Void {
+		flags |= flagVoid
 	}
 	dst = h.Hash.Append(dst, flags)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.End))
@@ -206,21 +230,37 @@ func (h *Hold) append(dst []byte, n uint32) []byte {
 	return dst
 }
 
+// The properties of a [Part] that has lapsed are kept in the field Missing of its record: Index and Of in
+// its lowest two bytes, and these flags.
+const (
+	lapsedCalls  = 1 << 16
+	lapsedLinked = 1 << 17
+	lapsedFree   = 1 << 18
+)
+
 // Record returns the record that remembers the reservation after it has ended with the given state,
 // until the given instant. That of a part that has lapsed says which part it was, so that it can be
 // committed late: see [PartOf].
 func (h *Hold) Record(state idempotency.State, until limit.Instant) idempotency.Record {
 	r := idempotency.Record{Print: h.Print, Ready: limit.MinInstant, Until: until, State: state, Variant: h.Variant}
-	if state == idempotency.Lapsed && h.Part.Of > 0 {
-		r.Missing = int64(h.Part.Index) | int64(h.Part.Of)<<8
-		if h.Part.Calls {
-			r.Missing |= 1 << 16
-		}
+	if state != idempotency.Lapsed {
+		return r
+	}
+	r.Missing = int64(h.Part.Index) | int64(h.Part.Of)<<8
+	if h.Part.Calls {
+		r.Missing |= lapsedCalls
+	}
+	if h.Part.Linked {
+		r.Missing |= lapsedLinked
+	}
+	if h.Part.Free {
+		r.Missing |= lapsedFree
 	}
 	return r
 }
 
 // PartOf returns which part of a reservation the record r of one that has lapsed was. It has no member.
 func PartOf(r *idempotency.Record) Part {
-	return Part{Index: uint8(r.Missing), Of: uint8(r.Missing >> 8), Calls: r.Missing>>16&1 != 0}
+	m := r.Missing
+	return Part{Index: uint8(m), Of: uint8(m >> 8), Calls: m&lapsedCalls != 0, Linked: m&lapsedLinked != 0, Free: m&lapsedFree != 0}
 }

@@ -135,9 +135,20 @@ func (s *Section) Trim(most int) {
 // Live returns the number of live reservations.
 func (s *Section) Live() (n int) {
 	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {
-		n++
+		if !isLink(s.holds[at:]) {
+			n++
+		}
 	}
 	return n
+}
+
+// maxHolds is the maximum length in bytes of the live reservations of a key, before one more is added.
+const maxHolds = 64 << 20
+
+// Full reports whether the key has most live reservations, or so many with long names that there is no
+// room for one more.
+func (s *Section) Full(most uint32) bool {
+	return len(s.holds) >= maxHolds || s.Live() >= int(most)
 }
 
 // Units returns the number of units of the live reservations.
@@ -153,7 +164,9 @@ func (s *Section) Units() (units int64) {
 func (s *Section) NextEnd() limit.Instant {
 	first := limit.MaxInstant
 	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {
-		first = min(first, end(s.holds[at:]))
+		if b := s.holds[at:]; !isLink(b) {
+			first = min(first, end(b))
+		}
 	}
 	return first
 }
@@ -161,7 +174,7 @@ func (s *Section) NextEnd() limit.Instant {
 // Find returns the position of the live reservation whose token has the hash h.
 func (s *Section) Find(h idempotency.Hash) (at int, found bool) {
 	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {
-		if idempotency.HashIn(s.holds[at:]) == h {
+		if b := s.holds[at:]; !isLink(b) && idempotency.HashIn(b) == h {
 			return at, true
 		}
 	}
@@ -204,9 +217,12 @@ func (s *Section) inOrder() bool {
 	return true
 }
 
-// Renew changes the end of the reservation at a position.
+// Renew changes the end of the reservation at a position, and of its link.
 func (s *Section) Renew(at int, now, until limit.Instant) {
 	binary.LittleEndian.PutUint64(s.holds[at+endAt:], uint64(until))
+	if link, _, found := s.FindLink(idempotency.HashIn(s.holds[at:])); found {
+		binary.LittleEndian.PutUint64(s.holds[link+endAt:], uint64(until))
+	}
 	s.Keep(now)
 }
 

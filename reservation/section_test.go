@@ -1,6 +1,7 @@
 package reservation_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
@@ -75,7 +76,7 @@ func TestRescaledReservationsStandForTheSameTokens(t *testing.T) {
 func random(r *rand.Rand, n int, form reservation.Form) (s *reservation.Section, deltas [][]byte) {
 	s = new(reservation.Section)
 	s.Load(nil)
-	s.Memory, s.MaxCalls, s.Seed = time.Minute, 10, 5
+	s.Memory, s.MaxCalls, s.Seed = 5*time.Second, 10, 5
 	now := limit.Instant(0)
 	for range n {
 		before := s.Append(nil)
@@ -94,6 +95,13 @@ func random(r *rand.Rand, n int, form reservation.Form) (s *reservation.Section,
 				h.Part = reservation.Part{Index: 1, Of: 2, Calls: r.IntN(2) == 0, Member: make([]byte, r.IntN(40))}
 			}
 			s.Add(&h)
+			if r.IntN(3) == 0 {
+				keys := make([][]byte, r.IntN(4))
+				for i := range keys {
+					keys[i] = make([]byte, r.IntN(200))
+				}
+				s.AddLink(now, &reservation.Link{Hash: h.Hash, Print: h.Print, End: h.End, Keys: keys})
+			}
 		case 2:
 			if form == reservation.Window {
 				s.TakeHeld(3, func(_ limit.Instant, n int64) int64 { return n })
@@ -106,6 +114,7 @@ func random(r *rand.Rand, n int, form reservation.Form) (s *reservation.Section,
 			} else if found {
 				s.SettleTokens(at, 1, time.Second)
 			}
+			s.EndLink(hash(string(rune('a' + r.IntN(26)))))
 		default:
 			s.Lapse(now, form == reservation.Bucket, func(*reservation.Hold) {})
 		}
@@ -195,6 +204,60 @@ func TestAHoldIsReadAsItWasAdded(t *testing.T) {
 	}
 }
 
+// TestLinks: a link is found by its token, is no reservation, and is kept as long as its reservation is
+// remembered.
+func TestLinks(t *testing.T) {
+	var s reservation.Section
+	s.Load(nil)
+	s.Memory, s.MaxCalls = time.Minute, 10
+	names := [][]byte{[]byte("b"), {}, bytes.Repeat([]byte("c"), 300)}
+	for _, id := range []string{"r1", "r2"} {
+		s.Add(&reservation.Hold{Hash: hash(id), End: 10 * second, Units: 1, Back: 1, Ready: limit.MinInstant})
+		s.AddLink(0, &reservation.Link{Hash: hash(id), Print: 7, End: 10 * second, Keys: names})
+	}
+	value := s.Append(nil)
+	_, _, err := reservation.Check(value, reservation.Window)
+	require.NoError(t, err)
+	s.Load(value)
+	require.Equal(t, 2, s.Live())
+	require.EqualValues(t, 2, s.Units())
+	require.Equal(t, 10*second, s.NextEnd())
+	at, print, found := s.FindLink(hash("r1"))
+	require.True(t, found)
+	require.EqualValues(t, 7, print)
+	require.Equal(t, names, s.Keys(at, nil))
+	_, _, found = s.FindLink(hash("r3"))
+	require.False(t, found)
+
+	at, _ = s.Find(hash("r1"))
+	s.Renew(at, 5*second, 20*second)
+	ended := 0
+	s.Lapse(20*second, false, func(*reservation.Hold) { ended++ })
+	require.Equal(t, 2, ended)
+	require.Equal(t, limit.MaxInstant, s.NextEnd())
+	require.Zero(t, s.Live())
+	s.Lapse(70*second, false, nil)
+	_, _, found = s.FindLink(hash("r2"))
+	require.False(t, found, "it is forgotten a minute after its end")
+	_, _, found = s.FindLink(hash("r1"))
+	require.True(t, found)
+	s.AddLink(80*second, &reservation.Link{Hash: hash("r3"), End: 90 * second})
+	_, _, found = s.FindLink(hash("r1"))
+	require.False(t, found)
+	at, _, found = s.FindLink(hash("r3"))
+	require.True(t, found)
+	require.Empty(t, s.Keys(at, nil))
+	s.AddLink(80*second, &reservation.Link{Hash: hash("r3"), End: 90 * second, Keys: names[:1]})
+	s.EndLink(hash("r3"))
+	_, _, found = s.FindLink(hash("r3"))
+	require.False(t, found, "a token has one link")
+
+	many := make([][]byte, reservation.MaxKeys)
+	require.NoError(t, reservation.CheckKeys(many))
+	require.ErrorIs(t, reservation.CheckKeys(append(many, nil)), reservation.ErrKeys)
+	require.ErrorIs(t, reservation.CheckKeys([][]byte{make([]byte, reservation.MaxKeyBytes), {1}}), reservation.ErrKeys)
+}
+
 // FuzzSection reads any bytes as a value with reservations, and any as a delta. What is accepted can be used, and
 // stays valid.
 func FuzzSection(f *testing.F) {
@@ -236,9 +299,13 @@ func FuzzSection(f *testing.F) {
 			s.Charged(now, now.Add(time.Hour), now)
 			_ = s.TAT(time.Second)
 		}
+		if at, _, found := s.FindLink(hash("a")); found {
+			require.Less(t, len(s.Keys(at, nil)), reservation.MaxKeys)
+		}
+		s.AddLink(now, &reservation.Link{Hash: hash("a"), End: now, Keys: [][]byte{delta[:min(len(delta), 100)]}})
 		s.Lapse(now, is == reservation.Bucket, func(h *reservation.Hold) { require.GreaterOrEqual(t, h.Returns(0), int64(0)) })
-		if s.Live() > 0 && is == reservation.Bucket {
-			s.SettleTokens(0, 1, time.Second)
+		if at, found := s.Find(hash("a")); found && is == reservation.Bucket {
+			s.SettleTokens(at, 1, time.Second)
 		}
 		_, _, err = reservation.Check(s.Append(nil), is)
 		require.NoError(t, err)

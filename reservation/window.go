@@ -13,6 +13,9 @@ func HoldUnits(slot limit.Instant, units int64) Hold {
 	return Hold{At: slot, Units: units, Back: units, Ready: limit.MinInstant}
 }
 
+// HoldNothing returns the hold of a call that has taken nothing.
+func HoldNothing() Hold { return Hold{Ready: limit.MinInstant, Void: true} }
+
 // SettleUnits ends the reservation of a window at a position. It returns the slot, and how many units
 // can be given back to it if actual units remain charged.
 func (s *Section) SettleUnits(at int, actual int64) (slot limit.Instant, back int64) {
