@@ -60,7 +60,7 @@ func (a *Ask) Granted() int64 { return a.Units() - a.Missing }
 // Reserved reports whether a, which was decided without an error, has made a reservation. A repetition
 // makes none.
 func (a *Ask) Reserved() bool {
-	if a.Reserve.TTL == 0 || a.Repeated || a.Full {
+	if a.Reserve.TTL == 0 || a.Reserve.Free || a.Repeated || a.Full {
 		return false
 	}
 	if a.Family == Several {

@@ -40,10 +40,11 @@ const (
 	// Counter is INCREX. The parameters are in the field Counter.
 	Counter
 	// Settle is RL.COMMIT, RL.CANCEL and RL.RENEW for the reservation with the token of the ask. The
-	// parameters are in the field Settlement, and the answer is Settled.
+	// parameters are in the field Settlement, and the answer is Settled. If the reservation is of several
+	// keys, the key of the ask is the one that has their names.
 	Settle
 	// SettleSeveral is Settle for a reservation of a Several. The keys of Clauses, without limits, are
-	// those that may have a part of it.
+	// those that may have a part of it, or the names of all its keys.
 	SettleSeveral
 )
 
@@ -97,6 +98,9 @@ type Ask struct {
 	// denied; then there may be room. 0 if there is none. The caller sets it to 0 before it has the ask
 	// decided.
 	Ends time.Duration
+	// Linked is set by [Plan.One] for a Settle that it cannot decide, because the reservation is of several
+	// keys: [Settlements] does so. The plan is then Keep.
+	Linked bool
 	// Settled is the answer of a Settle, in place of Decision. If that was a Commit and Settled is Done,
 	// Estimated is the number of units that the reservation held, and Used is the actual number. Of a
 	// reservation of several limits they are those with the largest estimate, apart from limits that
@@ -145,7 +149,10 @@ type Clause struct {
 	Fixed  bool
 	Window *slidingwindow.Call
 	Bucket *tokenbucket.Call
-	Lease  *concurrency.Call // an acquisition; if its field Peek is set, the clause refuses nothing, and the other clauses are charged
+	// Index is the number, counted from 0, of the window or bucket among those of a reservation with
+	// [reservation.Terms.Of].
+	Index uint8
+	Lease *concurrency.Call // an acquisition; if its field Peek is set, the clause refuses nothing, and the other clauses are charged
 	// Peek makes the whole call a peek, which charges no clause.
 	Peek bool
 }
@@ -330,6 +337,12 @@ func (a *Ask) Own(buf []byte) []byte {
 	if a.ID.Token != nil {
 		a.ID.Token = own(a.ID.Token)
 	}
+	if a.Reserve.Links = slices.Clone(a.Reserve.Links); a.Family != Several {
+		a.Reserve.Links = nil
+	}
+	for i, key := range a.Reserve.Links {
+		a.Reserve.Links[i] = own(key)
+	}
 	if a.Key = own(a.Key); a.Family == Lease {
 		a.Lease.Member = own(a.Lease.Member)
 	} else {
@@ -363,6 +376,9 @@ func (a *Ask) Own(buf []byte) []byte {
 // Bytes returns the maximum number of bytes that [Ask.Own] appends.
 func (a *Ask) Bytes() int {
 	n := len(a.Key) + len(a.ID.Token) + len(a.Lease.Member) + len(a.Admin.Match) + len(a.Admin.After)
+	for _, key := range a.Reserve.Links {
+		n += len(key)
+	}
 	for i := range a.Clauses {
 		n += len(a.Clauses[i].Key)
 		if l := a.Clauses[i].Lease; l != nil {
@@ -389,7 +405,7 @@ func (a *Ask) Apart() {
 // ask and the texts of a counter, so that the ask can be reused for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Next = nil, nil, nil, nil, nil
-	a.ID.Token, a.Counter.Float, a.Counted.Texts = nil, nil, nil
+	a.Reserve.Links, a.ID.Token, a.Counter.Float, a.Counted.Texts = nil, nil, nil, nil
 }
 
 // own returns a copy of the clause that points to a copy of its call.

@@ -29,6 +29,8 @@ const (
 	// exhausted decides the clause as denied does, for a call that could not be granted even one
 	// unit.
 	exhausted
+	// noting decides the clause as peeking does, and records a reservation without units.
+	noting
 )
 
 // fits reports whether the clause can use a key of kind k.

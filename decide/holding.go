@@ -41,13 +41,17 @@ type holding struct {
 	gives  []slidingwindow.Given // memory for lapse
 }
 
-// reserved is what a charged call holds. units is 0 if the call is no reservation.
+// reserved is what a charged call holds. Its zero value is that of a call that is no reservation.
 type reserved struct {
 	units   int64
 	until   limit.Instant
 	variant bool
 	part    reservation.Part
+	links   [][]byte // the keys of a link; nil if there is none
 }
+
+// is reports whether the call holds anything, or that it has taken nothing.
+func (r *reserved) is() bool { return r.units > 0 || r.part.Free }
 
 // maxEnded is the maximum capacity of the memory for ended reservations that a plan keeps.
 const maxEnded = 1024
@@ -243,7 +247,7 @@ func (p *Plan) oneHolding(e *entry.Entry, now limit.Instant, a *Ask) error {
 			return p.repeatOne(&state, now, a, &r)
 		}
 	}
-	if reserves && h.section.Live() >= int(a.Reserve.Max) {
+	if reserves && h.section.Full(a.Reserve.Max) {
 		return p.full(&state, now, a)
 	}
 	h.active = true
@@ -383,13 +387,13 @@ func (p *Plan) hold(e *entry.Entry, now limit.Instant, looks bool, id *idempoten
 	if p.Action == Keep && id == nil && (!h.changed || looks) {
 		return
 	}
-	if held.units > 0 {
+	if held.is() {
 		s.Memory, s.MaxCalls = id.TTL, id.Max
 	}
 	idle := e.Expiry
 	switch {
 	case p.Action == Keep && h.changed:
-		if h.keeps, idle = true, h.idle(now); idle <= now && s.Until <= now {
+		if h.keeps, idle = true, h.idle(now); idle <= now && s.Until <= now && !held.is() {
 			p.Action, p.Frees = Remove, true
 			return
 		}
@@ -411,7 +415,7 @@ func (p *Plan) hold(e *entry.Entry, now limit.Instant, looks bool, id *idempoten
 		h.keeps, idle = false, p.Expiry
 		h.charged(p, now, held.units > 0)
 	}
-	if held.units > 0 {
+	if held.is() {
 		p.add(now, id, r, held)
 		id = nil
 	}
@@ -451,7 +455,9 @@ func (p *Plan) recall(now limit.Instant, id *idempotency.Call, r *idempotency.Re
 func (p *Plan) add(now limit.Instant, id *idempotency.Call, r *idempotency.Record, held reserved) {
 	s := &p.holding.section
 	var hold reservation.Hold
-	if p.by == Window {
+	if held.part.Free {
+		hold = reservation.HoldNothing()
+	} else if p.by == Window {
 		hold = reservation.HoldUnits(p.window.Slot(), held.units)
 	} else {
 		hold = reservation.HoldTokens(now, held.units)
@@ -462,6 +468,9 @@ func (p *Plan) add(now limit.Instant, id *idempotency.Call, r *idempotency.Recor
 	hold.Hash, hold.Print, hold.End = id.Hash(s.Seed), id.Print, held.until
 	hold.Missing, hold.Ready, hold.Variant, hold.Part = r.Missing, r.Ready, held.variant, held.part
 	s.Add(&hold)
+	if held.links != nil {
+		s.AddLink(now, &reservation.Link{Hash: hold.Hash, Print: hold.Print, End: hold.End, Keys: held.links})
+	}
 	p.holding.adds = true
 }
 

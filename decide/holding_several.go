@@ -2,12 +2,15 @@ package decide
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/reservation"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // decideHolding is decide for an entry that has reservations, or a window or bucket that is reserved.
@@ -28,6 +31,9 @@ func (s *Rounds) decideHolding(d *limit.Decision, e *entry.Entry, c *Clause) err
 	if reserves && !c.reservable() {
 		return reservation.ErrFamily
 	}
+	if s.as == noting {
+		return s.note(d, e, &state, c)
+	}
 	s.remembers = false
 	h.active = true
 	err := s.decideState(d, &state, c)
@@ -38,7 +44,7 @@ func (s *Rounds) decideHolding(d *limit.Decision, e *entry.Entry, c *Clause) err
 	if ends := h.ends(s.now); !d.Allowed() && ends > 0 && (s.ask.Ends == 0 || ends < s.ask.Ends) {
 		s.ask.Ends = ends
 	}
-	if reserves && h.section.Live() >= int(s.ask.Reserve.Max) {
+	if reserves && h.section.Full(s.ask.Reserve.Max) {
 		s.full(d, c)
 		return nil
 	}
@@ -54,9 +60,7 @@ func (s *Rounds) decideHolding(d *limit.Decision, e *entry.Entry, c *Clause) err
 	}
 	var held reserved
 	if id != nil && reserves {
-		held = reserved{
-			units: s.granted(c), until: s.now.Add(s.ask.Reserve.TTL), variant: c.Window != nil && c.Window.First, part: s.part(c),
-		}
+		held = s.held(c, s.granted(c))
 	}
 	s.hold(e, s.now, !takes || s.as == peeking, id, &r, held)
 	return nil
@@ -101,41 +105,136 @@ func (s *Rounds) granted(c *Clause) int64 {
 	return *c.quantity()
 }
 
-// part returns which part of the reservation c is, one of the clauses of the ask.
-func (s *Rounds) part(c *Clause) reservation.Part {
-	part := reservation.Part{Calls: c.Fixed}
+// held returns what the call holds of the clause c, of which it takes units.
+func (s *Rounds) held(c *Clause, units int64) reserved {
+	r := &s.ask.Reserve
+	held := reserved{units: units, until: s.now.Add(r.TTL), variant: c.Window != nil && c.Window.First}
+	held.part = reservation.Part{Calls: c.Fixed, Linked: r.Linked, Free: r.Free}
+	first := true // window or bucket
 	for i := range s.ask.Clauses {
 		switch other := &s.ask.Clauses[i]; {
+		case other.Lease != nil:
+			if !bytes.Equal(other.Lease.Member, s.id.Token) {
+				held.part.Member = other.Lease.Member
+			}
 		case other == c:
-			part.Index = part.Of
-			part.Of++
-		case other.Lease == nil:
-			part.Of++
-		case !bytes.Equal(other.Lease.Member, s.id.Token):
-			part.Member = other.Lease.Member
+			if first {
+				held.links = r.Links
+			}
+			held.part.Index = held.part.Of
+			fallthrough
+		default:
+			held.part.Of++
+			first = false
 		}
 	}
-	return part
+	if r.Of > 0 {
+		held.part.Index, held.part.Of = c.Index, r.Of
+	}
+	return held
+}
+
+// note decides the clause c of a call that takes nothing, and records that as a reservation without units. e
+// is the entry of the key, and state that of its limiter, as the call sees it. The limiter stays as it is.
+// A key that does not exist gets a limiter that is as if it had never been used.
+func (s *Rounds) note(d *limit.Decision, e, state *entry.Entry, c *Clause) error {
+	h := &s.holding
+	s.remembers = false
+	if err := s.decideClause(d, state, s.now, c, peeking); err != nil || h.section.Full(s.ask.Reserve.Max) {
+		return err
+	}
+	if e.Kind == entry.None {
+		if err := s.unused(c); err != nil {
+			return err
+		}
+	}
+	s.Action, s.Frees, s.Foreign, h.changed = Keep, false, false, true
+	s.hold(e, s.now, false, s.id, &idempotency.Record{Ready: limit.MinInstant}, s.held(c, 0))
+	return nil
+}
+
+// unused makes the state in the plan that of a new limiter of the clause c, which has not been charged.
+func (s *Rounds) unused(c *Clause) (err error) {
+	h := &s.holding
+	var (
+		d    limit.Decision
+		none entry.Entry
+	)
+	if c.Window != nil {
+		call := *c.Window
+		call.Quantity, call.Charge = 1, slidingwindow.Force
+		err = s.decideWindow(&d, &none, s.now, &call)
+	} else {
+		call := *c.Bucket
+		call.Quantity, call.Charge = 1, tokenbucket.Force
+		err = s.decideBucket(&d, &none, s.now, &call)
+	}
+	if err != nil {
+		return err
+	}
+	h.kind, h.work = s.Kind, s.apply(nil, h.work[:0])
+	if c.Window != nil {
+		h.work = slidingwindow.Clear(h.kind.WindowMode(), h.work)
+	} else {
+		tat, interval := tokenbucket.TAT(h.work)
+		tokenbucket.PutTAT(h.work, tat.Add(-interval))
+		h.section.Short = s.bucket.Short
+	}
+	h.state, h.copied = h.work, true
+	return nil
 }
 
 // Settlements settles a reservation of several limits at one instant. One goroutine reuses it for one ask
-// after another, of family [SettleSeveral]. The caller calls Start, then Look with the entry of each key,
-// Check, then Settle with each entry, and makes the change of the plan after each Settle. If Check or
-// Settle returns an error, nothing may have changed: so the caller first calls Settle without making
-// the changes.
+// after another, of family [SettleSeveral], or [Settle] if the key has a link to other keys. The caller
+// calls
+//
+//	s.Start(a)
+//	for more := true; more; more = s.Found() {
+//		// lock the keys s.Key(0) to s.Key(s.Len()-1)
+//		s.Begin(now)
+//		// Look with each key and its entry
+//	}
+//
+// then Check, then Settle with each key and its entry, and makes the change of the plan after each Settle. If
+// Check or Settle returns an error, nothing may have changed: so the caller first calls Settle without
+// making the changes.
 type Settlements struct {
 	ask    *Ask
 	now    limit.Instant
-	part   Ask    // the settlement of one key
+	part   Ask      // the settlement of one key
+	keys   [][]byte // those of the arguments, and then those of the link
+	named  int      // number of the keys of the arguments
+	names  []byte   // memory of the keys of the link
+	linked bool     // there is a link, of the call with the fingerprint print
+	print  uint32
+	found  bool   // the last round has found other keys than it began with
 	member []byte // that holds the places of the reservation
 	of     uint8  // number of windows and buckets of the reservation; 0 if none is known
 	live   bool   // a window or bucket has a live part
 	units  bool   // there is a window or a bucket
 }
 
-// Start begins to settle a at now.
-func (s *Settlements) Start(a *Ask, now limit.Instant) {
-	*s = Settlements{ask: a, now: now, member: append(s.member[:0], a.ID.Token...)}
+// Start begins to settle a.
+func (s *Settlements) Start(a *Ask) {
+	*s = Settlements{ask: a, keys: s.keys[:0], names: s.names[:0], member: s.member}
+	for i := range a.Clauses {
+		s.keys = append(s.keys, a.Clauses[i].Key)
+	}
+	if a.Family == Settle {
+		s.keys = append(s.keys, a.Key)
+	}
+	s.named = len(s.keys)
+}
+
+// Len returns the number of keys that may have a part of the reservation, and Key the i-th of them, from 0.
+func (s *Settlements) Len() int         { return len(s.keys) }
+func (s *Settlements) Key(i int) []byte { return s.keys[i] }
+
+// Begin begins a round at now, when all keys are locked.
+func (s *Settlements) Begin(now limit.Instant) {
+	a := s.ask
+	s.now, s.linked, s.found, s.of, s.live, s.units = now, false, false, 0, false, false
+	s.member = append(s.member[:0], a.ID.Token...)
 	a.Now, a.Settled, a.Lapsed, a.Repeated, a.Forgotten = now, outcomeOf(a.Settlement.Op), 0, false, 0
 	a.Estimated, a.Used = 0, 0
 }
@@ -148,8 +247,8 @@ func outcomeOf(op reservation.Op) reservation.Outcome {
 	return reservation.Unknown
 }
 
-// Look notes what p says of e, the entry of a key, before the settlement.
-func (s *Settlements) Look(p *Plan, e *entry.Entry) {
+// Look notes what p says of e, the entry of the i-th key, before the settlement.
+func (s *Settlements) Look(p *Plan, i int, e *entry.Entry) {
 	k := e.Kind.Plain()
 	s.units = s.units || k.IsWindow() || k.IsBucket()
 	if !hasReservations(e) {
@@ -158,6 +257,10 @@ func (s *Settlements) Look(p *Plan, e *entry.Entry) {
 	h := &p.holding
 	h.begin(e, s.now, s.ask.ID.Seed, SettleSeveral)
 	hash := s.ask.ID.Hash(h.section.Seed)
+	if at, print, found := h.section.FindLink(hash); found && i < s.named && !s.linked {
+		s.linked, s.print = true, print
+		s.follow(&h.section, at)
+	}
 	if at, live := h.section.Find(hash); live {
 		part := h.section.At(at).Part
 		s.of, s.live = max(s.of, part.Of), s.live || part.Of > 0
@@ -178,10 +281,41 @@ func (s *Settlements) Check() error {
 	return nil
 }
 
-// Settle settles what the key with the entry e has of the reservation, and fills in p. The outcome of
-// the ask becomes that of its most important part. The error is [limit.ErrWrongType] if e is no limiter,
+// follow makes the keys of the link at a position of the section those of the next round, behind those of the
+// arguments.
+func (s *Settlements) follow(section *reservation.Section, at int) {
+	before := s.keys[s.named:]
+	linked := section.Keys(at, nil)
+	linked = slices.DeleteFunc(linked, func(key []byte) bool {
+		return slices.ContainsFunc(s.keys[:s.named], func(named []byte) bool { return bytes.Equal(named, key) })
+	})
+	if s.found = !slices.EqualFunc(before, linked, bytes.Equal); !s.found {
+		return
+	}
+	s.names, s.keys = s.names[:0], s.keys[:s.named]
+	for _, key := range linked {
+		from := len(s.names)
+		s.names = append(s.names, key...)
+		s.keys = append(s.keys, s.names[from:len(s.names):len(s.names)])
+	}
+}
+
+// Found reports whether the last round has found keys that it did not begin with, so that one more is
+// needed.
+func (s *Settlements) Found() bool { return s.found }
+
+// Forget drops the references to the ask and to its bytes.
+func (s *Settlements) Forget() {
+	if clear(s.keys); cap(s.names) > maxSpare {
+		s.names = nil
+	}
+	s.ask, s.part = nil, Ask{}
+}
+
+// Settle settles what the i-th key, which has the entry e, has of the reservation, and fills in p. The
+// outcome of the ask becomes that of its most important part. The error is [limit.ErrWrongType] if e is no limiter,
 // or that of a charge beyond the reserved units.
-func (s *Settlements) Settle(p *Plan, e *entry.Entry) error {
+func (s *Settlements) Settle(p *Plan, i int, e *entry.Entry) error {
 	p.Action = Keep
 	if e.Kind.Plain().IsLease() {
 		return s.settleLease(p, e)
@@ -194,12 +328,13 @@ func (s *Settlements) Settle(p *Plan, e *entry.Entry) error {
 	}
 	a := &s.part
 	a.Family, a.ID, a.Settlement, a.Window.LogMaxEntries = SettleSeveral, s.ask.ID, s.ask.Settlement, s.ask.Window.LogMaxEntries
+	a.Linked, a.ID.Print = s.linked, s.print
 	if err := p.oneHolding(e, s.now, a); err != nil {
 		return err
 	}
 	s.ask.Settled = max(s.ask.Settled, a.Settled)
 	s.ask.Lapsed += a.Lapsed
-	if a.Estimated > s.ask.Estimated {
+	if i < s.named && a.Estimated > s.ask.Estimated {
 		s.ask.Estimated, s.ask.Used = a.Estimated, a.Used
 	}
 	return nil

@@ -1,8 +1,10 @@
 package decide_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +21,9 @@ import (
 
 // heldPolicy is a policy whose calls take one unit of a window, some tokens of a bucket, and a place.
 type heldPolicy struct {
-	t      *testing.T
+	t *testing.T
+	// linked says that the first key has a link to the others, and that a settlement names only that one.
+	linked bool
 	rounds decide.Rounds
 	keys   [3]*heldKey
 	base   [2]decide.Ask // of the window and of the bucket
@@ -28,8 +32,11 @@ type heldPolicy struct {
 	places  map[string]limit.Instant
 }
 
-func newHeldPolicy(t *testing.T) *heldPolicy {
-	p := &heldPolicy{t: t, places: map[string]limit.Instant{}}
+// heldNames are the names of the keys.
+var heldNames = [3][]byte{[]byte("window"), []byte("bucket"), []byte("lease")}
+
+func newHeldPolicy(t *testing.T, linked bool) *heldPolicy {
+	p := &heldPolicy{t: t, linked: linked, places: map[string]limit.Instant{}}
 	for i := range p.keys {
 		p.keys[i] = &heldKey{t: t}
 	}
@@ -46,12 +53,15 @@ func (p *heldPolicy) call(now limit.Instant, id string, tokens int64, ttl time.D
 		lease.Lease = time.Second
 	}
 	a := &decide.Ask{Family: decide.Several, Details: make([]limit.Decision, 3), Clauses: []decide.Clause{
-		{Key: []byte("window"), Window: &window, Fixed: true}, {Key: []byte("bucket"), Bucket: &bucket}, {Key: []byte("lease"), Lease: &lease},
+		{Key: heldNames[0], Window: &window, Fixed: true}, {Key: heldNames[1], Bucket: &bucket}, {Key: heldNames[2], Lease: &lease},
 	}}
 	if ttl > 0 {
 		a.ID = token(id)
 		a.Reserve = reservation.Terms{TTL: ttl, Max: 1000}
 		a.ID.Print = a.Fingerprint()
+		if p.linked {
+			a.Reserve.Linked, a.Reserve.Links = true, heldNames[1:]
+		}
 	}
 	for _, k := range p.keys {
 		k.expire(now)
@@ -72,15 +82,40 @@ func (p *heldPolicy) settle(now limit.Instant, op reservation.Op, id string, ttl
 	if len(actual) > 1 {
 		a.Settlement.Actuals = actual
 	}
-	var s decide.Settlements
-	s.Start(a, now)
 	for _, k := range p.keys {
 		k.expire(now)
-		s.Look(&k.plan, &k.e)
 	}
+	if p.linked {
+		a.Family, a.Key = decide.Settle, heldNames[0]
+		first := p.keys[0]
+		require.NoError(p.t, first.plan.One(&first.e, now, a))
+		if !a.Linked {
+			first.apply(&first.plan)
+			return a.Settled
+		}
+		require.Equal(p.t, decide.Keep, first.plan.Action)
+	} else {
+		for _, name := range heldNames {
+			a.Clauses = append(a.Clauses, decide.Clause{Key: name})
+		}
+	}
+	var s decide.Settlements
+	s.Start(a)
+	key := func(i int) *heldKey {
+		return p.keys[slices.IndexFunc(heldNames[:], func(name []byte) bool { return bytes.Equal(name, s.Key(i)) })]
+	}
+	for more := true; more; more = s.Found() {
+		s.Begin(now)
+		for i := range s.Len() {
+			k := key(i)
+			s.Look(&k.plan, i, &k.e)
+		}
+	}
+	require.Equal(p.t, len(p.keys), s.Len())
 	require.NoError(p.t, s.Check())
-	for _, k := range p.keys {
-		require.NoError(p.t, s.Settle(&k.plan, &k.e))
+	for i := range s.Len() {
+		k := key(i)
+		require.NoError(p.t, s.Settle(&k.plan, i, &k.e))
 		k.apply(&k.plan)
 	}
 	return a.Settled
@@ -126,7 +161,7 @@ func (p *heldPolicy) change(now limit.Instant, id string, f func(c *charged, kep
 func TestReservationsOfSeveralLimits(t *testing.T) {
 	for seed := range effort.Steps(60, 2000) {
 		r := rand.New(rand.NewPCG(uint64(seed), 33))
-		p := newHeldPolicy(t)
+		p := newHeldPolicy(t, seed%2 == 1)
 		now, made := limit.Instant(0).Add(time.Hour), 0
 		for step := range 60 {
 			now = now.Add(time.Duration(r.Int64N(int64(time.Second))))

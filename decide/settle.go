@@ -16,6 +16,9 @@ import (
 func (p *Plan) settle(e *entry.Entry, now limit.Instant, a *Ask) error {
 	h := &p.holding
 	a.Settled, a.Estimated, a.Used = outcomeOf(a.Settlement.Op), 0, 0
+	if a.Family == Settle {
+		a.Linked = false
+	}
 	switch {
 	case e.Kind == entry.None:
 		return nil
@@ -25,14 +28,26 @@ func (p *Plan) settle(e *entry.Entry, now limit.Instant, a *Ask) error {
 		return nil
 	}
 	hash := a.ID.Hash(h.section.Seed)
+	if a.Family == Settle {
+		if _, _, a.Linked = h.section.FindLink(hash); a.Linked {
+			return nil
+		}
+	}
 	var err error
 	if at, live := h.section.Find(hash); live {
-		if a.settles(h.section.At(at).Part) {
-			err = p.settleLive(at, now, a)
+		if hold := h.section.At(at); a.settles(hold.Part, hold.Print) {
+			if err = a.misfit(); err == nil {
+				err = p.settleLive(at, now, a)
+			}
 		}
 	} else if r, found := h.remembered(now, &a.ID, hash); found && r.State != idempotency.Charged {
-		if r.State != idempotency.Lapsed || a.settles(reservation.PartOf(&r)) {
-			err = p.settleEnded(hash, &r, now, a)
+		if r.State != idempotency.Lapsed || a.settles(reservation.PartOf(&r), r.Print) {
+			if r.State == idempotency.Lapsed {
+				err = a.misfit()
+			}
+			if err == nil {
+				err = p.settleEnded(hash, &r, now, a)
+			}
 		}
 	}
 	if err != nil {
@@ -43,16 +58,32 @@ func (p *Plan) settle(e *entry.Entry, now limit.Instant, a *Ask) error {
 	return nil
 }
 
-// settles reports whether a is about reservations with such a part: of several limits, or of one.
-func (a *Ask) settles(part reservation.Part) bool {
-	return (a.Family == SettleSeveral) == (part.Of > 0)
+// settles reports whether a is about a reservation with such a part, whose call had the fingerprint print: of
+// one limit, of several, or of several that a link names.
+func (a *Ask) settles(part reservation.Part, print uint32) bool {
+	switch {
+	case a.Family == Settle:
+		return part.Of == 0
+	case part.Of == 0 || part.Linked != a.Linked:
+		return false
+	}
+	return !a.Linked || print == a.ID.Print
+}
+
+// misfit returns [reservation.ErrNumbers] if a has several numbers for the reservation of one limit. Those of
+// several limits are checked by [Settlements.Check].
+func (a *Ask) misfit() error {
+	if a.Family == Settle && len(a.Settlement.Actuals) > 0 {
+		return reservation.ErrNumbers
+	}
+	return nil
 }
 
 // actual returns the number of units that a part of the reservation counts after the settlement a. units is
 // what it counts if its limit counts calls.
 func (a *Ask) actual(part reservation.Part, units int64) int64 {
 	switch {
-	case a.Settlement.Op != reservation.Commit:
+	case a.Settlement.Op != reservation.Commit || part.Free:
 		return 0
 	case part.Calls:
 		return units
@@ -87,6 +118,9 @@ func (p *Plan) settleLive(at int, now limit.Instant, a *Ask) error {
 			h.rebalance()
 		}
 	}
+	if hold.Part.Linked {
+		s.EndLink(hold.Hash)
+	}
 	h.endNow(hold.Hash, hold.Record(state, 0), now, a)
 	p.Frees = kept < hold.Units
 	return p.charge(now, actual-kept, hold.Variant, a)
@@ -113,8 +147,11 @@ func (p *Plan) settleEnded(hash idempotency.Hash, r *idempotency.Record, now lim
 	if r.State = idempotency.Cancelled; a.Settlement.Op == reservation.Commit {
 		r.State, a.Settled = idempotency.Committed, reservation.Late
 	}
-	actual := a.actual(reservation.PartOf(r), 1)
-	r.Missing = 0
+	part := reservation.PartOf(r)
+	if r.Missing = 0; part.Linked {
+		p.holding.section.EndLink(hash)
+	}
+	actual := a.actual(part, 1)
 	p.holding.endNow(hash, *r, now, a)
 	return p.charge(now, actual, r.Variant, a)
 }

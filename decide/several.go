@@ -67,6 +67,9 @@ func (s *Rounds) Start(a *Ask, now limit.Instant) {
 			s.as, s.least = sharing, s.asked
 		}
 	}
+	if a.Reserve.Free && a.Reserve.TTL > 0 {
+		s.as = noting
+	}
 	a.Now, a.Refused, a.Missing, a.Foreign = now, false, 0, 0
 	if s.id = nil; a.ID.Token != nil {
 		if a.Repeated, a.Forgotten, a.Full = false, 0, false; !a.OnlyLooks() {
@@ -128,7 +131,7 @@ func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 		s.ask.Foreign = i + 1
 	}
 	switch {
-	case s.as == repeating:
+	case s.as == repeating || s.as == noting:
 	case s.as != sharing:
 		s.ask.Refused = s.ask.Refused || !d.Allowed()
 	case c.units() != nil:

@@ -22,10 +22,20 @@ func (v *Handle) Decide(a *decide.Ask) {
 	case decide.SettleSeveral:
 		a.Err = v.settleSeveral(a)
 		return
+	case decide.Settle:
+		if v.decideOne(a); a.Err == nil && a.Linked {
+			a.Err = v.settleSeveral(a)
+		}
+		return
 	case decide.Admin:
 		a.Err = v.administer(a)
 		return
 	}
+	v.decideOne(a)
+}
+
+// decideOne is Decide for an ask about one key.
+func (v *Handle) decideOne(a *decide.Ask) {
 	h := v.hash(a.Key)
 	s := v.lock(h)
 	defer v.unlock(s)

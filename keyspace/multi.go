@@ -78,32 +78,39 @@ func (v *Handle) applyAll(all *several) (err error) {
 	return err
 }
 
-// settleSeveral settles the reservation of several limits that a names, at one instant. It locks or
-// claims all keys that may have a part of it. With an error nothing is stored: limit.ErrNotKept, if the
+// settleSeveral settles the reservation of several limits that a names, at one instant. It locks all keys
+// that may have a part of it: first those of the arguments, and if one of these has a link, also those of the
+// link, which may have changed meanwhile. With an error nothing is stored: limit.ErrNotKept, if the
 // journal refuses effects, or an error of [decide.Settlements].
 func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
-	all := &v.several
-	all.ask = a
-	defer func() {
-		*all = several{}
-		v.plan.Forget()
-	}()
-	var set shardSet
-	all.spots, set = v.spread(len(a.Clauses), all.key)
-	defer v.unlockHere(v.lockSpots(&set, all.spots, maxHeldClauses))
-
 	s, plan := &v.settles, &v.plan.Plan
-	s.Start(a, v.now)
-	v.visit(a.DB, all.spots, all.key, func(_ int, _ *shard, p *place) bool {
-		s.Look(plan, &p.e)
-		return true
-	})
+	var (
+		spots []spot
+		mine  bool
+	)
+	defer func() {
+		v.unlockHere(mine)
+		v.plan.Forget()
+		s.Forget()
+	}()
+	s.Start(a)
+	for more := true; more; more = s.Found() {
+		v.unlockHere(mine)
+		var set shardSet
+		spots, set = v.spread(s.Len(), s.Key)
+		mine = v.lockSpots(&set, spots, maxHeldClauses)
+		s.Begin(v.now)
+		v.visit(a.DB, spots, s.Key, func(i int, _ *shard, p *place) bool {
+			s.Look(plan, i, &p.e)
+			return true
+		})
+	}
 	if err = s.Check(); err != nil {
 		return err
 	}
 	changes := false
-	v.visit(a.DB, all.spots, all.key, func(_ int, _ *shard, p *place) bool {
-		err = s.Settle(plan, &p.e)
+	v.visit(a.DB, spots, s.Key, func(i int, _ *shard, p *place) bool {
+		err = s.Settle(plan, i, &p.e)
 		changes = changes || plan.Action != decide.Keep
 		return err == nil
 	})
@@ -117,13 +124,13 @@ func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
 	was := v.slack
 	v.slack = overdraft // a settlement is not refused for lack of memory
 	defer func() { v.slack = was }()
-	v.visit(a.DB, all.spots, all.key, func(i int, sh *shard, p *place) bool {
-		switch err = s.Settle(plan, &p.e); {
+	v.visit(a.DB, spots, s.Key, func(i int, sh *shard, p *place) bool {
+		switch err = s.Settle(plan, i, &p.e); {
 		case err != nil:
 		case plan.Action != decide.Keep:
-			err = v.apply(sh, p, all.key(i), plan)
+			err = v.apply(sh, p, s.Key(i), plan)
 		case a.Repeats() && p.e.Kind.Remembers():
-			err = v.confirm(sh, p, all.key(i))
+			err = v.confirm(sh, p, s.Key(i))
 		}
 		return err == nil
 	})

@@ -3,6 +3,8 @@ package keyspace_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +54,26 @@ func settling(key string, op reservation.Op, id string, actual int64) *decide.As
 	}
 	identify(&a, id)
 	return &a
+}
+
+// linking makes a reservation of several keys from asks, the first of which has a link to the others. free says
+// that it takes nothing.
+func linking(id string, ttl time.Duration, free bool, asks ...decide.Ask) *decide.Ask {
+	a := &decide.Ask{Family: decide.Several, Details: make([]limit.Decision, len(asks))}
+	a.Reserve = reservation.Terms{TTL: ttl, Max: 1_000_000, Linked: true, Links: [][]byte{}, Free: free}
+	for i := range asks {
+		c := decide.Clause{Key: asks[i].Key}
+		if asks[i].Family == decide.Window {
+			c.Window = &asks[i].Window
+		} else {
+			c.Bucket = &asks[i].Bucket
+		}
+		if a.Clauses = append(a.Clauses, c); i > 0 {
+			a.Reserve.Links = append(a.Reserve.Links, c.Key)
+		}
+	}
+	identify(a, id)
+	return a
 }
 
 func do(t testing.TB, v *keyspace.Handle, a *decide.Ask) *decide.Ask {
@@ -175,7 +197,12 @@ func TestReservationsAreReplicatedAndLoaded(t *testing.T) {
 			v.Refresh()
 			a := limited(int64(r.IntN(40)) - 5)
 			id := fmt.Sprint("id", r.IntN(40))
-			switch r.IntN(4) {
+			switch r.IntN(5) {
+			case 4:
+				other := limited(1 + int64(r.IntN(40)))
+				if a.Bucket.Quantity, a.Window.Quantity = 5, 7; string(a.Key) != string(other.Key) {
+					v.Decide(linking(id, time.Duration(1+r.IntN(20))*time.Second, r.IntN(4) == 0, a, other))
+				}
 			case 0:
 				v.Decide(&a)
 			case 1:
@@ -202,6 +229,50 @@ func TestReservationsAreReplicatedAndLoaded(t *testing.T) {
 		j.replay(t, loaded, len(j.records)/2)
 		require.Equal(t, told(with, clock.Now()), told(loaded, clock.Now()), "effects over a newer state")
 		loaded.Close()
+	}
+}
+
+// TestLinkedReservationsAreSettledAsAWhole reserves and settles overlapping keys from several goroutines. Each
+// settlement finds all keys, although others settle and reserve with the same ids meanwhile: nothing stays
+// charged.
+func TestLinkedReservationsAreSettledAsAWhole(t *testing.T) {
+	ks, v, _ := open(t, keyspace.Options{Shards: 4})
+	defer ks.Close()
+	var all sync.WaitGroup
+	var made, settled atomic.Int64
+	for g := range 4 {
+		all.Go(func() {
+			h := ks.NewHandle()
+			defer h.Close()
+			r := rand.New(rand.NewPCG(uint64(g), 7))
+			for range effort.Steps(2000, 50_000) {
+				n := r.Perm(6)
+				keys := []string{fmt.Sprint("k", n[0]), fmt.Sprint("k", n[1]), fmt.Sprint("k", n[2])}
+				id := fmt.Sprint(r.IntN(3))
+				a := linking(id, time.Hour, false, tokens(keys[0], 1), tokens(keys[1], 1), tokens(keys[2], 1))
+				if h.Decide(a); a.Err == nil && !a.Repeated && !a.Refused {
+					made.Add(1)
+				}
+				c := settling(keys[r.IntN(3)], reservation.Cancel, fmt.Sprint(r.IntN(3)), 0)
+				if h.Decide(c); c.Settled == reservation.Done {
+					settled.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i := range 6 {
+		for id := range 3 {
+			if c := do(t, v, settling(fmt.Sprint("k", i), reservation.Cancel, fmt.Sprint(id), 0)); c.Settled == reservation.Done {
+				settled.Add(1)
+			}
+		}
+	}
+	require.Positive(t, made.Load())
+	require.Equal(t, made.Load(), settled.Load())
+	for i := range 6 {
+		a := tokens(fmt.Sprint("k", i), 0)
+		require.EqualValues(t, 1e6, do(t, v, &a).Decision.Remaining)
 	}
 }
 
