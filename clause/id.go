@@ -90,8 +90,8 @@ func parseTTL(text []byte, unit time.Duration) (ttl time.Duration, err resp.Erro
 }
 
 // Commit parses the arguments `RL.COMMIT key id actual [actual ...] [POLICY policy]` into s. The id is
-// args[1]. policy is nil without POLICY. Several numbers need POLICY; s refers to room then, whose length
-// is the maximum number of them. The error is "" on success.
+// args[1]. policy is nil without POLICY. With several numbers s refers to room, whose length is the maximum
+// number of them. The error is "" on success.
 func Commit(args [][]byte, room []int64, s *reservation.Settlement) (policy []byte, err resp.Error) {
 	if len(args) < 3 {
 		return nil, resp.WrongArity("rl.commit")
@@ -113,12 +113,9 @@ func Commit(args [][]byte, room []int64, s *reservation.Settlement) (policy []by
 		return nil, err
 	}
 	*s = reservation.Settlement{Op: reservation.Commit}
-	switch {
-	case n == 1:
+	if n == 1 {
 		s.Actual = room[0]
-	case policy == nil:
-		return nil, resp.SyntaxNear(numbers[1])
-	default:
+	} else {
 		s.Actuals = room[:n]
 	}
 	return policy, ""

@@ -103,11 +103,6 @@ func (c *Command) SpansKeyspace() bool {
 	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Derived != nil || c.Flags&FlagAllShards != 0
 }
 
-// Spans is SpansKeyspace for a call with args.
-func (c *Command) Spans(args [][]byte) bool {
-	return c.SpansKeyspace() && (c.Keys.Derived == nil || c.Keys.FirstDerived(args) > 0)
-}
-
 // HasLongKey reports whether a key of a call with args is longer than [MaxKey], or a derived key is so
 // long that a key which belongs to it may be longer. It is rarely called: only for calls of more than
 // MaxKey bytes.

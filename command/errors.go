@@ -149,6 +149,8 @@ var storeErrors = []struct {
 	{decide.ErrReused, resp.ErrTokenReused},
 	{reservation.ErrEnded, resp.ErrReserveEnded},
 	{reservation.ErrFamily, resp.ErrReserveFamily},
+	{reservation.ErrFirst, resp.ErrReserveFirst},
+	{reservation.ErrKeys, resp.ErrReserveKeys},
 	{reservation.ErrNumbers, resp.ErrReserveNumbers},
 	{reservation.ErrActual, resp.ErrReserveActual},
 	{reservation.ErrWarmup, resp.ErrReserveWarmup},

@@ -134,33 +134,6 @@ func TestCommandsTouchOnlyTheirKeysOrSaySo(t *testing.T) {
 	require.Equal(t, want, spans)
 }
 
-// TestSettlingSpansOnlyWithAPolicy: a transaction locks all keys for a command that settles under a policy,
-// and only its key without.
-func TestSettlingSpansOnlyWithAPolicy(t *testing.T) {
-	table := NewTable()
-	for line, want := range map[string]bool{
-		"rl.commit k r 1":             false,
-		"rl.commit k POLICY 1":        false,
-		"rl.commit k r 1 2 POLICY":    false,
-		"rl.commit k r 1 2 policy p":  true,
-		"rl.cancel k r":               false,
-		"rl.cancel POLICY POLICY":     false,
-		"rl.cancel k r POLICY p":      true,
-		"rl.renew k r 5 MS":           false,
-		"rl.renew k POLICY POLICY MS": false,
-		"rl.renew k r 5 MS POLICY p":  true,
-		"rl.use p k":                  true,
-		"get k":                       false,
-		"keys *":                      true,
-	} {
-		var args [][]byte
-		for _, w := range strings.Fields(line) {
-			args = append(args, []byte(w))
-		}
-		require.Equal(t, want, table.Find(args[0]).Spans(args), line)
-	}
-}
-
 func TestEchoedNamesAreCut(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	got := string(NewTable().Unknown([][]byte{[]byte(long), []byte("a\x00b"), []byte(long), []byte("never")}))

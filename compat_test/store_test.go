@@ -25,6 +25,7 @@ var ownKeyspace = map[string]string{
 	"cellserver/id":                                       noID,
 	"cellserver/reserve":                                  noReserve,
 	"cellserver/reserve_use":                              noReserve,
+	"cellserver/reserve_several":                          noReserve,
 	"redis/server/config get":                             oneDatabase,
 	"redis/server/info keyspace":                          "it counts the keys of a keyspace",
 	"redis/transaction/select inside a transaction":       oneDatabase,

@@ -78,7 +78,7 @@ type Call struct {
 	// again; see [decide.Ask]. Its fingerprint need not be set. The mode Block does not support it.
 	ID idempotency.Call
 	// Reserve makes the call, which must have an ID, a reservation; see [decide.Ask]. All quantities must be
-	// positive, and the modes Peek and Block do not support it, nor do calls under several policies. A
+	// positive, and the modes Peek and Block do not support it, nor does [Decider.Any]. A
 	// place of a concurrency limit is then taken until the reservation ends, and [Decider.Find] sets Member
 	// to the token of ID if it is nil.
 	Reserve reservation.Terms

@@ -42,12 +42,15 @@ type Decider struct {
 	room    clause.Room // a boosted clause
 	// main and tried are the memory for the clauses of the limits in force and of a candidate.
 	main, tried clause.Memory
-	second      decide.Ask     // the ask of a candidate
+	second      decide.Ask     // the ask of a candidate, or of a reservation of nothing
 	whole       limit.Decision // the decision of the last answer that is not in its ask
 	// piece is the ask about one policy of a call under several. zeros are the quantities of a policy
 	// that such a call leaves alone.
 	piece decide.Ask
 	zeros [policy.MaxClauses]int64
+	// links has the keys of a reservation of several policies, and spare the decisions of one of nothing.
+	links [][]byte
+	spare [policy.MaxClauses]limit.Decision
 }
 
 // NewDecider returns a decider for one goroutine, whose calls st decides.
@@ -98,6 +101,9 @@ func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 	}
 	if d.store.Decide(a); a.Err != nil {
 		return Answer{}, a.Err
+	}
+	if l.lenient() {
+		d.reserveNothing(a)
 	}
 	if !l.hasCandidate() || l.Looks() || l.Mode == Block || a.Repeats() {
 		return d.Answer(l, a), nil
@@ -269,6 +275,7 @@ func (d *Decider) EndBatch(now limit.Instant) {
 	d.tried.Trim()
 	d.second.Forget()
 	d.piece.Forget()
+	clear(d.links[:cap(d.links)])
 	if d.keys.endBatch() {
 		d.main.Forget()
 		d.tried.Forget()

@@ -7,6 +7,7 @@ import (
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/reservation"
 )
 
 // Part is one policy of a call that names several. The parts of a call differ only in Policy, Key,
@@ -19,6 +20,21 @@ type Part struct {
 	Details []limit.Decision
 
 	from int // the index of the first clause in the memory of the decider
+	// number and of are set for a reservation: the number of the first window or bucket of the part among all
+	// of the reservation, from 0, and the number of all. links has the other keys of the reservation in the first
+	// part, which its settlement names.
+	number, of uint8
+	links      [][]byte
+}
+
+// terms returns the terms of the reservation of p, or zero if the call is none.
+func (p *Part) terms() reservation.Terms {
+	if !p.reserves() {
+		return reservation.Terms{}
+	}
+	t := p.Reserve
+	t.Of, t.Linked, t.Links = p.of, true, p.links
+	return t
 }
 
 // ErrClauses says that the policies of a call have more than [policy.MaxClauses] clauses in all.
@@ -101,11 +117,62 @@ func AnyBlocked(parts []Part) bool {
 // is the index of the part that the error is about.
 func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) {
 	strict, at, err := d.prepare(parts, true)
+	if err == nil && parts[0].reserves() {
+		at, err = d.reserveAll(parts)
+	}
 	if err != nil {
 		return at, err
 	}
-	d.about(a, &parts[0], 0, strict)
+	if d.about(a, &parts[0], 0, strict); parts[0].lenient() {
+		a.Reserve.Links = nil // its own ask has them
+	}
 	return 0, nil
+}
+
+// reserveAll completes the clauses of parts, which were filled in, for a reservation: their numbers, and the
+// names of all keys but the first that has a window or a bucket. The errors are [reservation.ErrFamily],
+// [reservation.ErrFirst] and [reservation.ErrKeys]; at is the index of the part that the error is about.
+func (d *Decider) reserveAll(parts []Part) (at int, err error) {
+	first, of := []byte(nil), uint8(0)
+	d.links = d.links[:0]
+	for i := range parts {
+		p := &parts[i]
+		if !reservable(p.Limits) {
+			return i, reservation.ErrFamily
+		}
+		p.number = of
+		of += d.number(p)
+		for _, c := range d.main.Clauses[p.from : p.from+len(p.Limits.Clauses)] {
+			if first == nil && c.Lease == nil {
+				first = c.Key
+				continue
+			}
+			d.links = append(d.links, c.Key)
+		}
+		if first == nil {
+			return 0, reservation.ErrFirst
+		}
+	}
+	if reservation.CheckKeys(d.links) != nil {
+		return 0, reservation.ErrKeys
+	}
+	for i := range parts {
+		parts[i].of = of
+	}
+	parts[0].links = d.links
+	return 0, nil
+}
+
+// number numbers the windows and buckets among the clauses of p, which were filled in, and returns how many
+// there are.
+func (d *Decider) number(p *Part) (n uint8) {
+	for i := range p.Limits.Clauses {
+		if c := &d.main.Clauses[p.from+i]; c.Lease == nil {
+			c.Index = p.number + n
+			n++
+		}
+	}
+	return n
 }
 
 // prepare fills in the clauses of all parts that no block denies. The clauses of the parts that can
@@ -158,7 +225,7 @@ func (d *Decider) fillPart(p *Part, looks bool) error {
 // whose parts have the options of p.
 func (d *Decider) about(a *decide.Ask, p *Part, from, n int) {
 	a.DB, a.Family, a.Key, a.Err, a.Foreign, a.Lapsed = p.DB, decide.Several, nil, nil, 0, 0
-	a.Refused, a.Missing, a.Partial, a.ID, a.Reserve.TTL = false, 0, p.Mode == Partial && p.Quantity > 0, p.ID, 0
+	a.Refused, a.Missing, a.Partial, a.ID, a.Reserve = false, 0, p.Mode == Partial && p.Quantity > 0, p.ID, p.terms()
 	a.Clauses, a.Details = d.main.Clauses[from:from+n], d.main.Details[from:from+n]
 }
 
@@ -273,6 +340,7 @@ func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err er
 		asked := p.Quantity
 		p.Quantity -= missing
 		_ = d.fillPart(p, false) // there was no error for more units
+		d.number(p)
 		p.Quantity = asked
 	}
 	d.about(s, p, p.from, n)
@@ -281,6 +349,7 @@ func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err er
 	if !s.Repeats() {
 		p.countLenient(denied)
 	}
+	d.reserveNothing(s)
 	if s.Err == nil {
 		is, p.Details = s.Binding(), s.Details
 		pass(&is)
@@ -291,6 +360,20 @@ func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err er
 		d.conclude(p, denied, false)
 	}
 	return is, s.Err
+}
+
+// reserveNothing records a reservation of nothing if a, which was decided, is a reservation that the limits
+// have denied, so that its settlement is known. The call passes although they deny it.
+func (d *Decider) reserveNothing(a *decide.Ask) {
+	if a.Reserve.TTL == 0 || a.Err != nil || !a.Refused || a.Repeats() {
+		return
+	}
+	s := &d.second
+	*s = *a
+	s.Reserve.Free, s.Details, s.Lapsed = true, d.spare[:len(a.Details)], 0
+	if d.store.Decide(s); s.Err == nil {
+		d.service.Keys.NoteLapsed(s)
+	}
 }
 
 // passEach turns the decisions of details into those of a call that passes.

@@ -78,6 +78,8 @@ const (
 	ErrReserveStore  Error = "ERR RESERVE is not served with --store"
 	ErrReserveActual Error = "ERR actual is larger than the limiter can count"
 	ErrReserveWarmup Error = "ERR a bucket with WARMUP cannot be charged beyond what was reserved"
+	ErrReserveFirst  Error = "ERR the first limit of a reservation must be a window or a bucket, which its settlement names"
+	ErrReserveKeys   Error = "ERR a reservation has at most 16 keys, with at most 65536 bytes in all"
 	// ErrReserveNumbers is the error of RL.COMMIT with several numbers that the reservation does not have.
 	ErrReserveNumbers Error = "ERR RL.COMMIT needs one number, or one for each TB and SW clause of the reservation"
 	ErrStateTooLarge  Error = "ERR the state would exceed store-max-value"

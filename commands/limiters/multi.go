@@ -14,7 +14,7 @@ func multiCommands() []*command.Command {
 		WordWork: clauseWordWork,
 		Summary:  "Charges several limits at one instant, all of them or none.",
 		Syntax: "numkeys key [key ...] <CL max_burst count period [quantity] | SW limit window [quantity] [mode] | " +
-			"TB capacity count period [quantity] [mode] | CC limit lease> [MEMBER member] [ID token] [MS] [PEEK] [WITHDETAILS]",
+			"TB capacity count period [quantity] [mode] | CC limit lease> [MEMBER member] [ID token | RESERVE id ttl] [MS] [PEEK] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Parse: askMulti, Answer: answerMulti,
 	}}
@@ -32,7 +32,12 @@ func askMulti(c *command.Call) resp.Error {
 	}
 	a := c.NewAsk(decide.Several, nil)
 	a.Clauses, a.Details, a.Partial, a.Millis, a.WithDetails = m.Clauses, m.Details, false, m.millis, m.detail
-	return identify(c, a, &clause.Identity{Token: m.token})
+	if err := identify(c, a, &m.id.Identity); err != "" || m.id.TTL == 0 {
+		return err
+	}
+	_, end, _ := c.Cmd.Keys.Range(c.Args)
+	a.Reserve.Linked, a.Reserve.Links = true, c.Args[3:end]
+	return ""
 }
 
 func answerMulti(c *command.Call, a *decide.Ask) {

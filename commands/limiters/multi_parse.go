@@ -3,12 +3,15 @@ package limiters
 import (
 	"bytes"
 	"hash/maphash"
+	"math"
 	"math/bits"
 	"time"
 
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/clause"
+	"github.com/cellserver/cellserver/reservation"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // multiArgs has the parsed arguments of an RL.MULTI. A worker reuses its memory.
@@ -19,12 +22,12 @@ type multiArgs struct {
 	detail bool
 	// member has the word MEMBER and the argument after it; nil without MEMBER.
 	member [][]byte
-	token  []byte // the argument of ID; nil without ID
+	id     clause.IdentityArgs // the arguments of ID or RESERVE
 }
 
 // parse parses the arguments
 //
-//	numkeys key [key ...] clause [clause ...] [MEMBER member] [ID token] [MS] [PEEK] [WITHDETAILS]
+//	numkeys key [key ...] clause [clause ...] [MEMBER member] [ID token | RESERVE id ttl] [MS] [PEEK] [WITHDETAILS]
 //
 // into m. o has the bounds for the clauses; parse sets o.Unit. The error is "" on success.
 func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
@@ -60,10 +63,47 @@ func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 		}
 		m.Clauses[i].Peek = m.peek
 	}
-	return m.lease()
+	if err = m.lease(); err == "" && m.id.Reserves() {
+		err = m.reserve(o.Unit, keys)
+	}
+	return err
 }
 
-// lease sets the member of all CC clauses to the argument of MEMBER. It returns an error if there
+// reserve checks the arguments of RESERVE and whether the clauses for keys can be reserved. A place of a CC
+// clause is taken for the time of the reservation. unit is the unit of times.
+func (m *multiArgs) reserve(unit time.Duration, keys [][]byte) resp.Error {
+	if m.peek {
+		return resp.SyntaxNear([]byte("RESERVE"))
+	}
+	exact, least := true, int64(math.MaxInt64)
+	for i := range m.Rooms {
+		switch r := &m.Rooms[i]; r.Kind {
+		case clause.Window:
+			least = min(least, r.Window.Quantity)
+		case clause.Bucket:
+			least = min(least, r.Bucket.Quantity)
+			exact = exact && r.Bucket.Mode == tokenbucket.Greedy
+		case clause.Lease:
+			if i == 0 {
+				return resp.ErrReserveFirst
+			}
+		default:
+			exact = false
+		}
+	}
+	if err := m.id.Check(unit, least, exact); err != "" {
+		return err
+	}
+	if reservation.CheckKeys(keys) != nil {
+		return resp.ErrReserveKeys
+	}
+	for i := range m.Rooms {
+		m.Rooms[i].Lease.Lease = m.id.TTL // of the other kinds it is not used
+	}
+	return ""
+}
+
+// lease sets the member of all CC clauses to the argument of MEMBER, or to the id of a reservation. It returns an error if there
 // is a CC clause but no MEMBER, if there is a MEMBER but no CC clause, or if the member is too long.
 func (m *multiArgs) lease() resp.Error {
 	some := false
@@ -71,10 +111,14 @@ func (m *multiArgs) lease() resp.Error {
 		if m.Rooms[i].Kind != clause.Lease {
 			continue
 		}
-		if some = true; m.member == nil {
+		some = true
+		member := m.id.Token
+		if m.member != nil {
+			member = m.member[1]
+		} else if !m.id.Reserves() {
 			return resp.ErrNoMember
 		}
-		if err := m.Rooms[i].SetMember(m.member[1]); err != "" {
+		if err := m.Rooms[i].SetMember(member); err != "" {
 			return err
 		}
 	}
@@ -86,12 +130,12 @@ func (m *multiArgs) lease() resp.Error {
 
 // options parses the options at the end of args, which apply to the whole command, and returns the
 // arguments before them. A member or a token may be any word, even the name of an option or of a
-// family. So options searches for the first MEMBER or ID, since no clause contains these words, and
-// reads the words from there on from left to right.
+// family. So options searches for the first MEMBER, ID or RESERVE, since no clause contains these words,
+// and reads the words from there on from left to right.
 func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
-	m.millis, m.peek, m.detail, m.member, m.token = false, false, false, nil, nil
+	m.millis, m.peek, m.detail, m.member, m.id = false, false, false, nil, clause.IdentityArgs{}
 	for i, word := range args {
-		if arg.IsWord(word, "MEMBER") || arg.IsWord(word, "ID") {
+		if arg.IsWord(word, "MEMBER") || arg.IsWord(word, "ID") || arg.IsWord(word, "RESERVE") {
 			if err := m.valued(args[i:]); err != "" {
 				return nil, err
 			}
@@ -108,24 +152,21 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	return args, ""
 }
 
-// valued parses args, which begin with MEMBER or ID, from left to right.
+// valued parses args, which begin with MEMBER, ID or RESERVE, from left to right.
 func (m *multiArgs) valued(args [][]byte) (err resp.Error) {
 	for len(args) > 0 && err == "" {
-		word := args[0]
-		member, token := arg.IsWord(word, "MEMBER") && m.member == nil, arg.IsWord(word, "ID") && m.token == nil
+		word, rest := args[0], args[1:]
 		switch {
-		case !member && !token:
-			err, args = m.flag(word), args[1:]
-			continue
-		case len(args) == 1:
-			return resp.SyntaxNear(word)
-		case member:
-			m.member = args[:2]
+		case arg.IsWord(word, "MEMBER") && m.member == nil && len(rest) > 0:
+			m.member, rest = args[:2], rest[1:]
+		case arg.IsWord(word, "ID") && m.id.Token == nil && len(rest) > 0:
+			err, rest = m.id.Identify(rest[0]), rest[1:]
+		case arg.IsWord(word, "RESERVE") && m.id.Token == nil && len(rest) > 1:
+			err, rest = m.id.Reserve(rest[0], rest[1]), rest[2:]
 		default:
-			m.token = args[1]
-			err = clause.CheckToken(m.token)
+			err = m.flag(word)
 		}
-		args = args[2:]
+		args = rest
 	}
 	return err
 }
@@ -190,6 +231,6 @@ func hasDuplicateOfMany(keys [][]byte) bool {
 // trim is called at the end of a batch. It drops the member and the token, and frees the memory if
 // a call had many clauses.
 func (m *multiArgs) trim() {
-	m.member, m.token = nil, nil
+	m.member, m.id = nil, clause.IdentityArgs{}
 	m.Trim()
 }

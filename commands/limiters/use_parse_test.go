@@ -192,15 +192,14 @@ func TestParseUseOfSeveral(t *testing.T) {
 
 func TestParseUseOfSeveralRefuses(t *testing.T) {
 	near := func(word, why string) resp.Error { return resp.SyntaxNear([]byte(word)) + resp.Error(why) }
-	const onePolicy = ": a reservation is of one policy"
+	const payer = ": with ANY its settlement would not name the policy that pays"
 	const mixed, twice, negative = ": AND and ANY do not mix", ": the same policy and key are named twice", ": with ANY no quantity is negative"
 	for line, want := range map[string]resp.Error{
 		"a k AND b k ANY c k":                    near("ANY", mixed),
 		"a k ANY b k AND c k x":                  near("AND", mixed),
 		"a k AND a k":                            near("k", twice),
-		"a k AND b k RESERVE r 30":               near("RESERVE", onePolicy),
-		"a k ANY b k RESERVE r 30":               near("RESERVE", onePolicy),
-		"a k 0 AND b k RESERVE r 30":             near("RESERVE", onePolicy),
+		"a k ANY b k RESERVE r 30":               near("RESERVE", payer),
+		"a k ANY b k 0 RESERVE r 30":             near("RESERVE", payer),
 		"a k AND b k AND a k PEEK":               near("k", twice),
 		"a k 1e3 AND b k":                        resp.ErrNotInteger,
 		"a k AND b k 9223372036854775808":        resp.ErrNotInteger,

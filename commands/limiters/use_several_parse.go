@@ -88,8 +88,8 @@ func (u *severalCall) names(name, key []byte) bool {
 	return false
 }
 
-// check returns an error if the parts do not support the mode of the call, or if ANY joins them and one
-// of their quantities is negative. Such a quantity would go to the first policy, even if another one
+// check returns an error if the parts do not support the mode of the call or its reservation, or if ANY
+// joins them and one of their quantities is negative. Such a quantity would go to the first policy, even if another one
 // was charged.
 func (u *severalCall) check() resp.Error {
 	switch {
@@ -97,13 +97,15 @@ func (u *severalCall) check() resp.Error {
 		return resp.SyntaxNear([]byte("PARTIAL")) + ": with ANY one policy is charged for the whole quantity"
 	case u.any && u.Mode == ratelimit.Block:
 		return resp.SyntaxNear([]byte("BLOCK")) + ": with ANY no call waits"
-	case u.id.Reserves():
-		return resp.SyntaxNear([]byte("RESERVE")) + ": a reservation is of one policy"
+	case u.any && u.id.Reserves():
+		return resp.SyntaxNear([]byte("RESERVE")) + ": with ANY its settlement would not name the policy that pays"
 	case u.any && u.id.Token != nil:
 		return resp.SyntaxNear([]byte("ID")) + ": with ANY another policy might pay the second time"
 	}
+	least := u.parts[0].Least()
 	for i := range u.parts {
 		p := &u.parts[i]
+		least = min(least, p.Least())
 		if u.any && p.Least() < 0 {
 			return resp.SyntaxNear(strconv.AppendInt(nil, p.Least(), 10)) + ": with ANY no quantity is negative"
 		}
@@ -111,5 +113,7 @@ func (u *severalCall) check() resp.Error {
 			return resp.SyntaxNear([]byte("PARTIAL")) + ": all policies need the same quantity, and only one"
 		}
 	}
-	return ""
+	err := u.id.Check(u.unit(), least, true)
+	u.Reserve.TTL = u.id.TTL
+	return err
 }

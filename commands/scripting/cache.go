@@ -185,13 +185,6 @@ func (s *script) noteResult(n int) {
 // requests memory before it begins.
 const leastResult = 1 << 20
 
-// mayDerive reports whether a call of cmd, which may access keys that are not among its arguments, with n
-// arguments after its name may do so. A call that is too short for the option that derives a key does not.
-func mayDerive(cmd *command.Command, n int) bool {
-	d := cmd.Keys.Derived
-	return d == nil || d.Option == "" || n >= d.Last
-}
-
 // keysOnly reports whether s can access only its KEYS. That is so if all commands that it calls are
 // known from its text, access only keys that are among their arguments, and get only elements of
 // KEYS as keys. For a command that has subcommands or the argument numkeys, the result is false.
@@ -205,7 +198,7 @@ func keysOnly(t *command.Table, s *lua.Script) bool {
 		switch {
 		case cmd == nil: // the call fails, whatever its arguments are
 			continue
-		case cmd.Sub != nil, cmd.Keys.Count > 0, cmd.SpansKeyspace() && mayDerive(cmd, len(call.Keys)):
+		case cmd.Sub != nil, cmd.Keys.Count > 0, cmd.SpansKeyspace():
 			return false
 		}
 		for _, i := range cmd.Keys.Positions(make([][]byte, 1+len(call.Keys))) {

@@ -439,7 +439,7 @@ func collect(c *command.Call, t *transaction) bool {
 	t.refs = t.refs[:0]
 	db := c.Client.Selected()
 	for _, q := range t.queue {
-		if q.cmd.Spans(q.args) {
+		if q.cmd.SpansKeyspace() {
 			return false
 		}
 		if q.cmd.Plan != nil && !q.cmd.Plan(c, q.cmd, q.args).KeysOnly {
