@@ -46,6 +46,27 @@ func offered(s *report.KeyState) map[string]string {
 	return lines
 }
 
+// TestKeyOfAPolicyShowsItsReservations: how many are live, their units, and when the first of them ends.
+func TestKeyOfAPolicyShowsItsReservations(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		o := w.StartAdmin()
+		w.Advance(2 * time.Second)
+		c := o.Dial()
+		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "5", "86400", "FIXED", "CALLS", "TB", "500", "1", "60"))
+		c.Do("RL.USE", "api", "acme", "300", "RESERVE", "a", "30")
+		w.Advance(5 * time.Second)
+		c.Do("RL.USE", "api", "acme", "40", "RESERVE", "b", "60")
+
+		s := stateOf(t, o, "api:acme#2", "", "")
+		window, bucket := s.Policy.Clauses[0], s.Policy.Clauses[1]
+		require.Equal(t, []int64{2, 2, 25_000}, []int64{window.Reservations, window.Held, window.EndsMs})
+		require.Equal(t, []int64{2, 340, 25_000}, []int64{bucket.Reservations, bucket.Held, bucket.EndsMs})
+		require.Contains(t, string(s.Policy.Text), "2 reservations of 340 units, of which the first ends in 25s")
+		require.EqualValues(t, 2, s.Info["reservations"])
+		require.EqualValues(t, 340, s.Info["held"])
+	})
+}
+
 // TestKeyOfAPolicyIsExplained: the explanation has what applies to the key and why, the client that
 // set it, its expiry, each limit in numbers, and the possible actions.
 func TestKeyOfAPolicyIsExplained(t *testing.T) {

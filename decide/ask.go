@@ -133,6 +133,9 @@ type Ask struct {
 	Details []limit.Decision
 	Result  AdminResult
 	Counted counter.Result // the answer of a Counter, in place of Decision
+	// Retained has what the key of each clause of a Several retains. It is part of the answer if the caller
+	// allocates it; otherwise it is nil.
+	Retained []Retained
 }
 
 // Clause is one limit of an RL.MULTI: a key, and exactly one of Quota, Window, Bucket and Lease.
@@ -404,7 +407,7 @@ func (a *Ask) Apart() {
 // Forget drops the references to the key, the token, the member, the clauses, the details, the next
 // ask and the texts of a counter, so that the ask can be reused for the next command.
 func (a *Ask) Forget() {
-	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Next = nil, nil, nil, nil, nil
+	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Retained, a.Next = nil, nil, nil, nil, nil, nil
 	a.Reserve.Links, a.ID.Token, a.Counter.Float, a.Counted.Texts = nil, nil, nil, nil
 }
 

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"time"
+
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
@@ -27,11 +29,8 @@ func (f describer) number(field string, n int64) { f(field, "", n, false) }
 // [limit.ErrWrongType] and does not call f.
 func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, number int64, isText bool)) error {
 	tell := describer(f)
-	plain, records, reservations := entry.Parts(e)
-	var h holding
-	if reservations != nil {
-		plain = h.begin(e, now, 0, Admin)
-	}
+	var k Retained
+	plain, remembers, holds := k.read(e, now)
 	e = &plain
 	r, err := roomOf(e, now, by)
 	if err != nil {
@@ -53,14 +52,40 @@ func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, 
 		describeLimiter(e, now, tell.number)
 	}
 	r.tell(tell)
-	if records != nil {
-		tell.number("ids", idempotency.Count(records, now))
+	if remembers {
+		tell.number("ids", k.IDs)
 	}
-	if reservations != nil {
-		tell.number("reservations", int64(h.section.Live()))
-		tell.number("held", h.section.Units())
+	if holds {
+		tell.number("reservations", k.Reservations)
+		tell.number("held", k.Held)
 	}
 	return nil
+}
+
+// Retained is what a key retains besides the state of its limiter.
+type Retained struct {
+	// IDs is the number of calls that the key remembers, with the reservations that have ended.
+	IDs int64
+	// Reservations is the number of live reservations, and Held is the number of their units. Ends is the
+	// time until the first of them has passed its time; 0 if there is none.
+	Reservations, Held int64
+	Ends               time.Duration
+}
+
+// read sets k to what the entry e retains at now, and returns the state of its limiter. remembers says
+// that e has remembered calls, and holds that it has reservations, live or ended.
+func (k *Retained) read(e *entry.Entry, now limit.Instant) (state entry.Entry, remembers, holds bool) {
+	state, records, reservations := entry.Parts(e)
+	if records != nil {
+		k.IDs = idempotency.Count(records, now)
+	}
+	if reservations != nil {
+		var h holding
+		state = h.begin(e, now, 0, Admin)
+		k.IDs += int64(len(h.ended))
+		k.Reservations, k.Held, k.Ends = int64(h.section.Live()), h.section.Units(), h.ends(now)
+	}
+	return state, k.IDs > 0 || records != nil, reservations != nil
 }
 
 // describeLimiter calls emit for the fields of e, which is a window, a lease set or a bucket.

@@ -126,6 +126,10 @@ func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 		}
 		return true
 	}
+	if s.ask.Retained != nil {
+		s.ask.Retained[i] = Retained{}
+		s.ask.Retained[i].read(e, s.now)
+	}
 	s.Changes = s.Changes || s.Action != Keep
 	if s.Foreign && s.as != peeking && c.takes() {
 		s.ask.Foreign = i + 1

@@ -36,6 +36,8 @@ type Explained struct {
 	// State is the key of the clause's state.
 	State    []byte
 	Decision limit.Decision
+	// Retained has the reservations and the remembered calls of that key.
+	Retained decide.Retained
 }
 
 // explainMember is the name of the member in calls that Explain has decided. Explain only peeks, so
@@ -82,12 +84,14 @@ func (d *Decider) look(
 	if err := d.several(l, limits, h, m, a); err != nil {
 		return nil, whole, err
 	}
+	a.Retained = make([]decide.Retained, len(a.Clauses))
 	if d.store.Decide(a); a.Err != nil {
 		return nil, whole, a.Err
 	}
 	for i := range a.Details {
 		all = append(all, Explained{
 			Text: limits.Text[i], Millis: limits.Millis, State: bytes.Clone(a.Clauses[i].Key), Decision: a.Details[i],
+			Retained: a.Retained[i],
 		})
 	}
 	return all, a.Binding(), nil
@@ -135,16 +139,28 @@ func (e *Explanation) Sentence() string {
 	for i := range e.Clauses {
 		d := &e.Clauses[i].Decision
 		fmt.Fprintf(&b, "; %s: %d of %d used", e.Clauses[i].Text, d.Limit-d.Remaining, d.Limit)
+		switch k := &e.Clauses[i].Retained; k.Reservations {
+		case 0:
+		case 1:
+			fmt.Fprintf(&b, ", 1 reservation of %d units that ends in %s", k.Held, inMillis(k.Ends))
+		default:
+			fmt.Fprintf(&b, ", %d reservations of %d units, of which the first ends in %s", k.Reservations, k.Held, inMillis(k.Ends))
+		}
 		switch {
 		case d.Refused == 0:
 		case d.RetryAfter == limit.NoRetry:
 			b.WriteString(", never passes")
 		default:
-			fmt.Fprintf(&b, ", passes in %s", time.Duration(limit.MillisUp(d.RetryAfter))*time.Millisecond)
+			fmt.Fprintf(&b, ", passes in %s", inMillis(d.RetryAfter))
 		}
 	}
 	if e.Rules.Main.Shadow {
 		b.WriteString("; the policy is a shadow")
 	}
 	return b.String()
+}
+
+// inMillis rounds d up to milliseconds.
+func inMillis(d time.Duration) time.Duration {
+	return time.Duration(limit.MillisUp(d)) * time.Millisecond
 }

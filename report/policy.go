@@ -47,6 +47,11 @@ type Clause struct {
 	Used    int64 `json:"used"`
 	RetryMs int64 `json:"retry_ms"` // -1: at once, or never if Limited
 	ResetMs int64 `json:"reset_ms"`
+	// Reservations is the number of live reservations of the key, Held the number of their units, and
+	// EndsMs the time until the first of them ends by itself.
+	Reservations int64 `json:"reservations,omitempty"`
+	Held         int64 `json:"held,omitempty"`
+	EndsMs       int64 `json:"ends_ms,omitempty"`
 }
 
 // changesAsked is the number of changes of a pattern that are searched for the one that set an
@@ -137,6 +142,7 @@ func clausesIn(f map[string]any, name string) []Clause {
 		all = append(all, Clause{
 			Clause: textIn(f, "with-unit"), Key: textIn(f, "key"), Limited: intIn(f, "limited") != 0,
 			Limit: intIn(f, "limit"), Used: intIn(f, "used"), RetryMs: intIn(f, "retry-after-ms"), ResetMs: intIn(f, "reset-after-ms"),
+			Reservations: intIn(f, "reservations"), Held: intIn(f, "held"), EndsMs: intIn(f, "ends-after-ms"),
 		})
 	}
 	return all

@@ -104,8 +104,15 @@ func writeExplained(w *resp.Writer, clauses []ratelimit.Explained) {
 	w.Array(len(clauses))
 	for i := range clauses {
 		is := &clauses[i]
-		d := &is.Decision
-		w.Map(8)
+		d, k := &is.Decision, &is.Retained
+		fields := 8
+		if k.IDs > 0 {
+			fields++
+		}
+		if k.Reservations > 0 {
+			fields += 3
+		}
+		w.Map(fields)
 		text(w, "clause", is.Text)
 		text(w, "with-unit", clause.WithUnit(is.Text, is.Millis))
 		w.BulkString("key")
@@ -119,6 +126,14 @@ func writeExplained(w *resp.Writer, clauses []ratelimit.Explained) {
 		number("used", limit.SatSub(d.Limit, d.Remaining))
 		number("retry-after-ms", limit.MillisUp(d.RetryAfter))
 		number("reset-after-ms", limit.MillisUp(d.ResetAfter))
+		if k.IDs > 0 {
+			number("ids", k.IDs)
+		}
+		if k.Reservations > 0 {
+			number("reservations", k.Reservations)
+			number("held", k.Held)
+			number("ends-after-ms", limit.MillisUp(k.Ends))
+		}
 	}
 }
 
