@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/report"
 )
 
 // TestRefusedCallsAreNoDecisions: calls that do not run, or end in an error, are neither allowed
@@ -62,6 +63,44 @@ func TestRefusedCallsAreNoDecisions(t *testing.T) {
 		}
 		require.Positive(t, errors)
 		require.EqualValues(t, 10, allowed())
+	})
+}
+
+// TestOverviewCountsReservations: what has happened to them, by the names of the metrics, and repetitions.
+func TestOverviewCountsReservations(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		o := w.StartAdmin()
+		now := func() (is report.Now) {
+			w.Advance(time.Second)
+			status, body := o.Get("/api/v1/overview", "", "")
+			require.Equal(t, 200, status, body)
+			var overview report.Overview
+			require.NoError(t, json.Unmarshal([]byte(body), &overview), body)
+			return overview.Now
+		}
+		c := o.Dial()
+		c.Do("TB.ACQUIRE", "k", "100", "1", "60", "1")
+		require.Empty(t, now().Reservations)
+		for _, id := range []string{"a", "b", "c", "c"} {
+			c.Do("TB.ACQUIRE", "k", "100", "1", "60", "10", "RESERVE", id, "5")
+		}
+		require.Equal(t, ":1\r\n", c.Do("RL.COMMIT", "k", "a", "3"))
+		require.Equal(t, ":1\r\n", c.Do("RL.CANCEL", "k", "b"))
+		require.Equal(t, ":-1\r\n", c.Do("RL.CANCEL", "k", "d"))
+		w.Advance(5 * time.Second)
+		require.Equal(t, ":2\r\n", c.Do("RL.COMMIT", "k", "c", "3"))
+		is := now()
+		require.Equal(t, []report.Count{
+			{Name: "made", N: 3},
+			{Name: "committed", N: 1},
+			{Name: "late", N: 1},
+			{Name: "cancelled", N: 1},
+			{Name: "expired", N: 1},
+			{Name: "unknown", N: 1},
+		}, is.Reservations)
+		require.EqualValues(t, 1, is.Repeats)
+		w.Advance(5 * time.Minute)
+		require.Empty(t, now().Reservations)
 	})
 }
 

@@ -66,6 +66,25 @@ func TestWhatThereIsNot(t *testing.T) {
 	require.Zero(t, v.Field("Garden", "doors_lost"))
 }
 
+// TestFiguresBetween: the names are told without prefix and suffix, in the order of the registry.
+func TestFiguresBetween(t *testing.T) {
+	one := func(n int) func(*figure.View, figure.Emit) { return figure.One(func(*figure.View) int { return n }) }
+	r := figure.New(
+		figure.Figure{Name: "door_opened_total", Read: one(3)},
+		figure.Figure{Name: "door_count", Read: one(1)},
+		figure.Figure{Name: "door_shut_total", Read: one(2)},
+		figure.Figure{Name: "door_lost_total", Labels: []string{"by"}, Read: one(7)},
+		figure.Figure{Name: "window_shut_total", Read: one(5)},
+		figure.Figure{Name: "door_waits_total", Spread: func(*figure.View, func(figure.Buckets, ...string)) {}},
+		figure.Figure{Name: "door_absent_total", Read: func(*figure.View, figure.Emit) {}},
+	)
+	var names []string
+	var values []float64
+	r.View().Between("door_", "_total", func(name string, value float64) { names, values = append(names, name), append(values, value) })
+	require.Equal(t, []string{"opened", "shut"}, names)
+	require.Equal(t, []float64{3, 2}, values)
+}
+
 // TestFieldsOfASection: the fields of a section are those of its figures, in the order of the
 // registry.
 func TestFieldsOfASection(t *testing.T) {

@@ -3,6 +3,7 @@ package figure
 import (
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Registry has the figures of a server, and the sources from which they read. Figures and sources
@@ -73,6 +74,21 @@ func (v *View) Each(name string, emit Emit) {
 	for i := range v.registry.figures {
 		if f := &v.registry.figures[i]; f.Name == name && f.Read != nil {
 			f.Read(v, emit)
+		}
+	}
+}
+
+// Between calls f for each number of the figures without labels whose names begin with prefix and end
+// with suffix, in the order of the registry. name is the part of the name that is in between.
+func (v *View) Between(prefix, suffix string, f func(name string, value float64)) {
+	for i := range v.registry.figures {
+		is := &v.registry.figures[i]
+		name, ok := strings.CutPrefix(is.Name, prefix)
+		if !ok || len(is.Labels) > 0 || is.Read == nil {
+			continue
+		}
+		if name, ok = strings.CutSuffix(name, suffix); ok {
+			is.Read(v, func(value float64, _ ...string) { f(name, value) })
 		}
 	}
 }

@@ -44,6 +44,8 @@ func (r *Recorder) now() Now {
 		CallsS: float64(recent.calls) / over, UsualRatio: r.usualRatio(), P50us: float64(micros(p50)), P99us: float64(micros(p99)),
 		Clients: r.last.Clients, Memory: r.last.Memory, MaxMemory: r.last.MaxMemory, Keys: r.last.Keys,
 	}
+	long, _ := r.recent(longWindow)
+	n.Repeats, n.Reservations = long.repeats, long.reservations
 	if recent.calls > 0 {
 		n.DeniedRatio = rounded(float64(recent.denied) / float64(recent.calls))
 		n.ErrorRatio = rounded(float64(recent.failed) / float64(recent.calls))

@@ -12,7 +12,8 @@ func second(at limit.Instant) int64 { return int64(at) / int64(time.Second) }
 func micros(d time.Duration) float32 { return float32(d.Seconds() * 1e6) }
 
 // recent returns the counts of the last seconds before the newest sample, as many as seconds says,
-// and in over the actual length of this time, at least 1. It is shorter if the history is.
+// and in over the actual length of this time, at least 1. It is shorter if the history is. The
+// reservations are only those above 0.
 func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 	newest, ok := r.counters.get(r.counters.next - 1)
 	if !ok {
@@ -28,6 +29,12 @@ func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 		calls: newest.calls - oldest.calls, denied: newest.denied - oldest.denied, failed: newest.failed - oldest.failed,
 		errors: newest.errors - oldest.errors,
 		lost:   newest.lost - oldest.lost, logins: newest.logins - oldest.logins, full: newest.full - oldest.full,
+		repeats: newest.repeats - oldest.repeats,
+	}
+	for i, c := range newest.reservations {
+		if c.N -= countAt(oldest.reservations, i); c.N > 0 {
+			delta.reservations = append(delta.reservations, c)
+		}
 	}
 	for i := from; i < r.counters.next; i++ {
 		if c, ok := r.counters.get(i); ok {

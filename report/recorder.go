@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/cellserver/cellserver/limit"
@@ -49,6 +50,8 @@ type counted struct {
 	is                                                bool // a sample came in the second
 	calls, denied, failed, errors, lost, logins, full int64
 	script                                            float32 // microseconds
+	repeats                                           int64
+	reservations                                      []Count // never changed in place
 }
 
 // group is the history of a group of keys.
@@ -148,6 +151,21 @@ func (c *counted) grow(base *counted, s *Sample) {
 	c.calls, c.denied, c.failed = max(c.calls, base.calls+s.Calls), max(c.denied, base.denied+s.Denied), max(c.failed, base.failed+s.Failed)
 	c.errors, c.lost = max(c.errors, base.errors+s.Errors), max(c.lost, base.lost+s.ClientsLost)
 	c.logins, c.full = max(c.logins, base.logins+s.FailedLogins), max(c.full, base.full+s.OutOfMemory)
+	c.repeats = max(c.repeats, base.repeats+s.Repeats)
+	before := c.reservations
+	c.reservations = slices.Clone(s.Reservations)
+	for i := range c.reservations {
+		n := &c.reservations[i].N
+		*n = max(countAt(before, i), countAt(base.reservations, i)+*n)
+	}
+}
+
+// countAt returns the number at an index of list, or 0 if list is too short.
+func countAt(list []Count, i int) int64 {
+	if i >= len(list) {
+		return 0
+	}
+	return list[i].N
 }
 
 // ended counts calls of limiters, and how many of them were denied or answered with an error.

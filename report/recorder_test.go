@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -95,6 +96,44 @@ func TestErrorsAreCalls(t *testing.T) {
 	require.InDelta(t, 0.7, o.Now.ErrorRatio, 0.001)
 	require.Equal(t, report.Errors, o.Verdict.Kind)
 	require.Contains(t, o.Verdict.Text, "70 % of the calls are answered with an error, most with -NOREPLICAS.")
+}
+
+// TestReservationsOfFiveMinutes: the overview counts what has happened to reservations, and repetitions, in the last
+// five minutes, without what has not happened. A reset of the counters changes nothing.
+func TestReservationsOfFiveMinutes(t *testing.T) {
+	d := newDay(t)
+	total := func(repeats, made, late int64) {
+		d.sample.Repeats, d.sample.Reservations = repeats, []report.Count{{"made", made}, {"committed", 0}, {"late", late}}
+		d.second()
+	}
+	total(0, 0, 0)
+	text, err := json.Marshal(d.rep.Overview(d.admin).Now)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "reservations")
+	require.NotContains(t, string(text), "repeats")
+	total(2, 10, 0)
+	total(3, 25, 1)
+	now := d.rep.Overview(d.admin).Now
+	require.Equal(t, []report.Count{{"made", 25}, {"late", 1}}, now.Reservations)
+	require.EqualValues(t, 3, now.Repeats)
+
+	d.sample.Resets++
+	d.sample.Calls, d.sample.Denied = 0, 0
+	total(1, 4, 0)
+	now = d.rep.Overview(d.admin).Now
+	require.Equal(t, []report.Count{{"made", 29}, {"late", 1}}, now.Reservations)
+	require.EqualValues(t, 4, now.Repeats)
+
+	for range 298 {
+		d.second()
+	}
+	require.Equal(t, []report.Count{{"made", 19}, {"late", 1}}, d.rep.Overview(d.admin).Now.Reservations, "the first ten are older")
+	for range 2 {
+		d.second()
+	}
+	now = d.rep.Overview(d.admin).Now
+	require.Empty(t, now.Reservations)
+	require.Zero(t, now.Repeats)
 }
 
 // TestVerdictStays: under a constant load at the bound of a verdict, the verdict does not change

@@ -16,6 +16,10 @@ type Sample struct {
 	// Calls counts calls of limiters. Denied and Failed count those of them that were denied or
 	// answered with an error.
 	Calls, Denied, Failed int64
+	// Repeats counts calls that repeated a charged call, and Reservations what has happened to
+	// reservations. All samples of a server have the same names in the same order.
+	Repeats      int64
+	Reservations []Count
 	// Codes counts error replies by their first word.
 	Codes map[string]int64
 	// Resets is the number of times that all counters were reset.
@@ -39,6 +43,10 @@ func (s *Sample) Take(v *figure.View) {
 	}
 	s.Denied, s.Failed = calls("denied"), calls("error")
 	s.Calls = calls("allowed") + s.Denied + s.Failed
+	s.Repeats, s.Reservations = int64(value("id_repeats_total")), nil
+	v.Between("reservations_", "_total", func(name string, n float64) {
+		s.Reservations = append(s.Reservations, Count{name, int64(n)})
+	})
 	s.Errors, s.OutOfMemory = v.Field("Stats", "total_error_replies"), int64(value("command_failures_total", "OOM"))
 	s.ClientsLost = int64(value("connections_total", "refused")) + v.Field("Stats", "evicted_clients") +
 		v.Field("Stats", "client_output_buffer_limit_disconnections")

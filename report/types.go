@@ -128,6 +128,17 @@ type Now struct {
 	// KeysDenied is the approximate number of keys that were denied in the last five minutes. It is
 	// too low if keys are denied once each in long pipelines, of which only a part is examined.
 	KeysDenied int64 `json:"keys_denied"`
+	// Repeats is the number of calls with ID or RESERVE in the last five minutes that repeated a charged
+	// call. Reservations has the numbers of reservations in this time: how many were made, and how they
+	// have ended. It has only those above 0, in the order of the metrics.
+	Repeats      int64   `json:"repeats,omitempty"`
+	Reservations []Count `json:"reservations,omitempty"`
+}
+
+// Count is a number of events of one kind, such as "made".
+type Count struct {
+	Name string `json:"name"`
+	N    int64  `json:"n"`
 }
 
 // History is the history in steps, the oldest first. All lists but Marks have the same length.

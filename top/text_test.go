@@ -94,6 +94,18 @@ Changes
 `, top.Text(&s, 120))
 }
 
+// TestReservationsAreALine: and so are repeated calls, if there were any.
+func TestReservationsAreALine(t *testing.T) {
+	s := oneCaller()
+	require.NotContains(t, top.Text(&s, 120), "In 5 min:")
+	s.Overview.Now.Repeats = 1
+	require.Contains(t, top.Text(&s, 120), "  212 MiB of 1024 MiB\n  In 5 min: 1 repeated call\n  Is the limiter sick?")
+	s.Overview.Now.Reservations = []report.Count{{Name: "made", N: 12_345}, {Name: "expired", N: 2}}
+	require.Contains(t, top.Text(&s, 120), "\n  In 5 min: reservations 12.3k made, 2 expired   1 repeated call\n")
+	s.Overview.Now.Repeats = 0
+	require.Contains(t, top.Text(&s, 120), "\n  In 5 min: reservations 12.3k made, 2 expired\n")
+}
+
 // TestShortTimesAreMicroseconds: short times are shown in µs, and not as 0.00 ms.
 func TestShortTimesAreMicroseconds(t *testing.T) {
 	s := oneCaller()

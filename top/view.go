@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/cellserver/cellserver/report"
 )
 
 // Text formats a snapshot as plain lines of the given width, for a pipe or a log.
@@ -82,10 +84,29 @@ func (l *layout) head(s *Snapshot) []string {
 	if n.MaxMemory > 0 {
 		memory += " of " + mebibytes(n.MaxMemory)
 	}
-	return append(lines, "", "  "+strings.Join([]string{
+	lines = append(lines, "", "  "+strings.Join([]string{
 		l.style(bold(), amount(n.CallsS)+" calls/s"), l.style(bold(), denied), "p99 " + millis(n.P99us),
 		plural(n.Clients, "client"), memory,
 	}, "   "))
+	if text := settled(&n); text != "" {
+		lines = append(lines, "  In 5 min: "+text)
+	}
+	return lines
+}
+
+// settled returns the numbers of reservations and of repetitions in n as text; "" if there were none.
+func settled(n *report.Now) string {
+	var all, parts []string
+	for _, c := range n.Reservations {
+		parts = append(parts, amount(float64(c.N))+" "+shown(c.Name))
+	}
+	if parts != nil {
+		all = append(all, "reservations "+strings.Join(parts, ", "))
+	}
+	if n.Repeats > 0 {
+		all = append(all, plural(n.Repeats, "repeated call"))
+	}
+	return strings.Join(all, "   ")
 }
 
 // checks returns one line if all checks pass, and otherwise lists those that fail.

@@ -268,6 +268,10 @@ func idle() *invented {
 // blocked is a key of a policy with everything that may apply to one.
 func blocked() *invented {
 	v := oneCaller()
+	v.overview.Now.Repeats = 14
+	for i, name := range []string{"made", "committed", "late", "cancelled", "expired", "unknown", "refused"} {
+		v.overview.Now.Reservations = append(v.overview.Now.Reservations, report.Count{Name: name, N: int64(12_345 >> i)})
+	}
 	pattern, boosted := report.Key("acme*"), report.Key("*")
 	end := time.Now().Add(50 * time.Minute).UnixMilli()
 	ask := func(id, name string, words []report.Key, inputs ...report.Input) report.Action {
@@ -279,7 +283,7 @@ func blocked() *invented {
 		Policy: "api", Key: "acme-prod", Applies: "block", Comment: "retries without a pause, ticket 4712", Answer: []int64{1, 400, 0, 3000, 3000},
 		Setting: report.Setting{Pattern: &pattern, Until: end, By: "oncall, from 10.2.0.9:41000", At: ago(10)}, Shadow: true,
 		Boost: &report.Setting{Pattern: &boosted, Until: end + 864e5, By: "oncall, from 10.2.0.9:41002", At: ago(30)}, Factor: "2",
-		Clauses: []report.Clause{{Clause: "TB 200 100 1s", Key: "api:acme-prod", Limited: true, Limit: 400, Used: 400, RetryMs: 10, ResetMs: 2000}, {Clause: "SW 1000000 86400s FIXED", Key: "api:acme-prod#2", Limit: 2_000_000, Used: 1_213_000, RetryMs: -1, ResetMs: 40_000_000}},
+		Clauses: []report.Clause{{Clause: "TB 200 100 1s", Key: "api:acme-prod", Limited: true, Limit: 400, Used: 400, RetryMs: 10, ResetMs: 2000, Reservations: 12, Held: 390, EndsMs: 25_000}, {Clause: "SW 1000000 86400s FIXED", Key: "api:acme-prod#2", Limit: 2_000_000, Used: 1_213_000, RetryMs: -1, ResetMs: 40_000_000}},
 		Try:     []report.Clause{{Clause: "TB 100 50 1s", Key: "api#try:acme-prod", Limited: true, Limit: 200, Used: 200, RetryMs: -1}},
 	}
 	v.state.Actions = []report.Action{

@@ -52,6 +52,23 @@ func (b *tab) press(name, reply string) {
 	b.until(fmt.Sprintf(`[...document.querySelectorAll('.reply')].some(e => e.textContent === %q)`, "✓ "+reply))
 }
 
+// TestReservationsAreShown of a running server: those of a key of a policy, and what has happened to them.
+func TestReservationsAreShown(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.must("RL.POLICY", "SET", "api", "LIMITS", "TB", 500, 1, 60)
+	b := open(t, r.page, wide)
+	b.until(ready)
+	require.Empty(t, b.text("settled"))
+	r.must("RL.USE", "api", "acme", 300, "RESERVE", "a", 300)
+	r.must("RL.USE", "api", "acme", 300, "RESERVE", "a", 300)
+	b.find("api:acme")
+	b.until(`document.querySelector('.policy') !== null && /1 reservation of 300, ends in \d/.test(document.querySelector('.policy').innerText)`)
+	r.must("RL.COMMIT", "acme", "a", 200, "POLICY", "api")
+	b.until(`document.getElementById('settled').innerText === 'In 5 min: reservations 1 made, 1 committed · 1 repeated call'`)
+	b.until(`!document.querySelector('.policy').innerText.includes('reservation')`)
+}
+
 // TestOperatorsActOnAPolicy of a running server: every action has its line, is asked twice, applies at
 // once, and is listed with pattern, duration and reason.
 func TestOperatorsActOnAPolicy(t *testing.T) {
