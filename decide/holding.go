@@ -34,9 +34,10 @@ type holding struct {
 	// remembers says that a call with ID is remembered, and drops, that nothing is left of the
 	// reservations.
 	remembers, drops bool
-	// ended has the reservations that the change ends, and lapsed is the number of those that have
-	// passed their time.
+	// ended has the reservations that the change ends. lapses says that some have passed their time, and
+	// lapsed is their number: one of several limits counts at the key of the first.
 	ended  []idempotency.Added
+	lapses bool
 	lapsed uint32
 	gives  []slidingwindow.Given // memory for lapse
 }
@@ -63,7 +64,7 @@ func (h *holding) begin(e *entry.Entry, now limit.Instant, seed uint64, f Family
 	state, records, before := entry.Parts(e)
 	h.before, h.records, h.kind, h.stored, h.state = before, records, state.Kind, state.Value, state.Value
 	h.copied, h.changed, h.unused, h.adds, h.remembers, h.drops = false, false, false, false, false, false
-	h.ended, h.lapsed = h.ended[:0], 0
+	h.ended, h.lapses, h.lapsed = h.ended[:0], false, 0
 	s := &h.section
 	s.Load(before)
 	if before == nil {
@@ -119,11 +120,13 @@ func (h *holding) own() {
 // lapse ends the reservations that have passed their time at now.
 func (h *holding) lapse(now limit.Instant) {
 	h.own()
-	h.changed = true
+	h.changed, h.lapses = true, true
 	tokens, isLog := false, h.kind == entry.OfWindow(slidingwindow.Log)
 	h.gives = h.gives[:0]
 	h.section.Lapse(now, h.kind.IsBucket(), func(r *reservation.Hold) {
-		h.lapsed++
+		if r.Part.Index == 0 {
+			h.lapsed++
+		}
 		switch {
 		case isLog && h.counts(now, r.At):
 			h.gives = append(h.gives, slidingwindow.Given{Slot: r.At, Units: r.Returns(0)})
@@ -419,7 +422,7 @@ func (p *Plan) hold(e *entry.Entry, now limit.Instant, looks bool, id *idempoten
 		p.add(now, id, r, held)
 		id = nil
 	}
-	p.Action, p.Frees = Store, p.Frees || h.lapsed > 0
+	p.Action, p.Frees = Store, p.Frees || h.lapses
 	h.drops = s.Until <= now && s.Live() == 0
 	p.Expiry = idle
 	if idle != entry.NoExpiry {
