@@ -1,6 +1,10 @@
 package decide
 
-import "github.com/cellserver/cellserver/limit"
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/limit"
+)
 
 // Binding returns one decision that combines the Details of a [Several]. Limit and Remaining are
 // those of the clause with the least remaining; if the call was refused, only refused clauses
@@ -58,9 +62,12 @@ func (a *Ask) Units() int64 {
 func (a *Ask) Granted() int64 { return a.Units() - a.Missing }
 
 // Reserved reports whether a, which was decided without an error, has made a reservation. A repetition
-// makes none.
+// makes none, and of a reservation of several asks only the one with the first window or bucket does.
 func (a *Ask) Reserved() bool {
-	if a.Reserve.TTL == 0 || a.Reserve.Free || a.Repeated || a.Full {
+	if a.Reserve.TTL == 0 || a.Repeated || a.Full {
+		return false
+	}
+	if a.Reserve.Of > 0 && !slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Lease == nil && c.Index == 0 }) {
 		return false
 	}
 	if a.Family == Several {

@@ -140,7 +140,8 @@ func (s *Rounds) held(c *Clause, units int64) reserved {
 func (s *Rounds) note(d *limit.Decision, e, state *entry.Entry, c *Clause) error {
 	h := &s.holding
 	s.remembers = false
-	if err := s.decideClause(d, state, s.now, c, peeking); err != nil || h.section.Full(s.ask.Reserve.Max) {
+	s.ask.Full = s.ask.Full || h.section.Full(s.ask.Reserve.Max)
+	if err := s.decideClause(d, state, s.now, c, peeking); err != nil || s.ask.Full {
 		return err
 	}
 	if e.Kind == entry.None {

@@ -103,7 +103,7 @@ func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 		return Answer{}, a.Err
 	}
 	if l.lenient() {
-		d.reserveNothing(a)
+		d.reserveNothing(l, a)
 	}
 	if !l.hasCandidate() || l.Looks() || l.Mode == Block || a.Repeats() {
 		return d.Answer(l, a), nil

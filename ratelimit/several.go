@@ -349,7 +349,7 @@ func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err er
 	if !s.Repeats() {
 		p.countLenient(denied)
 	}
-	d.reserveNothing(s)
+	d.reserveNothing(&p.Lookup, s)
 	if s.Err == nil {
 		is, p.Details = s.Binding(), s.Details
 		pass(&is)
@@ -363,9 +363,9 @@ func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err er
 }
 
 // reserveNothing records a reservation of nothing if a, which was decided, is a reservation that the limits
-// have denied, so that its settlement is known. The call passes although they deny it.
-func (d *Decider) reserveNothing(a *decide.Ask) {
-	if a.Reserve.TTL == 0 || a.Err != nil || !a.Refused || a.Repeats() {
+// have denied, so that its settlement is known. The call, which is that of l, passes although they deny it.
+func (d *Decider) reserveNothing(l *Lookup, a *decide.Ask) {
+	if a.Reserve.TTL == 0 || a.Err != nil || !a.Refused || a.Full || a.Repeats() {
 		return
 	}
 	s := &d.second
@@ -373,6 +373,7 @@ func (d *Decider) reserveNothing(a *decide.Ask) {
 	s.Reserve.Free, s.Details, s.Lapsed = true, d.spare[:len(a.Details)], 0
 	if d.store.Decide(s); s.Err == nil {
 		d.service.Keys.NoteLapsed(s)
+		d.Recorder.NoteID(l.From, s)
 	}
 }
 

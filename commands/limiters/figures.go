@@ -45,7 +45,7 @@ func figures() []figure.Figure {
 			Help: "The least time for which such a call was remembered, in milliseconds; 0 if there was none.",
 			Read: figure.One(func(v *figure.View) int64 { return serviceOf(v).Keys.IDs().Shortest.Milliseconds() }),
 		},
-		reservations("made", "Calls with RESERVE that reserved units, without repetitions.", func(n *hotkeys.Reservations) int64 { return n.Made }),
+		reservations("made", "Reservations that calls with RESERVE have made, without repetitions.", func(n *hotkeys.Reservations) int64 { return n.Made }),
 		reservations("committed", "Reservations that RL.COMMIT settled before their time had passed.", func(n *hotkeys.Reservations) int64 { return n.Committed }),
 		reservations("late", "Reservations that RL.COMMIT settled after their time had passed, with a charge of all units.", func(n *hotkeys.Reservations) int64 { return n.Late }),
 		reservations("cancelled", "Reservations that RL.CANCEL ended before their time had passed.", func(n *hotkeys.Reservations) int64 { return n.Cancelled }),

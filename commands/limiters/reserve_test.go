@@ -81,3 +81,25 @@ func TestACancellationGivesNothingTwice(t *testing.T) {
 	require.Equal(t, 6100, passed("ID %d", func(string) string { return "TB.ACQUIRE k 100 100 60 -100 FORCE" }))
 	require.Equal(t, 100, passed("RESERVE %d 3601", func(id string) string { return "RL.CANCEL k " + id }))
 }
+
+// TestAReservationOfSeveralIsCountedOnce: of all keys of a reservation only one counts, also if a policy that
+// cannot deny is one of several, or takes nothing.
+func TestAReservationOfSeveralIsCountedOnce(t *testing.T) {
+	s, do := seenBy(t)
+	do("RL.POLICY SET shadow SHADOW LIMITS SW 10 60 FIXED TB 5 5 60")
+	do("RL.POLICY SET tok LIMITS TB 100 100 60")
+	do("RL.USE shadow k 2 AND tok k 2 RESERVE r1 10")
+	do("RL.USE tok k 2 AND shadow k 2 RESERVE r2 10")
+	do("RL.USE shadow k 6 AND tok k 6 RESERVE r3 10") // reserves nothing of shadow
+	do("RL.USE shadow k 6 RESERVE r4 10")             // nothing at all
+	do("RL.MULTI 2 a b SW 10 60 TB 5 5 60 RESERVE r5 10")
+	do("RL.COMMIT k r1 1 POLICY shadow")
+	do("RL.COMMIT k r4 1 POLICY shadow")
+	s.Server().Clock.Advance(10 * time.Second)
+	do("RL.USE shadow k 0 AND tok k 0")
+	do("RL.COMMIT k r2 1 POLICY tok")
+	do("RL.CANCEL a r5")
+	do("RL.COMMIT k r3 1 POLICY shadow")
+	n := command.Find[ratelimit.Service](&s.Server().Engine().Server).Keys.Reservations()
+	require.Equal(t, hotkeys.Reservations{Made: 5, Committed: 2, Late: 2, Expired: 3}, n)
+}

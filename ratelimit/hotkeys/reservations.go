@@ -14,7 +14,7 @@ type reservations struct {
 
 // Reservations has what the server has counted about reservations.
 type Reservations struct {
-	// Made is the number of calls that reserved units, without repetitions, and Refused is the number of
+	// Made is the number of calls that made a reservation, without repetitions, and Refused is the number of
 	// those that were denied because their key had as many live reservations as it may.
 	Made, Refused int64
 	// Committed, Late and Cancelled are the numbers of reservations that were committed before their
