@@ -20,14 +20,20 @@ type hold struct {
 const beyond = 1000
 
 // limiter returns the call of a limiter with reservations that takes n units of a limit. What a bucket refills
-// in a history does not matter: a token is worth 30 days.
+// in a history does not matter: a token is worth 30 days. Half of the parts have two keys, which every call
+// charges alike, and which the first one settles.
 func (p *part) limiter(limit, n int64) []string {
 	most, quantity := strconv.FormatInt(limit, 10), strconv.FormatInt(n, 10)
 	modes := [][]string{{"FIXED"}, {"LOG"}, {"BUCKETS", "8"}, {"COUNTER"}}
-	if p.how%(len(modes)+1) == len(modes) {
-		return []string{"TB.ACQUIRE", p.keys[0], most, "1", "2592000", quantity}
+	name, words := "TB.ACQUIRE", []string{most, "1", "2592000", quantity}
+	if mode := p.how % (len(modes) + 1); mode < len(modes) {
+		name, words = "SW.ALLOW", append([]string{most, years, quantity}, modes[mode]...)
 	}
-	return append([]string{"SW.ALLOW", p.keys[0], most, years, quantity}, modes[p.how%(len(modes)+1)]...)
+	if p.how/(len(modes)+1)%2 == 0 {
+		return append([]string{name, p.keys[0]}, words...)
+	}
+	clause := append([]string{name[:2]}, words...)
+	return slices.Concat([]string{"RL.MULTI", "2", p.keys[0], p.keys[0] + ":other"}, clause, clause)
 }
 
 // drawReserve returns a random call of a limiter with reservations: one without RESERVE, one with it, or one that
