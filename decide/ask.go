@@ -340,11 +340,11 @@ func (a *Ask) Own(buf []byte) []byte {
 	if a.ID.Token != nil {
 		a.ID.Token = own(a.ID.Token)
 	}
-	if a.Reserve.Links = slices.Clone(a.Reserve.Links); a.Family != Several {
-		a.Reserve.Links = nil
+	if a.Reserve.Keys = slices.Clone(a.Reserve.Keys); a.Family != Several {
+		a.Reserve.Keys = nil
 	}
-	for i, key := range a.Reserve.Links {
-		a.Reserve.Links[i] = own(key)
+	for i, key := range a.Reserve.Keys {
+		a.Reserve.Keys[i] = own(key)
 	}
 	if a.Key = own(a.Key); a.Family == Lease {
 		a.Lease.Member = own(a.Lease.Member)
@@ -379,7 +379,7 @@ func (a *Ask) Own(buf []byte) []byte {
 // Bytes returns the maximum number of bytes that [Ask.Own] appends.
 func (a *Ask) Bytes() int {
 	n := len(a.Key) + len(a.ID.Token) + len(a.Lease.Member) + len(a.Admin.Match) + len(a.Admin.After)
-	for _, key := range a.Reserve.Links {
+	for _, key := range a.Reserve.Keys {
 		n += len(key)
 	}
 	for i := range a.Clauses {
@@ -408,7 +408,7 @@ func (a *Ask) Apart() {
 // ask and the texts of a counter, so that the ask can be reused for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Retained, a.Next = nil, nil, nil, nil, nil, nil
-	a.Reserve.Links, a.ID.Token, a.Counter.Float, a.Counted.Texts = nil, nil, nil, nil
+	a.Reserve.Keys, a.ID.Token, a.Counter.Float, a.Counted.Texts = nil, nil, nil, nil
 }
 
 // own returns a copy of the clause that points to a copy of its call.

@@ -48,7 +48,8 @@ type reserved struct {
 	until   limit.Instant
 	variant bool
 	part    reservation.Part
-	links   [][]byte // the keys of a link; nil if there is none
+	link    bool     // the key gets a link to keys
+	keys    [][]byte // see reservation.Link
 }
 
 // is reports whether the call holds anything, or that it has taken nothing.
@@ -73,7 +74,7 @@ func (h *holding) begin(e *entry.Entry, now limit.Instant, seed uint64, f Family
 		}
 		return state
 	}
-	if s.NextEnd() <= now {
+	if s.Due(now) {
 		h.lapse(now)
 	}
 	return h.limiter(now, state.Expiry, f)
@@ -191,6 +192,22 @@ func (h *holding) find(now limit.Instant, id *idempotency.Call) (r idempotency.R
 		return r, true, reservation.ErrEnded
 	}
 	return r, true, nil
+}
+
+// link returns the position of the link of the reservation id, whose hash is given, and the fingerprint of its
+// call. A link counts only if the key still knows its own part of that reservation, live or past its
+// time.
+func (h *holding) link(now limit.Instant, id *idempotency.Call, hash idempotency.Hash) (at int, print uint32, found bool) {
+	at, print, found = h.section.FindLink(hash)
+	if !found {
+		return 0, 0, false
+	}
+	if i, live := h.section.Find(hash); live {
+		hold := h.section.At(i)
+		return at, print, hold.Part.Linked && hold.Print == print
+	}
+	r, found := h.remembered(now, id, hash)
+	return at, print, found && r.State == idempotency.Lapsed && reservation.PartOf(&r).Linked && r.Print == print
 }
 
 // remembered returns the record of the call with the given hash, which is that of the token of id.
@@ -471,8 +488,8 @@ func (p *Plan) add(now limit.Instant, id *idempotency.Call, r *idempotency.Recor
 	hold.Hash, hold.Print, hold.End = id.Hash(s.Seed), id.Print, held.until
 	hold.Missing, hold.Ready, hold.Variant, hold.Part = r.Missing, r.Ready, held.variant, held.part
 	s.Add(&hold)
-	if held.links != nil {
-		s.AddLink(now, &reservation.Link{Hash: hold.Hash, Print: hold.Print, End: hold.End, Keys: held.links})
+	if held.link {
+		s.AddLink(&reservation.Link{Hash: hold.Hash, Print: hold.Print, Keys: held.keys})
 	}
 	p.holding.adds = true
 }

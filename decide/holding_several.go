@@ -118,8 +118,8 @@ func (s *Rounds) held(c *Clause, units int64) reserved {
 				held.part.Member = other.Lease.Member
 			}
 		case other == c:
-			if first {
-				held.links = r.Links
+			if first && r.Link {
+				held.link, held.keys = true, r.Keys
 			}
 			held.part.Index = held.part.Of
 			fallthrough
@@ -145,7 +145,7 @@ func (s *Rounds) note(d *limit.Decision, e, state *entry.Entry, c *Clause) error
 		return err
 	}
 	if e.Kind == entry.None {
-		if err := s.unused(c); err != nil {
+		if ok, err := s.unused(c); !ok {
 			return err
 		}
 	}
@@ -154,8 +154,9 @@ func (s *Rounds) note(d *limit.Decision, e, state *entry.Entry, c *Clause) error
 	return nil
 }
 
-// unused makes the state in the plan that of a new limiter of the clause c, which has not been charged.
-func (s *Rounds) unused(c *Clause) (err error) {
+// unused makes the state in the plan that of a new limiter of the clause c, which has not been charged. ok is
+// false if there is no such state.
+func (s *Rounds) unused(c *Clause) (ok bool, err error) {
 	h := &s.holding
 	var (
 		d    limit.Decision
@@ -163,15 +164,16 @@ func (s *Rounds) unused(c *Clause) (err error) {
 	)
 	if c.Window != nil {
 		call := *c.Window
-		call.Quantity, call.Charge = 1, slidingwindow.Force
+		call.Limit, call.Quantity, call.Charge = max(call.Limit, 1), 1, slidingwindow.Force
 		err = s.decideWindow(&d, &none, s.now, &call)
 	} else {
 		call := *c.Bucket
-		call.Quantity, call.Charge = 1, tokenbucket.Force
+		call.Capacity, call.Quantity, call.Charge = max(call.Capacity, 1), 1, tokenbucket.Force
 		err = s.decideBucket(&d, &none, s.now, &call)
 	}
-	if err != nil {
-		return err
+	if err != nil || s.Action != Store {
+		s.Action = Keep
+		return false, err
 	}
 	h.kind, h.work = s.Kind, s.apply(nil, h.work[:0])
 	if c.Window != nil {
@@ -182,7 +184,7 @@ func (s *Rounds) unused(c *Clause) (err error) {
 		h.section.Short = s.bucket.Short
 	}
 	h.state, h.copied = h.work, true
-	return nil
+	return true, nil
 }
 
 // Settlements settles a reservation of several limits at one instant. One goroutine reuses it for one ask
@@ -190,15 +192,15 @@ func (s *Rounds) unused(c *Clause) (err error) {
 // calls
 //
 //	s.Start(a)
-//	for more := true; more; more = s.Found() {
+//	for more := true; more; more = s.More() {
 //		// lock the keys s.Key(0) to s.Key(s.Len()-1)
 //		s.Begin(now)
-//		// Look with each key and its entry
+//		// Find with each key and its entry
 //	}
 //
-// then Check, then Settle with each key and its entry, and makes the change of the plan after each Settle. If
-// Check or Settle returns an error, nothing may have changed: so the caller first calls Settle without
-// making the changes.
+// then, with each key and its entry, Look, and after that Check, and then Settle, and makes the change of the
+// plan after each Settle. If Check or Settle returns an error, nothing may have changed: so the caller first
+// calls Settle without making the changes. All may use one plan, which none of them needs later.
 type Settlements struct {
 	ask    *Ask
 	now    limit.Instant
@@ -206,23 +208,24 @@ type Settlements struct {
 	keys   [][]byte // those of the arguments, and then those of the link
 	named  int      // number of the keys of the arguments
 	names  []byte   // memory of the keys of the link
-	linked bool     // there is a link, of the call with the fingerprint print
-	print  uint32
-	found  bool   // the last round has found other keys than it began with
-	member []byte // that holds the places of the reservation
-	of     uint8  // number of windows and buckets of the reservation; 0 if none is known
-	live   bool   // a window or bucket has a live part
-	units  bool   // there is a window or a bucket
+	linked int      // one more than the index of the key with the link; 0 if there is no link
+	print  uint32   // of the call that has made the link
+	more   bool     // the last round has found other keys than it began with
+	member []byte   // that holds the places of the reservation
+	of     uint8    // number of windows and buckets of the reservation; 0 if none is known
+	live   bool     // a window or bucket has a live part
+	units  bool     // there is a window or a bucket
 }
 
 // Start begins to settle a.
 func (s *Settlements) Start(a *Ask) {
 	*s = Settlements{ask: a, keys: s.keys[:0], names: s.names[:0], member: s.member}
-	for i := range a.Clauses {
-		s.keys = append(s.keys, a.Clauses[i].Key)
-	}
 	if a.Family == Settle {
 		s.keys = append(s.keys, a.Key)
+	} else {
+		for i := range a.Clauses {
+			s.keys = append(s.keys, a.Clauses[i].Key)
+		}
 	}
 	s.named = len(s.keys)
 }
@@ -234,7 +237,7 @@ func (s *Settlements) Key(i int) []byte { return s.keys[i] }
 // Begin begins a round at now, when all keys are locked.
 func (s *Settlements) Begin(now limit.Instant) {
 	a := s.ask
-	s.now, s.linked, s.found, s.of, s.live, s.units = now, false, false, 0, false, false
+	s.now, s.linked, s.more, s.of, s.live, s.units = now, 0, false, 0, false, false
 	s.member = append(s.member[:0], a.ID.Token...)
 	a.Now, a.Settled, a.Lapsed, a.Repeated, a.Forgotten = now, outcomeOf(a.Settlement.Op), 0, false, 0
 	a.Estimated, a.Used = 0, 0
@@ -248,29 +251,51 @@ func outcomeOf(op reservation.Op) reservation.Outcome {
 	return reservation.Unknown
 }
 
-// Look notes what p says of e, the entry of the i-th key, before the settlement.
-func (s *Settlements) Look(p *Plan, i int, e *entry.Entry) {
+// Find looks for a link at the i-th key, which has the entry e, and uses p for that. Of several links that of
+// the first key counts.
+func (s *Settlements) Find(p *Plan, i int, e *entry.Entry) {
+	if i >= s.named || s.linked > 0 && s.linked <= i || !hasReservations(e) {
+		return
+	}
+	h := &p.holding
+	h.begin(e, s.now, s.ask.ID.Seed, SettleSeveral)
+	if at, print, found := h.link(s.now, &s.ask.ID, s.ask.ID.Hash(h.section.Seed)); found {
+		s.linked, s.print = i+1, print
+		s.follow(&h.section, at)
+	}
+}
+
+// Look notes what e, the entry of a key, says of the reservation before the settlement, and uses p for that.
+func (s *Settlements) Look(p *Plan, e *entry.Entry) {
 	k := e.Kind.Plain()
 	s.units = s.units || k.IsWindow() || k.IsBucket()
 	if !hasReservations(e) {
 		return
 	}
-	h := &p.holding
-	h.begin(e, s.now, s.ask.ID.Seed, SettleSeveral)
-	hash := s.ask.ID.Hash(h.section.Seed)
-	if at, print, found := h.section.FindLink(hash); found && i < s.named && !s.linked {
-		s.linked, s.print = true, print
-		s.follow(&h.section, at)
-	}
+	h, a := &p.holding, s.one()
+	h.begin(e, s.now, a.ID.Seed, SettleSeveral)
+	hash := a.ID.Hash(h.section.Seed)
 	if at, live := h.section.Find(hash); live {
-		part := h.section.At(at).Part
-		s.of, s.live = max(s.of, part.Of), s.live || part.Of > 0
-		if part.Member != nil {
-			s.member = append(s.member[:0], part.Member...)
+		hold := h.section.At(at)
+		if part := hold.Part; a.settles(part, hold.Print) {
+			s.of, s.live = max(s.of, part.Of), s.live || !part.Free
+			if part.Member != nil {
+				s.member = append(s.member[:0], part.Member...)
+			}
 		}
-	} else if r, found := h.remembered(s.now, &s.ask.ID, hash); found && r.State == idempotency.Lapsed {
+		return
+	}
+	if r, found := h.remembered(s.now, &a.ID, hash); found && r.State == idempotency.Lapsed && a.settles(reservation.PartOf(&r), r.Print) {
 		s.of = max(s.of, reservation.PartOf(&r).Of)
 	}
+}
+
+// one returns the ask that settles what one window or bucket has of the reservation.
+func (s *Settlements) one() *Ask {
+	a := &s.part
+	a.Family, a.ID, a.Settlement, a.Window.LogMaxEntries = SettleSeveral, s.ask.ID, s.ask.Settlement, s.ask.Window.LogMaxEntries
+	a.Linked, a.ID.Print = s.linked > 0, s.print
+	return a
 }
 
 // Check returns [reservation.ErrNumbers] if the call has another number of actual quantities than the
@@ -290,7 +315,7 @@ func (s *Settlements) follow(section *reservation.Section, at int) {
 	linked = slices.DeleteFunc(linked, func(key []byte) bool {
 		return slices.ContainsFunc(s.keys[:s.named], func(named []byte) bool { return bytes.Equal(named, key) })
 	})
-	if s.found = !slices.EqualFunc(before, linked, bytes.Equal); !s.found {
+	if s.more = !slices.EqualFunc(before, linked, bytes.Equal); !s.more {
 		return
 	}
 	s.names, s.keys = s.names[:0], s.keys[:s.named]
@@ -301,9 +326,8 @@ func (s *Settlements) follow(section *reservation.Section, at int) {
 	}
 }
 
-// Found reports whether the last round has found keys that it did not begin with, so that one more is
-// needed.
-func (s *Settlements) Found() bool { return s.found }
+// More reports whether the last round has found keys that it did not begin with, so that one more is needed.
+func (s *Settlements) More() bool { return s.more }
 
 // Forget drops the references to the ask and to its bytes.
 func (s *Settlements) Forget() {
@@ -321,15 +345,13 @@ func (s *Settlements) Settle(p *Plan, i int, e *entry.Entry) error {
 	if e.Kind.Plain().IsLease() {
 		return s.settleLease(p, e)
 	}
-	if e.Kind != entry.None && !e.Kind.IsLimiter() {
+	if i < s.named && e.Kind != entry.None && !e.Kind.IsLimiter() {
 		return limit.ErrWrongType
 	}
 	if !hasReservations(e) {
-		return nil
+		return nil // nor has a linked key that was overwritten
 	}
-	a := &s.part
-	a.Family, a.ID, a.Settlement, a.Window.LogMaxEntries = SettleSeveral, s.ask.ID, s.ask.Settlement, s.ask.Window.LogMaxEntries
-	a.Linked, a.ID.Print = s.linked, s.print
+	a := s.one()
 	if err := p.oneHolding(e, s.now, a); err != nil {
 		return err
 	}

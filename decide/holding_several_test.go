@@ -60,7 +60,7 @@ func (p *heldPolicy) call(now limit.Instant, id string, tokens int64, ttl time.D
 		a.Reserve = reservation.Terms{TTL: ttl, Max: 1000}
 		a.ID.Print = a.Fingerprint()
 		if p.linked {
-			a.Reserve.Linked, a.Reserve.Links = true, heldNames[1:]
+			a.Reserve.Linked, a.Reserve.Link, a.Reserve.Keys = true, true, heldNames[1:]
 		}
 	}
 	for _, k := range p.keys {
@@ -104,12 +104,16 @@ func (p *heldPolicy) settle(now limit.Instant, op reservation.Op, id string, ttl
 	key := func(i int) *heldKey {
 		return p.keys[slices.IndexFunc(heldNames[:], func(name []byte) bool { return bytes.Equal(name, s.Key(i)) })]
 	}
-	for more := true; more; more = s.Found() {
+	for more := true; more; more = s.More() {
 		s.Begin(now)
 		for i := range s.Len() {
 			k := key(i)
-			s.Look(&k.plan, i, &k.e)
+			s.Find(&k.plan, i, &k.e)
 		}
+	}
+	for i := range s.Len() {
+		k := key(i)
+		s.Look(&k.plan, &k.e)
 	}
 	require.Equal(p.t, len(p.keys), s.Len())
 	require.NoError(p.t, s.Check())

@@ -29,7 +29,7 @@ func (p *Plan) settle(e *entry.Entry, now limit.Instant, a *Ask) error {
 	}
 	hash := a.ID.Hash(h.section.Seed)
 	if a.Family == Settle {
-		if _, _, a.Linked = h.section.FindLink(hash); a.Linked {
+		if _, _, a.Linked = h.link(now, &a.ID, hash); a.Linked {
 			return nil
 		}
 	}

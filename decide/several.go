@@ -158,7 +158,7 @@ func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
 
 // decideState is decide for an entry that remembers no calls, as if the call had no token.
 func (s *Rounds) decideState(d *limit.Decision, e *entry.Entry, c *Clause) error {
-	if s.as >= sharing {
+	if s.as == sharing || s.as == granting || s.as == exhausted {
 		return s.decidePart(d, e, s.now, c, s.as, s.least)
 	}
 	return s.decideClause(d, e, s.now, c, s.as)

@@ -94,17 +94,21 @@ func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
 		s.Forget()
 	}()
 	s.Start(a)
-	for more := true; more; more = s.Found() {
+	for more := true; more; more = s.More() {
 		v.unlockHere(mine)
 		var set shardSet
 		spots, set = v.spread(s.Len(), s.Key)
 		mine = v.lockSpots(&set, spots, maxHeldClauses)
 		s.Begin(v.now)
 		v.visit(a.DB, spots, s.Key, func(i int, _ *shard, p *place) bool {
-			s.Look(plan, i, &p.e)
+			s.Find(plan, i, &p.e)
 			return true
 		})
 	}
+	v.visit(a.DB, spots, s.Key, func(_ int, _ *shard, p *place) bool {
+		s.Look(plan, &p.e)
+		return true
+	})
 	if err = s.Check(); err != nil {
 		return err
 	}

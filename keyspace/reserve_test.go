@@ -60,7 +60,7 @@ func settling(key string, op reservation.Op, id string, actual int64) *decide.As
 // that it takes nothing.
 func linking(id string, ttl time.Duration, free bool, asks ...decide.Ask) *decide.Ask {
 	a := &decide.Ask{Family: decide.Several, Details: make([]limit.Decision, len(asks))}
-	a.Reserve = reservation.Terms{TTL: ttl, Max: 1_000_000, Linked: true, Links: [][]byte{}, Free: free}
+	a.Reserve = reservation.Terms{TTL: ttl, Max: 1_000_000, Linked: true, Link: true, Free: free}
 	for i := range asks {
 		c := decide.Clause{Key: asks[i].Key}
 		if asks[i].Family == decide.Window {
@@ -69,7 +69,7 @@ func linking(id string, ttl time.Duration, free bool, asks ...decide.Ask) *decid
 			c.Bucket = &asks[i].Bucket
 		}
 		if a.Clauses = append(a.Clauses, c); i > 0 {
-			a.Reserve.Links = append(a.Reserve.Links, c.Key)
+			a.Reserve.Keys = append(a.Reserve.Keys, c.Key)
 		}
 	}
 	identify(a, id)

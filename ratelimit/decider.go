@@ -48,9 +48,9 @@ type Decider struct {
 	// that such a call leaves alone.
 	piece decide.Ask
 	zeros [policy.MaxClauses]int64
-	// links has the keys of a reservation of several policies, and spare the decisions of one of nothing.
-	links [][]byte
-	spare [policy.MaxClauses]limit.Decision
+	// linked has the keys of a reservation of several policies, and spare the decisions of one of nothing.
+	linked [][]byte
+	spare  [policy.MaxClauses]limit.Decision
 }
 
 // NewDecider returns a decider for one goroutine, whose calls st decides.
@@ -275,7 +275,7 @@ func (d *Decider) EndBatch(now limit.Instant) {
 	d.tried.Trim()
 	d.second.Forget()
 	d.piece.Forget()
-	clear(d.links[:cap(d.links)])
+	clear(d.linked[:cap(d.linked)])
 	if d.keys.endBatch() {
 		d.main.Forget()
 		d.tried.Forget()

@@ -21,10 +21,11 @@ type Part struct {
 
 	from int // the index of the first clause in the memory of the decider
 	// number and of are set for a reservation: the number of the first window or bucket of the part among all
-	// of the reservation, from 0, and the number of all. links has the other keys of the reservation in the first
-	// part, which its settlement names.
+	// of the reservation, from 0, and the number of all. The first part, which the settlement names, has a
+	// link to keys, the others of the reservation.
 	number, of uint8
-	links      [][]byte
+	link       bool
+	keys       [][]byte
 }
 
 // terms returns the terms of the reservation of p, or zero if the call is none.
@@ -33,7 +34,7 @@ func (p *Part) terms() reservation.Terms {
 		return reservation.Terms{}
 	}
 	t := p.Reserve
-	t.Of, t.Linked, t.Links = p.of, true, p.links
+	t.Of, t.Linked, t.Link, t.Keys = p.of, true, p.link, p.keys
 	return t
 }
 
@@ -124,7 +125,7 @@ func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) {
 		return at, err
 	}
 	if d.about(a, &parts[0], 0, strict); parts[0].lenient() {
-		a.Reserve.Links = nil // its own ask has them
+		a.Reserve.Link, a.Reserve.Keys = false, nil // its own ask has them
 	}
 	return 0, nil
 }
@@ -134,7 +135,7 @@ func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) {
 // [reservation.ErrFirst] and [reservation.ErrKeys]; at is the index of the part that the error is about.
 func (d *Decider) reserveAll(parts []Part) (at int, err error) {
 	first, of := []byte(nil), uint8(0)
-	d.links = d.links[:0]
+	d.linked = d.linked[:0]
 	for i := range parts {
 		p := &parts[i]
 		if !reservable(p.Limits) {
@@ -147,19 +148,19 @@ func (d *Decider) reserveAll(parts []Part) (at int, err error) {
 				first = c.Key
 				continue
 			}
-			d.links = append(d.links, c.Key)
+			d.linked = append(d.linked, c.Key)
 		}
 		if first == nil {
 			return 0, reservation.ErrFirst
 		}
 	}
-	if reservation.CheckKeys(d.links) != nil {
+	if d.linked = append(d.linked, first); reservation.CheckKeys(d.linked) != nil {
 		return 0, reservation.ErrKeys
 	}
 	for i := range parts {
 		parts[i].of = of
 	}
-	parts[0].links = d.links
+	parts[0].link, parts[0].keys = true, d.linked[:len(d.linked)-1]
 	return 0, nil
 }
 

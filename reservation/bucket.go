@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -147,30 +148,44 @@ func (s *Section) SettleTokens(at int, actual int64, interval time.Duration) {
 }
 
 // Lapse ends all reservations that have passed their time at now, and calls ended for each of them, in
-// order. It drops links that are forgotten. bucket says whether the limiter is a bucket; then its TAT is [Section.TAT] afterwards, if
-// a reservation has ended that was not void.
+// order. It also removes the links that are forgotten. bucket says whether the limiter is a bucket; then its
+// TAT is [Section.TAT] afterwards, if a reservation has ended that was not void.
 func (s *Section) Lapse(now limit.Instant, bucket bool, ended func(h *Hold)) {
-	kept, last := 0, -1
+	kept, last, linked := 0, -1, false
+	var lapsed Hold // the last one
 	for at := 0; at < len(s.holds); {
 		b := s.holds[at:]
 		n := width(b)
-		switch {
-		case isLink(b) && s.forgotten(b, now):
-		case isLink(b) || end(b) > now:
-			copy(s.holds[kept:], b[:n])
-			if !void(s.holds[kept:]) {
-				last = kept
-			}
-			kept += n
-		default:
-			h := s.At(at)
-			if bucket && !h.Void {
-				s.follow(last, h.after)
-			}
-			ended(&h)
-		}
 		at += n
+		if end(b) <= now {
+			if isLink(b) {
+				linked = true
+				continue
+			}
+			lapsed = read(b)
+			if bucket && !lapsed.Void {
+				s.follow(last, lapsed.after)
+			}
+			ended(&lapsed)
+			continue
+		}
+		copy(s.holds[kept:], b[:n])
+		b = s.holds[kept:]
+		if isLink(b) && lapsed.Part.Linked && idempotency.HashIn(b) == lapsed.Hash {
+			linked = true
+			until := lapsed.End.Add(s.Memory)
+			if until <= now {
+				continue
+			}
+			binary.LittleEndian.PutUint64(b[endAt:], uint64(until))
+		}
+		if !void(b) {
+			last = kept
+		}
+		kept += n
 	}
-	s.holds = s.holds[:kept]
+	if s.holds = s.holds[:kept]; linked {
+		s.boundLinks()
+	}
 	s.Keep(now)
 }

@@ -51,11 +51,11 @@ type Terms struct {
 	// Of is the number of windows and buckets of a reservation that several calls make together, each with
 	// some of them; 0 if the call has all of them.
 	Of uint8
-	// Linked says that the keys of the reservation do not follow from the arguments of its settlement. The
-	// first window or bucket of the call then has a [Link] with Links; if Links is nil, one of another call
-	// has it.
-	Linked bool
-	Links  [][]byte
+	// Linked says that the keys of the reservation do not follow from the arguments of its settlement, so that
+	// one of them has a [Link]. If Link is true, that is the key of the first window or bucket of the
+	// call, and Keys has the others. Otherwise another call makes the link.
+	Linked, Link bool
+	Keys         [][]byte
 	// Free makes a reservation that takes nothing, whatever the limits say, for a call that passes
 	// although it was not charged.
 	Free bool

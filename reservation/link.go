@@ -11,9 +11,8 @@ import (
 // of its settlement. The settlement names one key, which has the link.
 type Link struct {
 	Hash  idempotency.Hash
-	Print uint32        // that of the call
-	End   limit.Instant // that of the reservation
-	Keys  [][]byte      // at most [MaxKeys] - 1, with at most [MaxKeyBytes] bytes in all
+	Print uint32   // that of the call
+	Keys  [][]byte // at most [MaxKeys] - 1, with at most [MaxKeyBytes] bytes in all
 }
 
 // These are the bounds of a reservation whose keys are kept in a [Link].
@@ -23,7 +22,7 @@ const (
 	MaxKeyBytes = 64 << 10
 )
 
-// CheckKeys returns [ErrKeys] if keys are too many or too long for a reservation.
+// CheckKeys returns [ErrKeys] if keys, all of a reservation, are too many or too long.
 func CheckKeys(keys [][]byte) error {
 	n := 0
 	for _, key := range keys {
@@ -35,8 +34,9 @@ func CheckKeys(keys [][]byte) error {
 	return nil
 }
 
-// A link is stored among the holds, as a hold that is void and has neither a slot nor units, with flagLink.
-// It is followed by
+// A link is stored among the holds, behind that of its reservation, as a hold that is void and has neither a
+// slot nor units, with flagLink. Its end is [limit.MaxInstant] while the reservation is live. When that has
+// passed its time, the end is the instant until which it is remembered. A link is followed by
 //
 //	 4 bytes  length of what follows without the padding
 //	for each key: its length as a varint, and the key
@@ -104,19 +104,11 @@ func (s *Section) FindLink(h idempotency.Hash) (at int, print uint32, found bool
 	return 0, 0, false
 }
 
-// AddLink adds l behind the reservations. It removes links that are forgotten at now, and an older link of
-// the same token.
-func (s *Section) AddLink(now limit.Instant, l *Link) {
-	for at := 0; at < len(s.holds); {
-		if b := s.holds[at:]; isLink(b) && (s.forgotten(b, now) || idempotency.HashIn(b) == l.Hash) {
-			s.remove(at)
-			continue
-		}
-		at += width(s.holds[at:])
-	}
+// AddLink adds l behind the reservations. Its own reservation was added just before, and [Section.Add] has
+// removed an older link of the same token.
+func (s *Section) AddLink(l *Link) {
 	from := len(s.holds)
-	h := Hold{Hash: l.Hash, Print: l.Print, End: l.End, Ready: limit.MinInstant, Void: true}
-	s.Add(&h)
+	s.append(&Hold{Hash: l.Hash, Print: l.Print, End: limit.MaxInstant, Ready: limit.MinInstant, Void: true})
 	s.holds[from+flagsAt] |= flagLink
 	s.holds = append(s.holds, make([]byte, linkHead)...)
 	for _, key := range l.Keys {
@@ -127,14 +119,34 @@ func (s *Section) AddLink(now limit.Instant, l *Link) {
 	s.holds = append(s.holds, make([]byte, linkSize(n)-linkHead-int(n))...)
 }
 
-// forgotten reports whether link belongs to a reservation that is forgotten at now.
-func (s *Section) forgotten(link []byte, now limit.Instant) bool {
-	return end(link).Add(s.Memory) <= now
-}
-
 // EndLink removes the link of the token with the hash h, if there is one.
 func (s *Section) EndLink(h idempotency.Hash) {
 	if at, _, found := s.FindLink(h); found {
 		s.remove(at)
 	}
+}
+
+// maxLapsed is the maximum number of links whose reservations have passed their time. Every call on the key
+// reads all links.
+const maxLapsed = 1000
+
+// boundLinks removes the oldest links whose reservations have passed their time, if there are too many.
+func (s *Section) boundLinks() {
+	lapsed := 0
+	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {
+		if b := s.holds[at:]; isLink(b) && end(b) != limit.MaxInstant {
+			lapsed++
+		}
+	}
+	kept, at := 0, 0
+	for lapsed > maxLapsed {
+		b := s.holds[at:]
+		n := width(b)
+		if at += n; isLink(b) && end(b) != limit.MaxInstant {
+			lapsed--
+			continue
+		}
+		kept += copy(s.holds[kept:], b[:n])
+	}
+	s.holds = append(s.holds[:kept], s.holds[at:]...)
 }

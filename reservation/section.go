@@ -171,6 +171,16 @@ func (s *Section) NextEnd() limit.Instant {
 	return first
 }
 
+// Due reports whether a reservation has passed its time at now, or a link is forgotten.
+func (s *Section) Due(now limit.Instant) bool {
+	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {
+		if end(s.holds[at:]) <= now {
+			return true
+		}
+	}
+	return false
+}
+
 // Find returns the position of the live reservation whose token has the hash h.
 func (s *Section) Find(h idempotency.Hash) (at int, found bool) {
 	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {
@@ -186,12 +196,18 @@ func (s *Section) At(at int) Hold { return read(s.holds[at:]) }
 
 // Add adds a reservation behind the others, and remembers it as long as it must be.
 func (s *Section) Add(h *Hold) {
+	s.EndLink(h.Hash)
+	s.append(h)
+	s.Until = max(s.Until, h.End.Add(s.Memory))
+}
+
+// append adds h behind the others.
+func (s *Section) append(h *Hold) {
 	if len(s.holds) > 0 && s.next-number(s.holds) >= maxSpan {
 		s.renumber()
 	}
 	s.holds = h.append(s.holds, s.next)
 	s.next++
-	s.Until = max(s.Until, h.End.Add(s.Memory))
 }
 
 // renumber numbers the reservations from 0 on.
@@ -217,12 +233,9 @@ func (s *Section) inOrder() bool {
 	return true
 }
 
-// Renew changes the end of the reservation at a position, and of its link.
+// Renew changes the end of the reservation at a position.
 func (s *Section) Renew(at int, now, until limit.Instant) {
 	binary.LittleEndian.PutUint64(s.holds[at+endAt:], uint64(until))
-	if link, _, found := s.FindLink(idempotency.HashIn(s.holds[at:])); found {
-		binary.LittleEndian.PutUint64(s.holds[link+endAt:], uint64(until))
-	}
 	s.Keep(now)
 }
 
@@ -231,7 +244,9 @@ func (s *Section) Renew(at int, now, until limit.Instant) {
 func (s *Section) Keep(now limit.Instant) {
 	s.Until = min(s.Until, now.Add(s.Memory))
 	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {
-		s.Until = max(s.Until, end(s.holds[at:]).Add(s.Memory))
+		if b := s.holds[at:]; !isLink(b) {
+			s.Until = max(s.Until, end(b).Add(s.Memory))
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package reservation_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func random(r *rand.Rand, n int, form reservation.Form) (s *reservation.Section,
 				for i := range keys {
 					keys[i] = make([]byte, r.IntN(200))
 				}
-				s.AddLink(now, &reservation.Link{Hash: h.Hash, Print: h.Print, End: h.End, Keys: keys})
+				s.AddLink(&reservation.Link{Hash: h.Hash, Print: h.Print, Keys: keys})
 			}
 		case 2:
 			if form == reservation.Window {
@@ -211,10 +212,12 @@ func TestLinks(t *testing.T) {
 	s.Load(nil)
 	s.Memory, s.MaxCalls = time.Minute, 10
 	names := [][]byte{[]byte("b"), {}, bytes.Repeat([]byte("c"), 300)}
-	for _, id := range []string{"r1", "r2"} {
-		s.Add(&reservation.Hold{Hash: hash(id), End: 10 * second, Units: 1, Back: 1, Ready: limit.MinInstant})
-		s.AddLink(0, &reservation.Link{Hash: hash(id), Print: 7, End: 10 * second, Keys: names})
+	add := func(id string, until limit.Instant, keys [][]byte) {
+		s.Add(&reservation.Hold{Hash: hash(id), End: until, Units: 1, Back: 1, Ready: limit.MinInstant, Part: reservation.Part{Of: 1, Linked: true}})
+		s.AddLink(&reservation.Link{Hash: hash(id), Print: 7, Keys: keys})
 	}
+	add("r1", 10*second, names)
+	add("r2", 10*second, names)
 	value := s.Append(nil)
 	_, _, err := reservation.Check(value, reservation.Window)
 	require.NoError(t, err)
@@ -226,31 +229,53 @@ func TestLinks(t *testing.T) {
 	require.True(t, found)
 	require.EqualValues(t, 7, print)
 	require.Equal(t, names, s.Keys(at, nil))
-	_, _, found = s.FindLink(hash("r3"))
-	require.False(t, found)
+	linked := func(id string) bool {
+		_, _, found := s.FindLink(hash(id))
+		return found
+	}
+	require.False(t, linked("r3"))
 
 	at, _ = s.Find(hash("r1"))
 	s.Renew(at, 5*second, 20*second)
 	ended := 0
-	s.Lapse(20*second, false, func(*reservation.Hold) { ended++ })
+	lapse := func(now limit.Instant) { s.Lapse(now, false, func(*reservation.Hold) { ended++ }) }
+	require.False(t, s.Due(9*second))
+	require.True(t, s.Due(10*second))
+	lapse(10 * second)
+	lapse(20 * second)
 	require.Equal(t, 2, ended)
 	require.Equal(t, limit.MaxInstant, s.NextEnd())
 	require.Zero(t, s.Live())
-	s.Lapse(70*second, false, nil)
-	_, _, found = s.FindLink(hash("r2"))
-	require.False(t, found, "it is forgotten a minute after its end")
-	_, _, found = s.FindLink(hash("r1"))
-	require.True(t, found)
-	s.AddLink(80*second, &reservation.Link{Hash: hash("r3"), End: 90 * second})
-	_, _, found = s.FindLink(hash("r1"))
-	require.False(t, found)
+	require.False(t, s.Due(69*second))
+	require.True(t, s.Due(70*second))
+	lapse(70 * second)
+	require.False(t, linked("r2"), "it is forgotten a minute after its end")
+	require.True(t, linked("r1"))
+	lapse(80 * second)
+	require.False(t, linked("r1"))
+	add("r3", 90*second, nil)
 	at, _, found = s.FindLink(hash("r3"))
 	require.True(t, found)
 	require.Empty(t, s.Keys(at, nil))
-	s.AddLink(80*second, &reservation.Link{Hash: hash("r3"), End: 90 * second, Keys: names[:1]})
-	s.EndLink(hash("r3"))
-	_, _, found = s.FindLink(hash("r3"))
-	require.False(t, found, "a token has one link")
+	lapse(200 * second)
+	require.False(t, linked("r3"), "it is forgotten at once")
+	add("r3", 300*second, names)
+	s.Add(&reservation.Hold{Hash: hash("r3"), End: 300 * second, Ready: limit.MinInstant})
+	require.False(t, linked("r3"), "another reservation has its id now")
+
+	for i := range 1200 {
+		add(fmt.Sprint("many", i), 400*second+limit.Instant(i), names[:1])
+	}
+	lapse(400*second + 1100)
+	require.False(t, linked("many100"), "the oldest are forgotten")
+	require.True(t, linked("many101"))
+	require.True(t, linked("many1199"), "it is live")
+	lapse(405 * second)
+	require.False(t, linked("many199"))
+	require.True(t, linked("many200"))
+	require.True(t, linked("many1199"))
+	_, _, err = reservation.Check(s.Append(nil), reservation.Window)
+	require.NoError(t, err)
 
 	many := make([][]byte, reservation.MaxKeys)
 	require.NoError(t, reservation.CheckKeys(many))
@@ -302,7 +327,8 @@ func FuzzSection(f *testing.F) {
 		if at, _, found := s.FindLink(hash("a")); found {
 			require.Less(t, len(s.Keys(at, nil)), reservation.MaxKeys)
 		}
-		s.AddLink(now, &reservation.Link{Hash: hash("a"), End: now, Keys: [][]byte{delta[:min(len(delta), 100)]}})
+		s.EndLink(hash("a"))
+		s.AddLink(&reservation.Link{Hash: hash("a"), Keys: [][]byte{delta[:min(len(delta), 100)]}})
 		s.Lapse(now, is == reservation.Bucket, func(h *reservation.Hold) { require.GreaterOrEqual(t, h.Returns(0), int64(0)) })
 		if at, found := s.Find(hash("a")); found && is == reservation.Bucket {
 			s.SettleTokens(at, 1, time.Second)

@@ -36,7 +36,7 @@ func askMulti(c *command.Call) resp.Error {
 		return err
 	}
 	_, end, _ := c.Cmd.Keys.Range(c.Args)
-	a.Reserve.Linked, a.Reserve.Links = true, c.Args[3:end]
+	a.Reserve.Linked, a.Reserve.Link, a.Reserve.Keys = true, true, c.Args[3:end]
 	return ""
 }
 
