@@ -344,7 +344,8 @@ func TestMemoryOfRememberedCalls(t *testing.T) {
 // TestRememberedCallsStayWithinMaxMemory sends calls with ever new tokens to few keys, with room for
 // far fewer than the keys may remember. Calls without a token are decided as before.
 func TestRememberedCallsStayWithinMaxMemory(t *testing.T) {
-	const most, calls = 16 << 20, 1_000_000
+	const most = 16 << 20
+	calls := effort.Steps(1_000_000, 10_000_000)
 	ks, v, _ := open(t, keyspace.Options{MaxMemory: most})
 	a := decide.Ask{Family: decide.Bucket, Bucket: tokenbucket.Call{
 		Mode: tokenbucket.Greedy, Capacity: 1e9, Init: 1e9, Count: 1, Period: time.Second, Interval: time.Second, Quantity: 1,
