@@ -21,6 +21,7 @@ type estimate struct {
 	tokens  int64
 	ttl     time.Duration
 	until   time.Duration // when it lapses
+	free    bool          // it has taken nothing
 	ended   bool          // settled, or cancelled after its time
 	forget  time.Duration // when a settled one is forgotten
 }
@@ -72,7 +73,7 @@ var (
 func (m *estimates) used(key string) (all [3]int64) {
 	all = [3]int64{m.requests[key], m.tokens[key], 0}
 	for _, e := range m.made {
-		if e.key == key && !e.ended && e.until > m.now {
+		if e.key == key && !e.free && !e.ended && e.until > m.now {
 			all[0], all[1], all[2] = all[0]+1, all[1]+e.tokens, all[2]+1
 		}
 	}
@@ -102,6 +103,12 @@ func (m *estimates) reserve() {
 		m.seen[kind]++
 	}
 	live := known && !e.ended && e.until > m.now
+	made := func(free bool) {
+		*e = estimate{id: e.id, key: e.key, tokens: e.tokens, ttl: e.ttl, until: m.now + e.ttl, free: free}
+		if !known {
+			m.made = append(m.made, e)
+		}
+	}
 	switch {
 	case applies == "block":
 		passes(false, "blocked")
@@ -112,12 +119,10 @@ func (m *estimates) reserve() {
 		m.seen["ended"]++
 	case m.fits(why, e):
 		passes(true, "reserved "+applies)
-		*e = estimate{id: e.id, key: e.key, tokens: e.tokens, ttl: e.ttl, until: m.now + e.ttl}
-		if !known {
-			m.made = append(m.made, e)
-		}
+		made(false)
 	case applies == "exemption" || strings.Contains(why, "$6\r\nshadow\r\n:1\r\n"):
 		passes(true, "took nothing")
+		made(true)
 	default:
 		passes(false, "denied")
 	}
@@ -178,7 +183,7 @@ func (m *estimates) settle() {
 		}
 		numbers := []string{fmt.Sprint(actual), fmt.Sprint("9 ", actual)}[m.IntN(2)]
 		require.Equal(m.t, want, m.do("RL.COMMIT %s %s %s POLICY %s", e.key, e.id, numbers, m.name))
-		if known && !e.ended {
+		if known && !e.ended && !e.free {
 			m.requests[e.key]++
 			m.tokens[e.key] += actual
 		}
