@@ -23,7 +23,7 @@ func (v *Handle) Decide(a *decide.Ask) {
 		a.Err = v.settleSeveral(a)
 		return
 	case decide.Settle:
-		if v.decideOne(a); a.Err == nil && a.Linked {
+		if a.Err = v.settle(a); a.Err == nil && a.Linked {
 			a.Err = v.settleSeveral(a)
 		}
 		return
@@ -31,11 +31,6 @@ func (v *Handle) Decide(a *decide.Ask) {
 		a.Err = v.administer(a)
 		return
 	}
-	v.decideOne(a)
-}
-
-// decideOne is Decide for an ask about one key.
-func (v *Handle) decideOne(a *decide.Ask) {
 	h := v.hash(a.Key)
 	s := v.lock(h)
 	defer v.unlock(s)

@@ -78,6 +78,30 @@ func (v *Handle) applyAll(all *several) (err error) {
 	return err
 }
 
+// settle settles the reservation that the key of a has. If a.Linked is set, it has done nothing, because the
+// reservation is of several keys. With an error nothing is stored: limit.ErrNotKept, if the journal refuses
+// effects, or an error of [decide.Plan.One].
+func (v *Handle) settle(a *decide.Ask) (err error) {
+	h := v.hash(a.Key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, a.DB, h, a.Key)
+	plan := &v.plan.Plan
+	defer plan.Forget()
+	switch err = plan.One(&p.e, v.now, a); {
+	case err != nil || a.Linked:
+		return err
+	case plan.Action == decide.Keep && a.Repeats() && p.e.Kind.Remembers():
+		return v.confirm(s, &p, a.Key)
+	case plan.Action == decide.Keep:
+		return nil
+	case v.refuses():
+		return limit.ErrNotKept
+	}
+	return v.apply(s, &p, a.Key, plan)
+}
+
 // settleSeveral settles the reservation of several limits that a names, at one instant. It locks all keys
 // that may have a part of it: first those of the arguments, and if one of these has a link, also those of the
 // link, which may have changed meanwhile. With an error nothing is stored: limit.ErrNotKept, if the
