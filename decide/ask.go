@@ -91,7 +91,8 @@ type Ask struct {
 	Forgotten uint32
 	Shortest  time.Duration
 	// Lapsed is the number of reservations of the keys that this ask has ended because their time had
-	// passed. One of several limits counts only at the key of the first of them. Full says that the ask was denied because the key has too many live reservations.
+	// passed. One of several limits counts only at the key of the first of them. Full says that the ask was
+	// denied because the key has too many live reservations.
 	Lapsed uint32
 	Full   bool
 	// Ends is the time until the first live reservation of the keys has passed its time, if the ask was

@@ -210,7 +210,7 @@ type Settlements struct {
 	names  []byte   // memory of the keys of the link
 	linked int      // one more than the index of the key with the link; 0 if there is no link
 	print  uint32   // of the call that has made the link
-	more   bool     // the last round has found other keys than it began with
+	more   bool     // one more round is needed
 	member []byte   // that holds the places of the reservation
 	of     uint8    // number of windows and buckets of the reservation; 0 if none is known
 	live   bool     // a window or bucket has a live part
@@ -230,9 +230,14 @@ func (s *Settlements) Start(a *Ask) {
 	s.named = len(s.keys)
 }
 
-// Len returns the number of keys that may have a part of the reservation, and Key the i-th of them, from 0.
-func (s *Settlements) Len() int         { return len(s.keys) }
+// Len returns the number of keys that may have a part of the reservation.
+func (s *Settlements) Len() int { return len(s.keys) }
+
+// Key returns the i-th of these keys, from 0.
 func (s *Settlements) Key(i int) []byte { return s.keys[i] }
+
+// Linked reports whether one of the keys of the arguments has a link.
+func (s *Settlements) Linked() bool { return s.linked > 0 }
 
 // Begin begins a round at now, when all keys are locked.
 func (s *Settlements) Begin(now limit.Instant) {
@@ -311,8 +316,7 @@ func (s *Settlements) Check() error {
 // arguments.
 func (s *Settlements) follow(section *reservation.Section, at int) {
 	before := s.keys[s.named:]
-	linked := section.Keys(at, nil)
-	linked = slices.DeleteFunc(linked, func(key []byte) bool {
+	linked := slices.DeleteFunc(section.Keys(at, nil), func(key []byte) bool {
 		return slices.ContainsFunc(s.keys[:s.named], func(named []byte) bool { return bytes.Equal(named, key) })
 	})
 	if s.more = !slices.EqualFunc(before, linked, bytes.Equal); !s.more {
@@ -326,8 +330,14 @@ func (s *Settlements) follow(section *reservation.Section, at int) {
 	}
 }
 
-// More reports whether the last round has found keys that it did not begin with, so that one more is needed.
-func (s *Settlements) More() bool { return s.more }
+// More reports whether the last round began with other keys than it has found, so that one more is needed: a
+// link has come, has changed or has gone.
+func (s *Settlements) More() bool {
+	if s.linked == 0 && len(s.keys) > s.named {
+		s.keys, s.more = s.keys[:s.named], true
+	}
+	return s.more
+}
 
 // Forget drops the references to the ask and to its bytes.
 func (s *Settlements) Forget() {

@@ -23,8 +23,10 @@ func (v *Handle) Decide(a *decide.Ask) {
 		a.Err = v.settleSeveral(a)
 		return
 	case decide.Settle:
-		if a.Err = v.settle(a); a.Err == nil && a.Linked {
-			a.Err = v.settleSeveral(a)
+		for a.Err = v.settle(a); a.Err == nil && a.Linked; a.Err = v.settle(a) {
+			if a.Err = v.settleSeveral(a); a.Err != nil || a.Linked {
+				return
+			}
 		}
 		return
 	case decide.Admin:

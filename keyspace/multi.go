@@ -104,7 +104,8 @@ func (v *Handle) settle(a *decide.Ask) (err error) {
 
 // settleSeveral settles the reservation of several limits that a names, at one instant. It locks all keys
 // that may have a part of it: first those of the arguments, and if one of these has a link, also those of the
-// link, which may have changed meanwhile. With an error nothing is stored: limit.ErrNotKept, if the
+// link, which may have changed meanwhile. It does nothing and sets a.Linked to false if a is a [decide.Settle]
+// and the link has gone meanwhile. With an error nothing is stored: limit.ErrNotKept, if the
 // journal refuses effects, or an error of [decide.Settlements].
 func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
 	s, plan := &v.settles, &v.plan.Plan
@@ -128,6 +129,9 @@ func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
 			s.Find(plan, i, &p.e)
 			return true
 		})
+	}
+	if a.Linked = s.Linked(); a.Family == decide.Settle && !a.Linked {
+		return nil
 	}
 	v.visit(a.DB, spots, s.Key, func(_ int, _ *shard, p *place) bool {
 		s.Look(plan, &p.e)

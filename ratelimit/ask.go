@@ -15,8 +15,8 @@ import (
 
 // Ask fills in a, an ask that decides the call under its limits at once: a call in the mode Block does
 // not wait. The ask is about a single family if there is only one clause and an ask of its family
-// supports the call, and otherwise, or for a reservation, a [decide.Several]. It refers to memory of d, which the next call
-// of Ask or AskToWait reuses.
+// supports the call, and otherwise, or for a reservation, a [decide.Several]. It refers to memory of d, which
+// the next call of Ask or AskToWait reuses.
 //
 // The errors are [ErrNoMember], [ErrQuantities], [ErrPartial], [limit.ErrOverflow],
 // [ErrPlaces], [slidingwindow.ErrLogTooLong], [concurrency.ErrMemberTooLong] and [reservation.ErrFamily].

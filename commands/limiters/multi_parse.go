@@ -103,8 +103,9 @@ func (m *multiArgs) reserve(unit time.Duration, keys [][]byte) resp.Error {
 	return ""
 }
 
-// lease sets the member of all CC clauses to the argument of MEMBER, or to the id of a reservation. It returns an error if there
-// is a CC clause but no MEMBER, if there is a MEMBER but no CC clause, or if the member is too long.
+// lease sets the member of all CC clauses to the argument of MEMBER, or to the id of a reservation. It returns
+// an error if there is a CC clause but neither of them, if there is a MEMBER but no CC clause, or if the
+// member is too long.
 func (m *multiArgs) lease() resp.Error {
 	some := false
 	for i := range m.Rooms {
