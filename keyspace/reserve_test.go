@@ -276,7 +276,7 @@ func TestLinkedReservationsAreSettledAsAWhole(t *testing.T) {
 	require.Equal(t, made.Load(), settled.Load())
 	for i := range 6 {
 		a := tokens(fmt.Sprint("k", i), 0)
-		require.EqualValues(t, 1e6, do(t, v, &a).Decision.Remaining)
+		require.EqualValues(t, 1_000_000, do(t, v, &a).Decision.Remaining)
 	}
 }
 
