@@ -11,14 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// CheckToken checks text, the argument of the option ID. The error is "" on success.
-func CheckToken(text []byte) resp.Error {
-	if !isToken(text) {
-		return resp.ErrTokenLength
-	}
-	return ""
-}
-
+// isToken reports whether text can be the argument of ID or the id of a reservation.
 func isToken(text []byte) bool { return 0 < len(text) && len(text) <= idempotency.MaxToken }
 
 // Identity has the arguments of the options ID and RESERVE, of which a call has at most one.
@@ -39,8 +32,10 @@ type IdentityArgs struct {
 
 // Identify takes text, the argument of ID. The error is "" on success.
 func (i *IdentityArgs) Identify(text []byte) resp.Error {
-	i.Token = text
-	return CheckToken(text)
+	if i.Token = text; !isToken(text) {
+		return resp.ErrTokenLength
+	}
+	return ""
 }
 
 // Reserves reports whether the call has RESERVE.

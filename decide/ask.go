@@ -100,7 +100,8 @@ type Ask struct {
 	// decided.
 	Ends time.Duration
 	// Linked is set by [Plan.One] for a Settle that it cannot decide, because the reservation is of several
-	// keys: [Settlements] does so. The plan is then Keep.
+	// keys: [Settlements] does so. The plan is then Keep. In the asks about single keys that Settlements
+	// makes, it says that a link names the keys, and ID.Print is the fingerprint of the call that has made it.
 	Linked bool
 	// Settled is the answer of a Settle, in place of Decision. If that was a Commit and Settled is Done,
 	// Estimated is the number of units that the reservation held, and Used is the actual number. Of a

@@ -110,7 +110,6 @@ func (s *Rounds) held(c *Clause, units int64) reserved {
 	r := &s.ask.Reserve
 	held := reserved{units: units, until: s.now.Add(r.TTL), variant: c.Window != nil && c.Window.First}
 	held.part = reservation.Part{Calls: c.Fixed, Linked: r.Linked, Free: r.Free}
-	first := true // window or bucket
 	for i := range s.ask.Clauses {
 		switch other := &s.ask.Clauses[i]; {
 		case other.Lease != nil:
@@ -118,15 +117,14 @@ func (s *Rounds) held(c *Clause, units int64) reserved {
 				held.part.Member = other.Lease.Member
 			}
 		case other == c:
-			if first && r.Link {
-				held.link, held.keys = true, r.Keys
-			}
 			held.part.Index = held.part.Of
-			fallthrough
+			held.part.Of++
 		default:
 			held.part.Of++
-			first = false
 		}
+	}
+	if r.Link && held.part.Index == 0 {
+		held.link, held.keys = true, r.Keys
 	}
 	if r.Of > 0 {
 		held.part.Index, held.part.Of = c.Index, r.Of

@@ -89,8 +89,8 @@ func (u *severalCall) names(name, key []byte) bool {
 }
 
 // check returns an error if the parts do not support the mode of the call or its reservation, or if ANY
-// joins them and one of their quantities is negative. Such a quantity would go to the first policy, even if another one
-// was charged.
+// joins them and one of their quantities is negative. Such a quantity would go to the first policy, even
+// if another one was charged.
 func (u *severalCall) check() resp.Error {
 	switch {
 	case u.any && u.Mode == ratelimit.Partial:

@@ -52,8 +52,8 @@ func (s *ids) forgot(n uint32, shortest time.Duration) {
 }
 
 // NoteID counts the decided ask a, which has a token and may be a reservation. from is its caller. If the
-// ask was the repetition of a call, NoteID also adds its keys to the table of repeated keys. [Recorder.Note] and
-// [Recorder.NoteClauses] do the same for their ask.
+// ask was the repetition of a call, NoteID also adds its keys to the table of repeated keys.
+// [Recorder.Note] and [Recorder.NoteClauses] do the same for their ask.
 func (r *Recorder) NoteID(from Caller, a *decide.Ask) {
 	if a.Forgotten > 0 {
 		r.keys.ids.forgot(a.Forgotten, a.Shortest)
