@@ -153,6 +153,14 @@ generate: ## Write the generated documentation again
 generate-check:
 	bash scripts/generated-fresh.sh $(MAKE) --no-print-directory generate
 
+.PHONY: tzdata
+tzdata: ## Take the rules of time zones of this Go into calendar (needs Python 3.9; ten minutes)
+	bash scripts/tzdata.sh
+
+.PHONY: tzdata-check
+tzdata-check: ## Check that the rules of time zones are those of the Go distribution with their release
+	bash scripts/tzdata.sh --check
+
 # The types are checked, and no code is generated: make dist compiles and links what is published.
 .PHONY: cross
 cross: ## Check all packages and their tests for the other platforms that we promise
@@ -161,7 +169,7 @@ cross: ## Check all packages and their tests for the other platforms that we pro
 	$(GO) -C tools/crosscheck run . -platforms "$$others" ../.. ../bench
 
 .PHONY: check
-check: fmt-check vet lint generate-check test race test-real cross vuln ## Run everything that CI runs
+check: fmt-check vet lint generate-check tzdata-check test race test-real cross vuln ## Run everything that CI runs
 
 .PHONY: clean
 clean: ## Remove what make built

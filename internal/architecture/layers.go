@@ -79,7 +79,8 @@ const groupWhy = "groups of commands never import each other, and neither sessio
 var layers = map[string]layer{
 	"limit":         {pure: true, why: "limit has the types that all packages share, so it imports none of them"},
 	"gcra":          {imports: []string{"limit"}, pure: true, why: pureWhy},
-	"slidingwindow": {imports: []string{"limit"}, pure: true, why: pureWhy},
+	"calendar":      {imports: []string{"limit"}, pure: true, why: "windows that follow a calendar are computed from data that is part of the program, so that each server computes the same"},
+	"slidingwindow": {imports: []string{"limit", "calendar"}, pure: true, why: pureWhy},
 	"tokenbucket":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"counter":       {imports: []string{"limit", "longdouble"}, pure: true, why: pureWhy},
@@ -244,7 +245,7 @@ var layers = map[string]layer{
 	},
 	"glob": {why: "a pattern and a name are bytes, so glob needs no other package"},
 	"clause": {
-		imports: append([]string{"arg", "decide", "resp"}, families...),
+		imports: append([]string{"arg", "calendar", "decide", "resp"}, families...),
 		why:     "the words of a limit mean the same in every command, so clause knows no call",
 	},
 	"acl": {
