@@ -13,6 +13,7 @@ import (
 // refused.
 var steady = map[string]slidingwindow.Call{
 	"counter":      {Mode: slidingwindow.Counter, Limit: 90, Window: 100 * ms, Quantity: 1},
+	"calendar":     {Mode: slidingwindow.Calendar, Limit: 90_000, Calendar: calendars[2], Quantity: 1000},
 	"fixed":        {Mode: slidingwindow.Fixed, Limit: 90, Window: 100 * ms, Quantity: 1},
 	"log":          {Mode: slidingwindow.Log, Limit: 90, Window: 100 * ms, Quantity: 1},
 	"log 90000":    {Mode: slidingwindow.Log, Limit: 90_000, Window: 100_000 * ms, Quantity: 1},
@@ -20,9 +21,10 @@ var steady = map[string]slidingwindow.Call{
 	"buckets 1000": {Mode: slidingwindow.Buckets, Slots: 1000, Limit: 90, Window: 100 * ms, Quantity: 1},
 }
 
-// stepper decides and applies one call per millisecond.
+// stepper decides and applies one call per millisecond, or a hundred calls in a day of a calendar.
 type stepper struct {
 	now   limit.Instant
+	every time.Duration
 	call  slidingwindow.Call
 	plan  slidingwindow.Plan
 	mode  slidingwindow.Mode
@@ -30,7 +32,7 @@ type stepper struct {
 }
 
 func (s *stepper) step() {
-	s.now = s.now.Add(time.Millisecond)
+	s.now = s.now.Add(s.every)
 	if slidingwindow.Decide(s.mode, s.value, 0, s.now, &s.call, &s.plan) == nil && s.plan.Action == slidingwindow.Store {
 		s.mode, s.value = s.plan.Mode, s.plan.Apply(s.value, nil)
 	}
@@ -38,8 +40,11 @@ func (s *stepper) step() {
 
 // warm makes calls until the value has its final size.
 func warm(c slidingwindow.Call) *stepper {
-	s := &stepper{now: 1.7e18, call: c}
-	for range 2 * c.Window / time.Millisecond {
+	s := &stepper{now: 1.7e18, every: time.Millisecond, call: c}
+	if c.Mode == slidingwindow.Calendar {
+		s.every = 24 * time.Hour / 100
+	}
+	for range 2 * max(c.Window, 1000*ms) / time.Millisecond {
 		s.step()
 	}
 	return s

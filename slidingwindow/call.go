@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -41,7 +42,7 @@ type Call struct {
 	// Limit is the maximum number of units per window. A limit of 0 refuses every call with a
 	// positive quantity.
 	Limit int64
-	// Window is the window's length, from 1 ns to [MaxWindow].
+	// Window is the window's length, from 1 ns to [MaxWindow]. It is 0 for [Calendar].
 	Window time.Duration
 	// Quantity is the number of requested units. 0 only reads the state, and a negative quantity
 	// gives units back.
@@ -57,6 +58,8 @@ type Call struct {
 	// Phase is the time from the Unix epoch to the first start of a window at or after the epoch, 0
 	// <= Phase < Window. [PhaseAt] and [PhaseOf] compute it. LOG has no phase.
 	Phase time.Duration
+	// Calendar says when the windows of the mode [Calendar] begin. In other modes it is zero.
+	Calendar calendar.Rule
 	// Charge is the way in which the call takes its quantity.
 	Charge Charge
 	// Penalize makes a refused call count, too, up to one unit beyond the limit.
@@ -88,18 +91,21 @@ var (
 func (c *Call) Validate() error {
 	forcing := c.Charge == Partial || c.Charge == Force
 	switch {
-	case c.Mode < Counter || c.Mode > Buckets,
+	case c.Mode < Counter || c.Mode > Calendar,
 		c.Even && c.Mode != Buckets,
 		c.Mode == Log && (c.First || c.Phase != 0),
+		c.Mode == Calendar && (c.First || c.Phase != 0 || c.Window != 0),
+		c.Mode != Calendar && c.Calendar != calendar.Rule{},
 		c.Penalize && forcing,
 		c.Block && (forcing || c.Penalize || c.Charge == Peek):
 		return ErrExclusive
-	case c.Limit < 0 || c.Window < 1,
+	case c.Limit < 0 || c.Window < 1 && c.Mode != Calendar,
+		c.Mode == Calendar && !c.Calendar.Valid(),
 		c.Mode == Buckets && (c.Slots < MinSlots || c.Slots > MaxSlots):
 		return ErrRange
 	case c.Window > MaxWindow:
 		return limit.ErrOverflow
-	case c.Phase < 0 || c.Phase >= c.Window:
+	case c.Phase < 0 || c.Phase >= c.Window && c.Mode != Calendar:
 		return ErrRange
 	case c.Mode == Log && c.Limit > c.logMax():
 		return ErrLogTooLong

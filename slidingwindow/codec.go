@@ -17,6 +17,8 @@ func Check(mode Mode, value []byte) error {
 		ok = len(value) == counterSize && windowOK(value, 1) && getInt(value, 2) >= 0 && getInt(value, 3) >= 0
 	case Fixed:
 		ok = len(value) == fixedSize && windowOK(value, 1) && getInt(value, 2) >= 0
+	case Calendar:
+		ok = checkCalendar(value)
 	case Log:
 		ok = checkLog(value)
 	case Buckets:

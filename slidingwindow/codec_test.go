@@ -35,6 +35,10 @@ var stored = map[slidingwindow.Mode][][]byte{
 		value(1<<61, 7, 1<<32, math.MinInt64, 8, math.MaxInt64, 2),
 		value(1e9, 9, 1, 1e18, 1, 1e18, 1), // no entries
 	},
+	slidingwindow.Calendar: {
+		append(value(1e18, 1e15, 3), "\x03\x0f\x00Europe/Berlin"...), append(value(0, 1<<61, math.MaxInt64), 1, 0, 0),
+		append(value(math.MinInt64, 1, 0), "\x04\xe5\x00Moon/Crater"...),
+	},
 	slidingwindow.Buckets: {
 		value(1e18, 1e9, 1, 3, 4), value(-5, 1<<61, 0, math.MaxInt64, 0, 0),
 	},
@@ -75,6 +79,14 @@ func TestCheckRefusesCorruptValues(t *testing.T) {
 			value(0, 0, 1, 1), value(0, -1, 1, 1), value(0, 1<<61+1, 1, 1), value(0, 1, -1, 1), value(0, 1, 1, -1),
 		},
 		slidingwindow.Fixed: {nil, value(0, 1), value(0, 0, 1), value(0, 1, -1), value(0, 1<<61+1, 1)},
+		slidingwindow.Calendar: {
+			nil, value(0, 1, 1), append(value(0, 1, 1), 1, 0), append(value(0, 1, 1), 0, 0, 0), append(value(0, 1, 1), 5, 1, 0),
+			append(value(0, 0, 1), 1, 0, 0), append(value(0, 1, -1), 1, 0, 0), append(value(0, 1<<61+1, 1), 1, 0, 0),
+			append(value(0, 1, 1), 1, 0xa0, 5), append(value(0, 1, 1), 2, 8, 0), append(value(0, 1, 1), 3, 0, 0),
+			append(value(0, 1, 1), 3, 32, 0), append(value(0, 1, 1), 4, 230, 0), append(value(0, 1, 1), 4, 65, 0),
+			append(value(0, 1, 1), "\x01\x00\x00Europe Berlin"...),
+			append(value(0, 1, 1), "\x01\x00\x00"+strings.Repeat("z", 65)...),
+		},
 		slidingwindow.Log: {
 			nil, value(1, 0, 1<<32), value(1, 0, 1<<32, 5), // no ring, half an entry
 			value(0, 0, 1<<32, 5, 1), value(1<<61+1, 0, 1<<32, 5, 1), // window
@@ -146,7 +158,7 @@ func TestDescribe(t *testing.T) {
 func TestModeWords(t *testing.T) {
 	words := map[slidingwindow.Mode]string{
 		slidingwindow.None: "none", slidingwindow.Counter: "counter", slidingwindow.Fixed: "fixed",
-		slidingwindow.Log: "log", slidingwindow.Buckets: "buckets", 9: "mode 9",
+		slidingwindow.Log: "log", slidingwindow.Buckets: "buckets", slidingwindow.Calendar: "calendar", 9: "mode 9",
 	}
 	for mode, word := range words {
 		require.Equal(t, word, mode.String())

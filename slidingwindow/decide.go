@@ -47,8 +47,20 @@ func Decide(mode Mode, value []byte, _, now limit.Instant, c *Call, p *Plan) err
 // in place.
 func (p *Plan) open(mode Mode, value []byte, now limit.Instant, c *Call) window {
 	w := p.stored(mode, value, now, c)
-	p.Foreign = p.replace && mode != None && (c.Mode != Fixed || mode != Fixed || c.otherWindows(p.fixed.start, p.fixed.window))
+	p.Foreign = p.replace && mode != None && !p.over(mode, value, c)
 	return w
+}
+
+// over reports whether the value has to be replaced only because its window of FIXED or CALENDAR, which
+// is one of those of c, is over.
+func (p *Plan) over(mode Mode, value []byte, c *Call) bool {
+	switch {
+	case mode != c.Mode:
+		return false
+	case mode == Fixed:
+		return !c.otherWindows(p.fixed.start, p.fixed.window)
+	}
+	return mode == Calendar && sameRule(value[fixedSize:], &c.Calendar)
 }
 
 func (p *Plan) stored(mode Mode, value []byte, now limit.Instant, c *Call) window {
@@ -67,6 +79,12 @@ func (p *Plan) stored(mode Mode, value []byte, now limit.Instant, c *Call) windo
 		s.decode(value)
 		s.roll(now)
 		p.replace = c.Mode != Fixed || s.over() || c.otherWindows(s.start, s.window)
+		return s
+	case Calendar:
+		s := &p.fixed
+		s.decode(value)
+		s.roll(now)
+		p.replace = c.Mode != Calendar || s.over() || !sameRule(value[fixedSize:], &c.Calendar)
 		return s
 	case Buckets:
 		s := &p.buckets
@@ -96,8 +114,9 @@ func (c *Call) otherWindows(start limit.Instant, window int64) bool {
 // used at now.
 func (p *Plan) place(now limit.Instant, c *Call, units int64) window {
 	switch c.Mode {
-	case Fixed:
+	case Fixed, Calendar:
 		p.fixed.place(c, now, units)
+		p.rule = c.Calendar
 		return &p.fixed
 	case Buckets:
 		p.buckets.place(c, now, units)

@@ -23,7 +23,7 @@ func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string
 		emit("current", s.curr)
 		emit("previous", s.prev)
 		w = s
-	case Fixed:
+	case Fixed, Calendar:
 		s := new(fixed)
 		s.decode(value)
 		s.roll(now)

@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// fixed is the state of FIXED at one instant: the start and the length of a window in nanoseconds,
+// fixed is the state of FIXED and CALENDAR at one instant: the start and the length of a window in nanoseconds,
 // and the units in it.
 type fixed struct {
 	start  limit.Instant
@@ -19,6 +19,11 @@ type fixed struct {
 }
 
 func (s *fixed) place(c *Call, now limit.Instant, units int64) {
+	if c.Mode == Calendar {
+		start, end := c.Calendar.Window(now)
+		*s = fixed{start: start, window: int64(end.Sub(start)), count: units, left: max(end.Sub(now), 1)}
+		return
+	}
 	*s = fixed{start: now, window: int64(c.Window), count: units, left: c.Window}
 	if !c.First {
 		elapsed := time.Duration(elapsedAt(now, int64(c.Phase), s.window))

@@ -32,7 +32,7 @@ func GiveBack(mode Mode, value []byte, at limit.Instant, n int64) (given int64) 
 		case start.Add(-time.Duration(getInt(value, 1))):
 			return reduce(value, 3, n)
 		}
-	case Fixed:
+	case Fixed, Calendar:
 		if at == limit.Instant(getInt(value, 0)) {
 			return reduce(value, 2, n)
 		}
@@ -157,7 +157,7 @@ func TakeUnheld(mode Mode, value []byte, now limit.Instant, n int64, held func(a
 		s.encode(value)
 		taken = takeSlot(value, 2, n, s.start, held)
 		taken += takeSlot(value, 3, n-taken, s.start.Add(-time.Duration(s.window)), held)
-	case Fixed:
+	case Fixed, Calendar:
 		var s fixed
 		s.decode(value)
 		s.roll(now)
@@ -223,8 +223,10 @@ func (s *log) takeUnheld(n uint64, held func(after, at limit.Instant) int64) (ta
 // value must pass [Check] under mode; then the result does, too.
 func Clear(mode Mode, value []byte) []byte {
 	switch mode {
-	case Counter, Fixed:
+	case Counter:
 		clear(value[2*word:])
+	case Fixed, Calendar:
+		clear(value[2*word : fixedSize])
 	case Buckets:
 		clear(value[bucketHeader:])
 	case Log:
@@ -244,7 +246,7 @@ func Reset(mode Mode, value []byte, now limit.Instant) time.Duration {
 		s.decode(value)
 		s.roll(now)
 		return s.reset()
-	case Fixed:
+	case Fixed, Calendar:
 		var s fixed
 		s.decode(value)
 		s.roll(now)
@@ -264,7 +266,7 @@ func Reset(mode Mode, value []byte, now limit.Instant) time.Duration {
 }
 
 // Stored returns a call that continues the windows of value without a conversion: it has their
-// Mode, Window, Slots and Phase, and the limit math.MaxInt64. The caller sets Quantity, Charge,
+// Mode, Window, Slots, Phase and Calendar, and the limit math.MaxInt64. The caller sets Quantity, Charge,
 // First and LogMaxEntries. [Decide] accepts the call with any of them, although [Call.Validate]
 // refuses a LOG whose limit is above LogMaxEntries. value must pass [Check] under mode. For an
 // unknown mode the call is not valid.
@@ -273,6 +275,8 @@ func Stored(mode Mode, value []byte) Call {
 	switch mode {
 	case Log:
 		c.Window = time.Duration(getInt(value, 0))
+	case Calendar:
+		c.Calendar = decodeRule(value[fixedSize:])
 	case Counter, Fixed, Buckets:
 		c.Window = time.Duration(getInt(value, 1))
 		c.Phase = PhaseAt(limit.Instant(getInt(value, 0)), c.Window)

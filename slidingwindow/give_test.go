@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,7 @@ import (
 )
 
 var modes = []slidingwindow.Mode{
-	slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets,
+	slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets, slidingwindow.Calendar,
 }
 
 // slot is a window, a slot of BUCKETS or an entry of LOG.
@@ -34,7 +35,7 @@ func slotsOf(mode slidingwindow.Mode, v []byte) (all []slot) {
 	case slidingwindow.Counter:
 		add(w[0]-w[1], w[3])
 		add(w[0], w[2])
-	case slidingwindow.Fixed:
+	case slidingwindow.Fixed, slidingwindow.Calendar:
 		add(w[0], w[2])
 	case slidingwindow.Log:
 		e := elements(mode, v)[1:]
@@ -482,6 +483,9 @@ func TestGivingAllocatesNothing(t *testing.T) {
 	for _, mode := range modes {
 		var k key
 		c := slidingwindow.Call{Mode: mode, Limit: 1 << 40, Window: 1000, Slots: 100, Quantity: 3, LogMaxEntries: 1 << 41}
+		if mode == slidingwindow.Calendar {
+			c.Window, c.Calendar.Unit = 0, calendar.Day
+		}
 		for now := range limit.Instant(200) {
 			_, err := k.call(t, now, &c)
 			require.NoError(t, err)
@@ -495,7 +499,7 @@ func TestGivingAllocatesNothing(t *testing.T) {
 			sink += slidingwindow.TakeUnheld(mode, v, now, 3, h.held)
 			sink += int64(slidingwindow.Reset(mode, v, now))
 			stored := slidingwindow.Stored(mode, v)
-			sink += int64(stored.Window)
+			sink += int64(stored.Window) + int64(stored.Calendar.From)
 			if slidingwindow.Reset(mode, v, now) == 0 {
 				panic("unused")
 			}

@@ -16,9 +16,12 @@ import (
 //	         and number of entries (32 bits each), then a ring of
 //	         instant, running total
 //	BUCKETS  start, window, current slot, then m counts
+//	CALENDAR start, window, count, then the rule: the unit (a byte), FROM (two bytes,
+//	         little-endian) and the name of the zone, which is empty for UTC
 //
 // Instants are Unix nanoseconds. start is the start of the window in which the value was last
-// stored.
+// stored. window is its length, so the end of a window of CALENDAR is stored, too: it holds although
+// the next window may be longer or shorter.
 const (
 	word         = 8
 	counterSize  = 4 * word
@@ -26,6 +29,8 @@ const (
 	logHeader    = 3 * word
 	entrySize    = 2 * word
 	bucketHeader = 3 * word
+	// ruleSize is the size of the rule of CALENDAR without the name of the zone.
+	ruleSize = 3
 	// smallestRing and largestRing are the bounds of the capacity of a LOG's ring, in entries.
 	smallestRing = 2
 	largestRing  = 1 << 30

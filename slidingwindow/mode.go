@@ -12,6 +12,8 @@ const (
 	Fixed   Mode = 2
 	Log     Mode = 3
 	Buckets Mode = 4
+	// Calendar is FIXED with windows that follow a calendar.
+	Calendar Mode = 5
 )
 
 // String returns the name of the mode in lower case, as OBJECT ENCODING shows it.
@@ -27,6 +29,8 @@ func (m Mode) String() string {
 		return "log"
 	case Buckets:
 		return "buckets"
+	case Calendar:
+		return "calendar"
 	}
 	return fmt.Sprintf("mode %d", uint8(m))
 }

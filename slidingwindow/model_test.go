@@ -50,6 +50,8 @@ func newModel(c *slidingwindow.Call, now *big.Int) model {
 	w := num(int64(c.Window))
 	counts := counts{}
 	switch c.Mode {
+	case slidingwindow.Calendar:
+		return &calendarModel{rule: c.Calendar, byWindow: counts}
 	case slidingwindow.Fixed:
 		return &fixedModel{counterModel{anchor, w, counts}}
 	case slidingwindow.Log:

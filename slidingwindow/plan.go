@@ -3,6 +3,7 @@ package slidingwindow
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -33,7 +34,7 @@ type Plan struct {
 	Foreign bool
 
 	// found says that the key exists. replace says that a change stores a new state, because the
-	// key did not exist, a window of FIXED is over, or the stored mode or windows are not those of
+	// key did not exist, a window of FIXED or CALENDAR is over, or the stored mode or windows are not those of
 	// the call.
 	found, replace bool
 	// slot is the count of the current slot of BUCKETS. It is used only if Call.Even is set.
@@ -43,6 +44,7 @@ type Plan struct {
 	// the stored state.
 	counter counter
 	fixed   fixed
+	rule    calendar.Rule // of CALENDAR, if replace is set
 	buckets buckets
 	log     log
 }
@@ -78,6 +80,12 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	case Fixed:
 		value = p.room(value, dst, fixedSize)
 		p.fixed.encode(value)
+	case Calendar:
+		value = p.room(value, dst, fixedSize+ruleSize+len(p.rule.Zone.Name()))
+		p.fixed.encode(value)
+		if p.replace {
+			encodeRule(value[fixedSize:], &p.rule)
+		}
 	case Buckets:
 		value = p.room(value, dst, bucketHeader+word*p.buckets.slots)
 		p.buckets.encode(value)

@@ -18,7 +18,7 @@ import (
 // million calls.
 func TestDecisionsAgreeWithTheReference(t *testing.T) {
 	for _, mode := range []slidingwindow.Mode{
-		slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets,
+		slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets, slidingwindow.Calendar,
 	} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
@@ -102,6 +102,10 @@ func (g *generator) windows(mode slidingwindow.Mode) slidingwindow.Call {
 		Window:        time.Duration(g.oneOf(1e6, 7e6, 1e8, 1e9, 1e9, 1e10, 60e9, 86400e9, 999_999_937, 1<<61-1, 1<<61)),
 		LogMaxEntries: g.oneOf(1, 2, 5, 100_000),
 	}
+	if mode == slidingwindow.Calendar {
+		c.Window, c.Calendar = 0, calendars[g.IntN(len(calendars))]
+		return c
+	}
 	if mode == slidingwindow.Log {
 		c.Limit = min(c.Limit, c.LogMaxEntries)
 		return c
@@ -123,7 +127,7 @@ func (g *generator) call() slidingwindow.Call {
 	c := g.base
 	switch g.IntN(20) {
 	case 0:
-		c = g.windows(slidingwindow.Mode(1 + g.IntN(4)))
+		c = g.windows(slidingwindow.Mode(1 + g.IntN(5)))
 	case 1:
 		g.base = g.windows(g.mode)
 		c = g.base
@@ -134,7 +138,7 @@ func (g *generator) call() slidingwindow.Call {
 		}
 		c.Limit = limit
 	case 3:
-		c.First = c.Mode != slidingwindow.Log && !c.First
+		c.First = c.Mode != slidingwindow.Log && c.Mode != slidingwindow.Calendar && !c.First
 		c.Phase = 0
 	}
 	c.Quantity = g.quantity(&c)
@@ -162,10 +166,15 @@ func (g *generator) quantity(c *slidingwindow.Call) int64 {
 // instant in the last reply or next to it, or by a long time.
 func (g *generator) step() {
 	w := int64(g.base.Window)
+	edge := w - floorMod(int64(g.now)-int64(g.base.Phase), max(w, 1))
+	if g.mode == slidingwindow.Calendar {
+		w = int64(g.base.Calendar.Unit.Nominal())
+		edge = int64(walked(g.base.Calendar).end(g.now).Sub(g.now))
+	}
 	slot := w / int64(max(g.base.Slots, 2))
 	near := g.oneOf(-1, 0, 0, 1)
 	d := g.oneOf(0, 0, 1, 1e6, slot, g.Int64N(slot), g.Int64N(slot), g.Int64N(w),
-		w-floorMod(int64(g.now)-int64(g.base.Phase), w)+near,
+		edge+near,
 		int64(g.last.RetryAfter)+near, int64(g.last.RetryAfter)+near,
 		int64(g.last.ResetAfter)+near, g.Int64N(w)*3)
 	// The end of the range of instants has its own test.
