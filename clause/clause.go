@@ -21,7 +21,7 @@ type Kind uint8
 const (
 	None   Kind = iota // not a clause
 	Cell               // CL max_burst count period [quantity]
-	Window             // SW limit window [quantity] [mode] [ANCHOR ..]
+	Window             // SW limit window [quantity] [mode] [ANCHOR ..] [ZONE ..] [FROM ..]
 	Bucket             // TB capacity count period [quantity] [mode] [DEBT] [INIT tokens]
 	Lease              // CC limit lease
 )
@@ -102,8 +102,9 @@ func Usage(k Kind, inPolicy bool) string {
 }
 
 var usages = [...]string{
-	Cell:   "CL max_burst count period [quantity]",
-	Window: "SW limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS slots [EVEN]] [ANCHOR FIRST | KEY | unix-time]",
+	Cell: "CL max_burst count period [quantity]",
+	Window: "SW limit <window | DAY | WEEK | MONTH | YEAR> [quantity] [COUNTER | FIXED | LOG | BUCKETS slots [EVEN]] " +
+		"[ANCHOR FIRST | KEY | unix-time] [ZONE zone] [FROM start]",
 	Bucket: "TB capacity count period [quantity] [GREEDY | INTERVAL] [DEBT] [INIT tokens]",
 	Lease:  "CC limit lease",
 }

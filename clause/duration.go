@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -16,8 +17,8 @@ import (
 func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
 	kind := Word(words[0])
 	at, name := durationOf(kind)
-	if at >= len(words) || len(words[at]) > 0 && isDigit(words[at][len(words[at])-1]) {
-		return words, "" // too few words, or a number: the clause's parser handles both
+	if at >= len(words) || kind == Window && calendar.ParseUnit(words[at]) != calendar.None || len(words[at]) > 0 && isDigit(words[at][len(words[at])-1]) {
+		return words, "" // too few words, a unit of a calendar or a number: the clause's parser handles them
 	}
 	n, ok := arg.Duration(words[at], unit)
 	if !ok {
@@ -34,10 +35,12 @@ func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
 }
 
 // WithUnit returns text, a clause of a policy, with the suffix "s" added to its duration, or "ms"
-// if millis is set, as in "TB 10 10 1s". The duration must be a number in that unit.
+// if millis is set, as in "TB 10 10 1s". The duration must be a number in that unit. A clause with
+// the unit of a calendar stays the same.
 func WithUnit(text string, millis bool) string {
 	words := strings.Split(text, " ")
-	if at, _ := durationOf(Word([]byte(words[0]))); at < len(words) {
+	kind := Word([]byte(words[0]))
+	if at, _ := durationOf(kind); at < len(words) && (kind != Window || calendar.ParseUnit([]byte(words[at])) == calendar.None) {
 		unit := "s"
 		if millis {
 			unit = "ms"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -25,6 +26,8 @@ type windowArgs struct {
 	// timeout is the argument of BLOCK; nil without BLOCK.
 	timeout []byte
 	id      IdentityArgs
+	// zoned and from say that the arguments have ZONE and FROM.
+	zoned, from bool
 	// even is the word EVEN, which requires BUCKETS; nil without EVEN. excluded is the first word
 	// that contradicts the words before it; nil if there is none.
 	even, excluded []byte
@@ -46,6 +49,7 @@ const (
 //	SW.ALLOW key limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS m [EVEN]]
 //	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
 //	  [BLOCK timeout] [ID token | RESERVE id ttl]
+//	SW.ALLOW key limit DAY | WEEK | MONTH | YEAR [quantity] [FIXED] [ZONE zone] [FROM start] ..
 //
 // into call, and the arguments of ID or RESERVE into id, unless id is nil. logMax is the option
 // sw-log-max-entries. The words are checked from left to right. After that come the checks that
@@ -86,6 +90,7 @@ func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, id *Id
 // clause parses a clause with its first word,
 //
 //	SW limit window [quantity] [mode] [ANCHOR ..]
+//	SW limit DAY | WEEK | MONTH | YEAR [quantity] [FIXED] [ZONE zone] [FROM start]
 //
 // into call. With ANCHOR KEY the phase in call has no meaning, because the key is unknown.
 func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) resp.Error {
@@ -112,12 +117,14 @@ func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) 
 }
 
 // numbers parses the numbers at the beginning of args: the limit, whose minimum is least, the
-// window, and the quantity if there is one. It returns the remaining arguments.
+// window or a unit of a calendar, and the quantity if there is one. It returns the remaining arguments.
 func (a *windowArgs) numbers(args [][]byte, least int64) ([][]byte, resp.Error) {
 	if err := arg.AtLeast(args[0], "limit", least, &a.call.Limit); err != "" {
 		return nil, err
 	}
-	if err := arg.Time(args[1], "window", &a.window); err != "" {
+	if unit := calendar.ParseUnit(args[1]); unit != calendar.None {
+		a.call.Calendar = calendar.Rule{Unit: unit, From: unit.First()}
+	} else if err := arg.Time(args[1], "window", &a.window); err != "" {
 		return nil, err
 	}
 	a.call.Quantity = 1
@@ -170,7 +177,8 @@ func (a *windowArgs) judge(word []byte) {
 		a.excludesID() ||
 		c.Block && (forcing || c.Penalize || c.Charge == slidingwindow.Peek) ||
 		c.Even && c.Mode != slidingwindow.None && c.Mode != slidingwindow.Buckets ||
-		c.Mode == slidingwindow.Log && a.anchor != anchorEpoch
+		c.Mode == slidingwindow.Log && a.anchor != anchorEpoch ||
+		a.excludesCalendar()
 	if excluded && a.excluded == nil {
 		a.excluded = word
 	}
@@ -182,8 +190,8 @@ func (a *windowArgs) excludesID() bool {
 	return a.id.Token != nil && (c.Block || c.Penalize || a.id.ttl != nil && c.Charge == slidingwindow.Peek)
 }
 
-// modeOption parses the option at the beginning of args if that option selects the mode or the
-// anchor of the windows. ok is false for any other option. rest has the arguments after the option.
+// modeOption parses the option at the beginning of args if that option selects the mode, the anchor or
+// the calendar of the windows. ok is false for any other option. rest has the arguments after the option.
 func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp.Error) {
 	word, rest := args[0], args[1:]
 	switch {
@@ -200,6 +208,10 @@ func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp
 		return rest[1:], true, a.buckets(word, rest[0])
 	case arg.IsWord(word, "ANCHOR") && len(rest) > 0:
 		return rest[1:], true, a.anchoring(word, rest[0])
+	case arg.IsWord(word, "ZONE") && len(rest) > 0 && a.call.Calendar.Unit != calendar.None:
+		return rest[1:], true, a.zone(word, rest[0])
+	case arg.IsWord(word, "FROM") && len(rest) > 0 && a.call.Calendar.Unit != calendar.None:
+		return rest[1:], true, a.start(word, rest[0])
 	}
 	return rest, false, ""
 }
@@ -257,7 +269,12 @@ func (a *windowArgs) charge(word []byte, c slidingwindow.Charge) resp.Error {
 // valid, it returns the error and leaves call unchanged. key is nil for a clause.
 func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
 	c := &a.call
-	if c.Mode == slidingwindow.None {
+	switch {
+	case a.excludesCalendar():
+		return resp.SyntaxNear(a.excluded)
+	case c.Calendar.Unit != calendar.None:
+		c.Mode = slidingwindow.Calendar
+	case c.Mode == slidingwindow.None:
 		c.Mode = slidingwindow.Counter
 	}
 	if c.Mode == slidingwindow.Log && a.anchor != anchorEpoch {

@@ -97,6 +97,9 @@ func drawClause(t *rapid.T) string {
 		}
 		return text
 	case "SW":
+		if rapid.IntRange(0, 3).Draw(t, "calendar") == 0 {
+			return fmt.Sprintf("SW %d %s ZONE Europe/Berlin", number("limit"), rapid.SampledFrom([]string{"DAY", "MONTH FIXED", "YEAR"}).Draw(t, "unit"))
+		}
 		return fmt.Sprintf("SW %d %d %s", number("limit"), number("window"), rapid.SampledFrom([]string{"", "FIXED", "LOG", "BUCKETS 7 EVEN"}).Draw(t, "mode"))
 	case "CC":
 		return fmt.Sprintf("CC %d %d", number("limit"), number("lease"))

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +27,7 @@ type Bounds struct {
 type Limits struct {
 	// Millis says that durations are in milliseconds: the option MS.
 	Millis bool
-	// Text has the text of each clause, in upper case with single spaces.
+	// Text has the text of each clause: see [clause.Text].
 	Text []string
 	// Clauses has 1 to [MaxClauses] clauses, one for each element of Text.
 	Clauses []Clause
@@ -92,7 +91,7 @@ func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
 		if err := l.Clauses[i].parse(one, millis, o); err != "" {
 			return nil, inClause(i, err)
 		}
-		l.Text[i] = strings.ToUpper(string(bytes.Join(one, []byte{' '})))
+		l.Text[i] = clause.Text(one)
 	}
 	return l, ""
 }

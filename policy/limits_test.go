@@ -46,6 +46,22 @@ func TestParseLimitsMillis(t *testing.T) {
 	require.Equal(t, 1500*time.Millisecond, l.Clauses[0].Window.Window)
 }
 
+// TestParseLimitsCalendar: the text has the zone as in tzdata, and can be parsed again. MS changes nothing.
+func TestParseLimitsCalendar(t *testing.T) {
+	for _, millis := range []bool{false, true} {
+		l, err := policy.ParseLimits(words("sw 10000 month zone EUROPE/berlin from 15 SW 5 day fixed calls"), millis, policy.Bounds{})
+		require.Empty(t, err)
+		require.Equal(t, []string{"SW 10000 MONTH ZONE Europe/Berlin FROM 15", "SW 5 DAY FIXED CALLS"}, l.Text)
+		again, err := policy.ParseLimits(words(strings.Join(l.Text, " ")), millis, policy.Bounds{})
+		require.Empty(t, err)
+		require.Equal(t, l, again)
+		require.Equal(t, "MONTH ZONE Europe/Berlin FROM 15", l.Clauses[0].Window.Calendar.String())
+		require.True(t, l.Clauses[1].Calls)
+	}
+	_, err := policy.ParseLimits(words("SW 5 MONTH 1"), false, policy.Bounds{})
+	require.Equal(t, "ERR clause 1: a clause of a policy has no quantity", string(err))
+}
+
 func TestParseLimitsErrors(t *testing.T) {
 	bounds := policy.Bounds{LogMaxEntries: 100}
 	for _, row := range []struct{ words, want string }{

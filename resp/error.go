@@ -59,8 +59,11 @@ const (
 	ErrNumkeysArgs  Error = "ERR Number of keys can't be greater than number of args"
 	ErrClauseCount  Error = "ERR number of clauses must match the number of keys"
 	ErrDuplicateKey Error = "ERR duplicate key in 'rl.multi' command"
-	ErrLogTooLong   Error = "ERR limit exceeds sw-log-max-entries"
-	ErrRateTooHigh  Error = "ERR rate is too high, one token must take at least 1 ns"
+	// ErrNoZone and ErrNoStart are errors of a window that follows a calendar.
+	ErrNoZone      Error = "ERR value is no time zone"
+	ErrNoStart     Error = "ERR value is no start of a window"
+	ErrLogTooLong  Error = "ERR limit exceeds sw-log-max-entries"
+	ErrRateTooHigh Error = "ERR rate is too high, one token must take at least 1 ns"
 	// ErrRateAdvice is the text of ErrRateTooHigh followed by advice for the user.
 	ErrRateAdvice    Error = ErrRateTooHigh + ": count in larger units, such as KiB instead of bytes, or in a window (SW), which has no such bound"
 	ErrOverflow      Error = "ERR capacity, count and period would overflow"

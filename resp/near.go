@@ -43,11 +43,11 @@ func IsArgument(is Error) bool {
 }
 
 // Bare returns the error is without what [WithUsage] has added. From [ErrNotInteger],
-// [ErrNotPositive] and [ErrRateTooHigh] it also removes all that follows ": ", which [Argument] has
+// [ErrNotPositive], [ErrRateTooHigh], [ErrNoZone] and [ErrNoStart] it also removes all that follows ": ", which [Argument] has
 // added.
 func Bare(is Error) Error {
 	text, _, _ := strings.Cut(string(is), usagePrefix)
-	for _, bare := range [...]Error{ErrNotInteger, ErrNotPositive, ErrRateTooHigh} {
+	for _, bare := range [...]Error{ErrNotInteger, ErrNotPositive, ErrRateTooHigh, ErrNoZone, ErrNoStart} {
 		if strings.HasPrefix(text, string(bare)+": ") {
 			return bare
 		}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cellserver/cellserver/internal/effort"
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
 )
 
@@ -192,4 +193,14 @@ func TestLongTextsTakeNoLongTime(t *testing.T) {
 	d, faults := parse(text.String())
 	require.NoError(t, faults.Err())
 	require.Greater(t, len(d.Policies[0].Overrides), 20_000)
+}
+
+// TestAppendCalendar: a window of a calendar is in the text as in the policy, with the zone as in tzdata.
+func TestAppendCalendar(t *testing.T) {
+	d, faults := document.Parse("f.yaml", []byte("policies: {api: {ms: true, limits: [sw 5 Month zone europe/BERLIN from 31, SW 5 day calls]}}"), policy.Bounds{})
+	require.Empty(t, faults)
+	const want = "policies:\n  api:\n    ms: true\n    limits: [SW 5 MONTH ZONE Europe/Berlin FROM 31, SW 5 DAY CALLS]\n"
+	require.Equal(t, want, string(d.Append(nil)))
+	_, faults = document.Parse("f.yaml", []byte("policies: {api: {limits: [SW 5 MONTH ZONE Berlin]}}"), policy.Bounds{})
+	require.Contains(t, faults.Error(), `f.yaml:1: limit "SW 5 MONTH ZONE Berlin": value is no time zone: ZONE is 'Berlin'`)
 }
