@@ -49,6 +49,9 @@ func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, 
 		tell.number("reset-ms", limit.MillisUp(max(0, tat.Sub(now))))
 	case !e.Kind.IsCollection():
 		tell.text("mode", e.Kind.Encoding())
+		if e.Kind == entry.OfWindow(slidingwindow.Calendar) {
+			tell.text("calendar", slidingwindow.RuleOf(e.Value))
+		}
 		describeLimiter(e, now, tell.number)
 	}
 	r.tell(tell)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/entry"
@@ -145,6 +146,9 @@ func windowAsk(mode slidingwindow.Mode, most int64, window time.Duration, quanti
 	if mode == slidingwindow.Buckets {
 		c.Slots = 6
 	}
+	if mode == slidingwindow.Calendar {
+		c.Window, c.Calendar = 0, calendar.Rule{Unit: calendar.Day, From: 30}
+	}
 	return decide.Ask{Family: decide.Window, Window: c}
 }
 
@@ -214,12 +218,13 @@ func otherWorld(t *testing.T, history []charged, now limit.Instant) *heldKey {
 
 // limits are those of the random runs.
 var limits = map[string]decide.Ask{
-	"greedy":  bucketAsk(100, 10, time.Second, 0),
-	"short":   func() decide.Ask { a := bucketAsk(100, 10, time.Second, 0); a.Bucket.Init = 20; return a }(),
-	"fixed":   windowAsk(slidingwindow.Fixed, 100, 10*time.Second, 0),
-	"counter": windowAsk(slidingwindow.Counter, 100, 10*time.Second, 0),
-	"buckets": windowAsk(slidingwindow.Buckets, 100, 10*time.Second, 0),
-	"log":     windowAsk(slidingwindow.Log, 100, 10*time.Second, 0),
+	"greedy":   bucketAsk(100, 10, time.Second, 0),
+	"short":    func() decide.Ask { a := bucketAsk(100, 10, time.Second, 0); a.Bucket.Init = 20; return a }(),
+	"fixed":    windowAsk(slidingwindow.Fixed, 100, 10*time.Second, 0),
+	"counter":  windowAsk(slidingwindow.Counter, 100, 10*time.Second, 0),
+	"buckets":  windowAsk(slidingwindow.Buckets, 100, 10*time.Second, 0),
+	"calendar": windowAsk(slidingwindow.Calendar, 100, 0, 0),
+	"log":      windowAsk(slidingwindow.Log, 100, 10*time.Second, 0),
 }
 
 // TestReservationsAreAsIfTheyHadAskedForWhatTheyKept makes random calls, reservations and settlements,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/entry"
@@ -69,6 +70,9 @@ func window(mode slidingwindow.Mode, quantity int64) *decide.Ask {
 	if mode == slidingwindow.Buckets {
 		c.Slots = 5
 	}
+	if mode == slidingwindow.Calendar {
+		c.Window, c.Calendar = 0, calendar.Rule{Unit: calendar.Day, From: 30}
+	}
 	return &decide.Ask{Family: decide.Window, Window: c}
 }
 
@@ -96,7 +100,7 @@ func limiters(t testing.TB) map[string]func(quantity int64) *decide.Ask {
 			return lease(concurrency.Acquire, "m")
 		},
 	}
-	for _, m := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets} {
+	for _, m := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets, slidingwindow.Calendar} {
 		all[m.String()] = func(n int64) *decide.Ask { return window(m, n) }
 	}
 	for _, m := range []tokenbucket.Mode{tokenbucket.Greedy, tokenbucket.Debt, tokenbucket.Interval, tokenbucket.Leaky, tokenbucket.Warmup} {

@@ -389,6 +389,10 @@ func printWindow(p *idempotency.Print, c *slidingwindow.Call) {
 	p.Int(int64(c.Window))
 	p.Int(c.Quantity)
 	p.Int(int64(c.Phase))
+	if c.Mode == slidingwindow.Calendar {
+		p.Int(int64(c.Calendar.Unit)<<16 | int64(c.Calendar.From))
+		p.Bytes([]byte(c.Calendar.Zone.Name()))
+	}
 }
 
 func printBucket(p *idempotency.Print, c *tokenbucket.Call) {

@@ -90,8 +90,9 @@ func operate(v *keyspace.Handle, rng *rand.Rand) {
 	case 0, 1:
 		_, _ = asks.Throttle(v, db, key, &quota, n)
 	case 2, 3:
-		modes := []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets}
-		_, _ = asks.Allow(v, db, append(key, 'w'), &slidingwindow.Call{Mode: modes[rng.IntN(4)], Limit: 20, Window: time.Minute, Quantity: n - 1, Slots: 6})
+		c := windowIn(slidingwindow.Counter+slidingwindow.Mode(rng.IntN(5)), n-1)
+		c.Limit = 20
+		_, _ = asks.Allow(v, db, append(key, 'w'), c)
 	case 4, 5:
 		_, _ = asks.Lease(v, db, append(key, 'l'), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte{byte(rng.IntN(30))}})
 	case 6:

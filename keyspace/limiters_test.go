@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/entry"
@@ -31,6 +32,9 @@ func windowIn(mode slidingwindow.Mode, quantity int64) *slidingwindow.Call {
 	if mode == slidingwindow.Buckets {
 		c.Slots = 6
 	}
+	if mode == slidingwindow.Calendar {
+		c.Window, c.Calendar = 0, calendar.Rule{Unit: calendar.Day, From: 30}
+	}
 	return c
 }
 
@@ -45,7 +49,7 @@ type family struct {
 }
 
 func families() (f []family) {
-	for _, m := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets} {
+	for _, m := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets, slidingwindow.Calendar} {
 		f = append(f, family{m.String(), func(v *keyspace.Handle, key []byte, n int64) (limit.Decision, error) {
 			return asks.Allow(v, 0, key, windowIn(m, n))
 		}})

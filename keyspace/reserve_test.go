@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/internal/effort"
@@ -30,9 +31,11 @@ func tokens(key string, quantity int64) decide.Ask {
 
 // units returns a call of SW.ALLOW at key in a window of ten minutes.
 func units(key string, mode slidingwindow.Mode, quantity int64) decide.Ask {
-	return decide.Ask{Key: []byte(key), Family: decide.Window, Window: slidingwindow.Call{
-		Mode: mode, Limit: 1e6, Window: 10 * time.Minute, Quantity: quantity, Slots: 100, LogMaxEntries: 1 << 20,
-	}}
+	c := slidingwindow.Call{Mode: mode, Limit: 1e6, Window: 10 * time.Minute, Quantity: quantity, Slots: 100, LogMaxEntries: 1 << 20}
+	if mode == slidingwindow.Calendar {
+		c.Window, c.Calendar.Unit = 0, calendar.Day
+	}
+	return decide.Ask{Key: []byte(key), Family: decide.Window, Window: c}
 }
 
 func identify(a *decide.Ask, id string) {
@@ -88,7 +91,7 @@ func do(t testing.TB, v *keyspace.Handle, a *decide.Ask) *decide.Ask {
 func TestReservationsAreRecordedByTheirChanges(t *testing.T) {
 	const most, mostReserving = 128, 136
 	limits := map[string]func(key string, n int64) decide.Ask{"bucket": tokens}
-	for _, m := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets} {
+	for _, m := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets, slidingwindow.Calendar} {
 		limits[m.String()] = func(key string, n int64) decide.Ask { return units(key, m, n) }
 	}
 	for name, limited := range limits {

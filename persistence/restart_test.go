@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
@@ -32,6 +33,9 @@ func call(v *keyspace.Handle, kind int, key []byte, n int64, member int) (limit.
 			return limit.Decision{}, err
 		}
 		return asks.Throttle(v, 0, key, &q, n)
+	case kind == 11:
+		rule := calendar.Rule{Unit: calendar.Day, From: uint16(n) * 60}
+		return asks.Allow(v, 0, key, &slidingwindow.Call{Mode: slidingwindow.Calendar, Limit: 10, Calendar: rule, Quantity: n})
 	case kind <= 4:
 		modes := []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets}
 		return asks.Allow(v, 0, key, &slidingwindow.Call{Mode: modes[kind-1], Limit: 10, Window: 20 * time.Second, Quantity: n, Slots: 5})
@@ -51,7 +55,7 @@ func call(v *keyspace.Handle, kind int, key []byte, n int64, member int) (limit.
 func TestRestartsDecideTheSame(t *testing.T) {
 	const (
 		calls = 100_000
-		kinds = 11
+		kinds = 12
 	)
 	clock := clocktest.New(begin)
 	plain := keyspace.New(keyspace.Options{Clock: clock, Shards: 4})

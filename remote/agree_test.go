@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
@@ -159,8 +160,11 @@ func randomWindow(t testing.TB, rng *rand.Rand, mode slidingwindow.Mode, quantit
 		Charge: slidingwindow.Charge(max(0, rng.IntN(10)-6)), First: rng.IntN(4) == 0 && mode != slidingwindow.Log,
 	}
 	if rng.IntN(20) == 0 {
-		c.Mode = slidingwindow.Counter + slidingwindow.Mode(rng.IntN(4))
+		c.Mode = slidingwindow.Counter + slidingwindow.Mode(rng.IntN(5))
 		c.First = c.First && c.Mode != slidingwindow.Log
+	}
+	if c.Mode == slidingwindow.Calendar {
+		c.Window, c.First, c.Calendar = 0, false, calendar.Rule{Unit: calendar.Day, From: uint16(rng.IntN(2))}
 	}
 	if c.Mode == slidingwindow.Buckets {
 		c.Slots, c.Even = 2+rng.IntN(3)*50, rng.IntN(3) == 0

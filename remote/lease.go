@@ -90,7 +90,8 @@ func leasable(a *decide.Ask) bool {
 		return a.Quota.Limit() > 0
 	case decide.Window:
 		c := &a.Window
-		return c.Limit > 0 && c.Charge == slidingwindow.Whole && !c.First && (c.Mode == slidingwindow.Counter || c.Mode == slidingwindow.Fixed)
+		fits := c.Mode == slidingwindow.Counter || c.Mode == slidingwindow.Fixed || c.Mode == slidingwindow.Calendar
+		return fits && c.Limit > 0 && c.Charge == slidingwindow.Whole && !c.First
 	case decide.Bucket:
 		c := &a.Bucket
 		return c.Capacity > 0 && c.Charge == tokenbucket.Whole && c.Mode == tokenbucket.Greedy && c.Init == c.Capacity
@@ -224,6 +225,9 @@ func term(a *decide.Ask, most time.Duration) time.Duration {
 	case decide.Bucket:
 		return min(most, times(a.Bucket.Interval, a.Bucket.Capacity)/4)
 	case decide.Window:
+		if a.Window.Mode == slidingwindow.Calendar {
+			return min(most, a.Window.Calendar.Unit.Nominal()/4)
+		}
 		return min(most, a.Window.Window/4)
 	}
 	return 0
@@ -231,6 +235,10 @@ func term(a *decide.Ask, most time.Duration) time.Duration {
 
 // untilEdge returns the time from the instant now to the end of the window of c that contains now.
 func untilEdge(c *slidingwindow.Call, now limit.Instant) time.Duration {
+	if c.Mode == slidingwindow.Calendar {
+		_, end := c.Calendar.Window(now)
+		return end.Sub(now)
+	}
 	return c.Window - slidingwindow.PhaseAt(now.Add(-c.Phase), c.Window)
 }
 

@@ -102,6 +102,8 @@ func sameWindow(a *decide.Ask, v *value, now limit.Instant) bool {
 		}
 	})
 	switch {
+	case a.Window.Mode == slidingwindow.Calendar:
+		return slidingwindow.Follows(v.entry.Value, &a.Window.Calendar) && start <= a.Now
 	case window != int64(a.Window.Window):
 		return false
 	case start != limit.MinInstant:

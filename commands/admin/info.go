@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/elements"
 	"github.com/cellserver/cellserver/env"
@@ -171,6 +172,7 @@ func infoServer(w *infoWriter) {
 	w.str("config_file", w.p.ConfigFile())
 	w.str("server_name", "cellserver")
 	w.str("cellserver_version", w.p.Version())
+	w.str("tzdata", calendar.Release())
 }
 
 func infoClients(w *infoWriter) {

@@ -13,7 +13,8 @@ func slidingWindowCommands() []*command.Command {
 		Name: "sw.allow", Arity: -4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagDecides, Keys: command.OneKey,
 		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Checks a limit per window and takes quantity units if they fit.",
-		Syntax: "key limit window [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] " +
+		Syntax: "key limit <window | DAY | WEEK | MONTH | YEAR> [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] " +
+			"[ANCHOR <FIRST | KEY | unix-time>] [ZONE zone] [FROM start] " +
 			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout] [ID token | RESERVE id ttl]",
 		Since: "1.0.0", Complexity: "O(1), amortised for LOG; O(slots) for BUCKETS",
 		Reply: fiveReply, Run: allow, Parse: askAllow, Answer: answerFive, Waits: allowWaits,

@@ -63,7 +63,7 @@ var groupParts = []string{
 }
 
 // vocabulary are the packages with terms that all commands use. They do not know any command.
-var vocabulary = []string{"acl", "arg", "budget", "clause", "figure", "glob", "stats", "syntax"}
+var vocabulary = []string{"acl", "arg", "budget", "calendar", "clause", "figure", "glob", "stats", "syntax"}
 
 // groupLayer is the layer of each group that has no entry in layers.
 var groupLayer = layer{
@@ -133,7 +133,7 @@ var layers = map[string]layer{
 		why:     "a link with a Redis needs its formats and the store: the server says by functions which session runs its commands and how connections are opened",
 	},
 	"replication": {
-		imports: []string{"keyspace", "keyspace/clock", "entry", "persistence", "limit", "transport", "replication/protocol", "resp"},
+		imports: []string{"calendar", "keyspace", "keyspace/clock", "entry", "persistence", "limit", "transport", "replication/protocol", "resp"},
 		why:     "nodes exchange records of the log and blocks of a snapshot: replication knows no command, no session and no client's socket",
 	},
 	"decide": {

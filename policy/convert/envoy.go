@@ -232,8 +232,8 @@ func (e *envoy) limits(d *descriptor, policy string) []string {
 
 // whyUnit explains how a unit is converted.
 var whyUnit = map[string]string{
-	"month": "it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month",
-	"year":  "it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January",
+	"month": "it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month: SW n MONTH does that",
+	"year":  "it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January: SW n YEAR does that",
 }
 
 // whyNot explains why fields do not convert.

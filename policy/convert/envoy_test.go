@@ -67,9 +67,9 @@ func TestFromEnvoy(t *testing.T) {
 #   shop.yaml:6: unlimited: a policy has a limit: this one is 4294967295 a second, which no client reaches
 #   shop.yaml:16: value beta: it has a policy of its own, which the caller has to choose: shadow is said of a whole policy
 #   shop.yaml:20: value *-trial: it has a policy of its own, which the caller has to choose: a pattern is an exact key, or a prefix that ends in *
-#   shop.yaml:21: unit: year: it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January
+#   shop.yaml:21: unit: year: it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January: SW n YEAR does that
 #   shop.yaml:22: value gold-plus-*: it is in force here, since the longest pattern wins. ratelimit takes gold-*, which comes first
-#   shop.yaml:22: unit: month: it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month
+#   shop.yaml:22: unit: month: it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month: SW n MONTH does that
 #   shop.yaml:23: other values of path: they are not limited there, and a policy has a limit: this one is 4294967295 a second, which no client reaches
 #   shop.yaml:23: detailed_metric: it is not needed: each key is counted by itself, and RL.TOP shows it
 #   shop.yaml:27: quota_mode: each limit denies by itself. ratelimit denies only when all quotas are used up: ANY between policies in one call of RL.USE charges the first that passes
