@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -28,6 +29,8 @@ const (
 	// dataSetCapa begins the word of REPLCONF capa that has the ID of the replica's data set. The
 	// answer to PSYNC then has the ID of the primary's data set.
 	dataSetCapa = "data:"
+	// tzdataCapa begins the word of REPLCONF capa that has the replica's release of tzdata.
+	tzdataCapa = "tzdata:"
 	// unknownDataSet is sent if the ID of the replica's data set is unknown.
 	unknownDataSet = "?"
 )
@@ -110,7 +113,7 @@ func introduce(w io.Writer, r *lineReader, g *greeting) error {
 	}
 	said = append(said, []string{
 		"REPLCONF", "capa", "eof", "capa", "psync2", "capa", ourCapa,
-		"capa", dataSetCapa + cmp.Or(g.dataSet, unknownDataSet),
+		"capa", dataSetCapa + cmp.Or(g.dataSet, unknownDataSet), "capa", tzdataCapa + calendar.Release(),
 	})
 	for _, words := range said {
 		line, err := say(w, r, words...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/replication"
 )
 
@@ -131,7 +132,7 @@ func TestHandshakeCommands(t *testing.T) {
 			b.awaitPrimary()
 			return all
 		}
-		capa := []string{"REPLCONF", "capa", "eof", "capa", "psync2", "capa", "cell1", "capa", "data:" + b.keeper.DataSet()}
+		capa := []string{"REPLCONF", "capa", "eof", "capa", "psync2", "capa", "cell1", "capa", "data:" + b.keeper.DataSet(), "capa", "tzdata:" + calendar.Release()}
 		five := []string{"+PONG\r\n", "+OK\r\n", "+OK\r\n", "+OK\r\n", "-ERR no\r\n"}
 		require.Equal(t, [][]string{
 			{"PING"}, {"REPLCONF", "listening-port", "2"}, {"REPLCONF", "ip-address", "b"}, capa, {"PSYNC", "?", "-1"},

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/transport"
@@ -167,6 +168,9 @@ func (s *Source) PSync(c protocol.PSync) (reply []byte, p transport.Pump) {
 		return reply, nil
 	}
 	s.o.Log.Info("a replica synchronizes", "addr", c.Addr, "partial", r.online.Load(), "offset", r.position.Load())
+	if ours := calendar.Release(); c.Tzdata != "" && c.Tzdata != ours {
+		s.o.Log.Warn("the replica has another release of tzdata: windows of a calendar may begin at other times if it is promoted", "addr", c.Addr, "ours", ours, "replica", c.Tzdata)
+	}
 	return reply, r
 }
 

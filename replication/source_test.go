@@ -1,8 +1,10 @@
 package replication_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/replication"
 	"github.com/cellserver/cellserver/replication/protocol"
 )
@@ -368,4 +371,24 @@ func TestFullSyncBeginsWithAFrameHoweverItIsCut(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("+FULLRESYNC %s %d cell1\r\n", id1, whole), string(reply))
 		pump.Closed()
 	}
+}
+
+// TestSourceWarnsOfAnotherTzdata: a replica with another release is told to the log.
+func TestSourceWarnsOfAnotherTzdata(t *testing.T) {
+	_, clock := begun(t, defaults())
+	var log bytes.Buffer
+	o := options(clock, defaults())
+	o.Keyspace, o.Log = newPrimary(t, 1, defaults()).ks, slog.New(slog.NewTextHandler(&log, nil))
+	s := replication.NewSource(o)
+	defer s.Close()
+	s.Begin(replication.History{ID: id1, Offset2: -1}, 0)
+	for i, release := range []string{"", calendar.Release(), "2019c"} {
+		require.NotContains(t, log.String(), "tzdata", i)
+		c := call(int64(i), &conn{})
+		c.Tzdata = release
+		_, pump := s.PSync(c)
+		require.NotNil(t, pump)
+	}
+	require.Contains(t, log.String(), "another release of tzdata")
+	require.Contains(t, log.String(), "replica=2019c")
 }

@@ -183,6 +183,21 @@ func TestDataSetOfOldFiles(t *testing.T) {
 	})
 }
 
+// TestTzdataIsSaidByReplicas: an invalid release is ignored, like other unknown values of capa.
+func TestTzdataIsSaidByReplicas(t *testing.T) {
+	for said, want := range map[string]string{
+		"tzdata:2025c": "2025c", "tzdata:": "", "tzdata:2025C": "", "tzdata:20 25": "", "tzdata": "", "tzdata:" + strings.Repeat("9", 17): "",
+	} {
+		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+			n := start(w)
+			c := n.Dial()
+			require.Equal(t, inproc.OK, c.Do("REPLCONF", "capa", "cell1", "capa", said))
+			require.Contains(t, c.Do("PSYNC", "?", "-1"), "+FULLRESYNC")
+			require.Equal(t, want, n.double.Calls()[0].Tzdata)
+		})
+	}
+}
+
 // TestDataSetIsSaidByReplicas: an invalid ID is ignored, like other unknown values of capa.
 func TestDataSetIsSaidByReplicas(t *testing.T) {
 	id := strings.Repeat("0123456789abcdef", 3)[:40]

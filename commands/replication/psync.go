@@ -29,6 +29,7 @@ type said struct {
 	port        int
 	ip, version string
 	dataSet     string
+	tzdata      string
 	capa        protocol.Capa
 }
 
@@ -54,7 +55,7 @@ func psync(c *command.Call) {
 	reply, pump, err := c.Server.Node().PSync(protocol.PSync{
 		Client: c.Client.ID, Peer: c.Client.Peer, ReplID: string(c.Args[1]), Offset: offset,
 		Failover: len(c.Args) > 3 && arg.IsWord(c.Args[3], "FAILOVER"),
-		Port:     says.port, IP: says.ip, Capa: says.capa, DataSet: says.dataSet, Addr: c.Client.Addr(), Version: says.version,
+		Port:     says.port, IP: says.ip, Capa: says.capa, DataSet: says.dataSet, Tzdata: says.tzdata, Addr: c.Client.Addr(), Version: says.version,
 	})
 	if err != "" {
 		c.Fail(err)
@@ -123,6 +124,9 @@ func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 		if id, is := dataSet(value); is {
 			saidBy(c).dataSet = id
 		}
+		if release, is := tzdata(value); is {
+			saidBy(c).tzdata = release
+		}
 	case arg.IsWord(name, "VERSION"):
 		if len(value) > maxVersion || !isHost(value) {
 			return false, errVersion
@@ -164,6 +168,23 @@ func dataSet(word []byte) (id string, is bool) {
 	}
 	id, is = strings.CutPrefix(string(word), dataSetCapa)
 	return id, is && (id == "?" || len(id) == dataSetDigits && strings.Trim(id, "0123456789abcdef") == "")
+}
+
+// tzdataCapa is the prefix of the value of REPLCONF capa that has the replica's release of tzdata.
+const tzdataCapa = "tzdata:"
+
+// mostRelease is the maximum number of bytes of a release of tzdata that is kept. They are digits and
+// small letters, as in 2025c.
+const mostRelease = 16
+
+// tzdata returns the replica's release of tzdata if word, a value of REPLCONF capa, contains it. is is
+// false if word contains no valid release.
+func tzdata(word []byte) (release string, is bool) {
+	if len(word) > len(tzdataCapa)+mostRelease {
+		return "", false
+	}
+	release, is = strings.CutPrefix(string(word), tzdataCapa)
+	return release, is && release != "" && strings.Trim(release, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // hear passes the acknowledgement in words, ACK offset [FACK offset], to the node. Like Redis, it

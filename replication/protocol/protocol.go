@@ -33,6 +33,7 @@ type PSync struct {
 	IP       string
 	Capa     Capa
 	DataSet  string // the ID of its data set; "?" if unknown, "" if it has not sent one
+	Tzdata   string // its release of tzdata, such as "2025c"; "" if it has not sent one
 	Addr     string // the address of its connection, as in CLIENT LIST
 	Version  string // the version that it has sent; "" if it has not sent one
 }
