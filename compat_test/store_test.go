@@ -22,6 +22,7 @@ var ownKeyspace = map[string]string{
 	"redis/connection/a database belongs to a connection": oneDatabase,
 	"redis/connection/select":                             oneDatabase,
 	"redis/keys/flushdb":                                  oneDatabase,
+	"cellserver/calendar/ID and RESERVE":                  noID,
 	"cellserver/id":                                       noID,
 	"cellserver/reserve":                                  noReserve,
 	"cellserver/reserve_use":                              noReserve,
