@@ -4,7 +4,8 @@
 //
 // The rules of time zones are part of the program: they are the file tzdata.zip, and [Release]
 // returns the release of tzdata from which it was made. The package reads no file and no clock, so
-// servers with the same release compute the same windows on every machine.
+// servers with the same release compute the same windows on every machine. tzdata is in the public
+// domain.
 //
 // A window begins when the clocks of its zone show its first local time, and ends when the next one
 // begins. So a day has 23 or 25 hours if daylight saving begins or ends in it. If clocks show that

@@ -197,7 +197,7 @@ func TestCancelledReservation(t *testing.T) {
 func TestHotPathsAllocateNothing(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		_, v, c := open(t, o)
-		for _, mode := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed} {
+		for _, mode := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Calendar} {
 			a := &decide.Ask{Key: []byte(mode.String()), Family: decide.Window, Window: *windowIn(mode, 3)}
 			require.Zero(t, testing.AllocsPerRun(1000, func() {
 				c.Advance(time.Second)

@@ -13,7 +13,7 @@ import (
 // refused.
 var steady = map[string]slidingwindow.Call{
 	"counter":      {Mode: slidingwindow.Counter, Limit: 90, Window: 100 * ms, Quantity: 1},
-	"calendar":     {Mode: slidingwindow.Calendar, Limit: 90_000, Calendar: calendars[2], Quantity: 1000},
+	"calendar":     {Mode: slidingwindow.Calendar, Limit: 90, Calendar: calendars[2], Quantity: 1},
 	"fixed":        {Mode: slidingwindow.Fixed, Limit: 90, Window: 100 * ms, Quantity: 1},
 	"log":          {Mode: slidingwindow.Log, Limit: 90, Window: 100 * ms, Quantity: 1},
 	"log 90000":    {Mode: slidingwindow.Log, Limit: 90_000, Window: 100_000 * ms, Quantity: 1},

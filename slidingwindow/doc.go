@@ -1,4 +1,4 @@
-// Package slidingwindow decides how many units may pass per window of time. It has four modes,
+// Package slidingwindow decides how many units may pass per window of time. It has five modes,
 // which differ in what they store about the past:
 //
 //   - COUNTER stores the count of the present window and that of the previous one. The
@@ -6,6 +6,7 @@
 //     overlaps. RussellLuo/slidingwindow, Kong and Cloudflare have this limiter.
 //   - FIXED stores one count, and resets it at the end of the window.
 //   - LOG stores every instant at which units passed. It is exact.
+//   - CALENDAR is FIXED with windows that follow a calendar: see package calendar.
 //   - BUCKETS m divides the window into m slots and stores a count for each.
 //
 // [Decide] decides a [Call] on the bytes that are stored under a key, and writes the result to a
@@ -24,7 +25,8 @@
 //
 // # Memory and work
 //
-// COUNTER takes 32 bytes and FIXED 24, and both decide in constant time. BUCKETS takes 24 + 8m
+// COUNTER takes 32 bytes, FIXED 24, and CALENDAR 27 and the name of its zone. All three decide in
+// constant time. BUCKETS takes 24 + 8m
 // bytes, at most 8,024, and reads each slot a few times per call. LOG takes 24 bytes, and 16 for each
 // place in a ring. An entry of the ring stands for one distinct instant. The capacity of the ring
 // is a power of two. It is at most twice the number of entries while that grows, and at most eight

@@ -95,8 +95,14 @@ def checksums(zone):
 
 
 def lines(folder, zones):
+    """Return the lines for the zones. Zones with the same file are computed once."""
+    data = {zone: pathlib.Path(folder, zone).read_bytes() for zone in zones}
+    first = {}
+    for zone in zones:
+        first.setdefault(data[zone], zone)
     with multiprocessing.Pool(initializer=zoneinfo.reset_tzpath, initargs=([str(folder)],)) as pool:
-        return pool.map(checksums, zones, chunksize=4)
+        computed = dict(zip(first, pool.map(checksums, first.values(), chunksize=4)))
+    return [" ".join([zone] + computed[data[zone]].split()[1:]) for zone in zones]
 
 
 def main():

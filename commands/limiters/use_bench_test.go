@@ -58,6 +58,8 @@ func TestUseAllocatesNothing(t *testing.T) {
 	d.Policies[3].Limits = []string{"CC 5 60"}
 	d.Policies[4].Limits = []string{"CL 15 30 60"}
 	d.Policies[5].Shadow = true
+	d.Policies[9].Limits = []string{"SW 500 MONTH ZONE Europe/Berlin", "SW 100 DAY ZONE Asia/Tokyo FROM 06:30"}
+	d.Policies[10].Limits = []string{"SW 500 MONTH ZONE Europe/Berlin"}
 	apply(t, b, d)
 	forever := b.Server().Engine().Options.Now().Add(time.Hour)
 	b.Server().Engine().WithStore(0, func(st env.Store) {
@@ -83,6 +85,8 @@ func TestUseAllocatesNothing(t *testing.T) {
 		{"policy04", "key"},
 		{"policy05", "key"},
 		{"policy06", "key"},
+		{"policy09", "key"},
+		{"policy10", "key"},
 		{"policy07", "boosted"},
 		{"policy07", "blocked1"},
 		{"policy07", "exempt"},
