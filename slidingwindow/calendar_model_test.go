@@ -107,7 +107,7 @@ func wall(name string) *time.Location {
 	}
 	archive, err := zip.OpenReader("../calendar/tzdata.zip")
 	must(err)
-	defer archive.Close()
+	defer func() { must(archive.Close()) }()
 	f, err := archive.Open(name)
 	must(err)
 	data, err := io.ReadAll(f)
