@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/effort"
@@ -101,6 +102,31 @@ func (r *rush) count(of func(*counters) int64) (n int64) {
 		n += of(&s.Store.count)
 	}
 	return n
+}
+
+// TestLeasesEndWithTheDay: four servers lease units of a day that ends while they do. No lease is used in
+// the next day, so each day admits no more than its limit.
+func TestLeasesEndWithTheDay(t *testing.T) {
+	effort.Alone(t)
+	rule := calendar.Rule{Unit: calendar.Day}
+	_, first := (&calendar.Rule{Unit: calendar.Day}).Window(epoch)
+	rule.From = uint16((24*time.Hour-first.Sub(epoch))/time.Minute) + 1 // the next full minute
+	start, end := rule.Window(epoch)
+	require.LessOrEqual(t, end.Sub(epoch), time.Minute)
+	a := &decide.Ask{Key: []byte("k"), Family: decide.Window, Window: slidingwindow.Call{
+		Mode: slidingwindow.Calendar, Limit: 100_000, Calendar: rule, Quantity: 1,
+	}}
+	r := hurry(t, 4, lending(100*time.Millisecond), a, 1, time.Millisecond, end.Sub(epoch)+5*time.Second)
+	require.Positive(t, r.count(func(n *counters) int64 { return n.leased.Load() }))
+	days := map[limit.Instant]int64{}
+	for _, at := range r.admitted {
+		day, _ := rule.Window(at)
+		days[day]++
+	}
+	require.Len(t, days, 2)
+	require.InDelta(t, 100_000, days[start], 1000)
+	require.LessOrEqual(t, days[start], int64(100_000))
+	require.Greater(t, days[end], int64(15_000), "the next day begins with all units")
 }
 
 // TestLeases measures the table of docs/scale-out.md: eight servers whose callers use one key, far
