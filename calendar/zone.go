@@ -51,8 +51,9 @@ func (z *Zone) offset(unix int64) int64 {
 // UTC. If they show it twice, that is the first time. If they never show it, because they were
 // advanced, unix returns the time at which they would show it if they had not been advanced.
 //
-// The zone must not change its offset twice within 32 hours. It does not use [time.Time.ZoneBounds],
-// whose end is a day early in the last days of some leap years.
+// The zone must not change its offset twice within 32 hours. The search does not use
+// [time.Time.ZoneBounds]: in zones with daylight saving its end is not after the instant on 31 December
+// of leap years (Go 1.26).
 func (z *Zone) unix(local int64) int64 {
 	from, to := local-mostOffset, local+mostOffset
 	before, after := z.offset(from), z.offset(to)
