@@ -19,17 +19,21 @@ type Kind uint8
 
 // These are the kinds, with the syntax of their clauses.
 const (
-	None   Kind = iota // not a clause
-	Cell               // CL max_burst count period [quantity]
-	Window             // SW limit window [quantity] [mode] [ANCHOR ..] [ZONE ..] [FROM ..]
-	Bucket             // TB capacity count period [quantity] [mode] [DEBT] [INIT tokens]
-	Lease              // CC limit lease
+	None      Kind = iota // not a clause
+	Cell                  // CL max_burst count period [quantity]
+	Window                // SW limit window [quantity] [mode] [ANCHOR ..] [ZONE ..] [FROM ..]
+	Bucket                // TB capacity count period [quantity] [mode] [DEBT] [INIT tokens]
+	Lease                 // CC limit lease
+	Unlimited             // NONE, in a policy
 )
 
 // Word returns the kind of the clause that begins with the word b, in upper or lower case, or None
 // if no clause begins with b.
 func Word(b []byte) Kind {
 	if len(b) != 2 {
+		if arg.IsWord(b, usages[Unlimited]) {
+			return Unlimited
+		}
 		return None
 	}
 	const upper = ^byte('a' - 'A')
@@ -79,8 +83,8 @@ type Options struct {
 	// LogMaxEntries is the option sw-log-max-entries, and MaxMembers is cc-max-members.
 	LogMaxEntries, MaxMembers int64
 	// Policy says that the clause is part of a policy. Then its limit or capacity may be 0, which
-	// denies every call, its last word may be CALLS, and the syntax in an error does not mention the
-	// quantity, which each call sets.
+	// denies every call, its last word may be CALLS, it may be NONE, and the syntax in an error does not
+	// mention the quantity, which each call sets.
 	Policy bool
 }
 
@@ -95,7 +99,7 @@ func (o *Options) leastLimit() int64 {
 // Usage returns the syntax of clauses of the kind k. If inPolicy is true, the syntax has no
 // quantity, and it has CALLS if the kind counts units.
 func Usage(k Kind, inPolicy bool) string {
-	if !inPolicy || k == Lease {
+	if !inPolicy || k == Lease || k == Unlimited {
 		return usages[k]
 	}
 	return strings.Replace(usages[k], " [quantity]", "", 1) + " [CALLS]"
@@ -105,12 +109,13 @@ var usages = [...]string{
 	Cell: "CL max_burst count period [quantity]",
 	Window: "SW limit <window | DAY | WEEK | MONTH | YEAR> [quantity] [COUNTER | FIXED | LOG | BUCKETS slots [EVEN]] " +
 		"[ANCHOR FIRST | KEY | unix-time] [ZONE zone] [FROM start]",
-	Bucket: "TB capacity count period [quantity] [GREEDY | INTERVAL] [DEBT] [INIT tokens]",
-	Lease:  "CC limit lease",
+	Bucket:    "TB capacity count period [quantity] [GREEDY | INTERVAL] [DEBT] [INIT tokens]",
+	Lease:     "CC limit lease",
+	Unlimited: "NONE",
 }
 
 // Room has memory for one parsed clause, and may be copied and reused. Only the call of its Kind is
-// valid: Quota with Quantity, Window, Bucket or Lease.
+// valid: Quota with Quantity, Window, Bucket or Lease. The kind Unlimited has none.
 type Room struct {
 	Kind Kind
 	// HasQuantity says that the clause contains a quantity. Otherwise its quantity is the default,
@@ -155,6 +160,8 @@ func (r *Room) Clause(key []byte) decide.Clause {
 		c.Bucket = &r.Bucket
 	case Lease:
 		c.Lease = &r.Lease
+	case Unlimited:
+		c.Unlimited = true
 	}
 	return c
 }
@@ -184,7 +191,10 @@ func (r *Room) read(words [][]byte, o Options) resp.Error {
 
 func (r *Room) readKind(words [][]byte, o Options) resp.Error {
 	r.Kind, r.HasQuantity, r.KeyPhase, r.Calls = Word(words[0]), false, false, false
-	if o.Policy && r.Kind != None && r.Kind != Lease {
+	if r.Kind == Unlimited && !o.Policy {
+		r.Kind = None
+	}
+	if o.Policy && r.Kind != None && r.Kind != Lease && r.Kind != Unlimited {
 		words = r.readCalls(words)
 	}
 	switch r.Kind {
@@ -203,6 +213,11 @@ func (r *Room) readKind(words [][]byte, o Options) resp.Error {
 		return err
 	case Lease:
 		return leaseClause(words, o, &r.Lease)
+	case Unlimited:
+		if len(words) == 1 {
+			return ""
+		}
+		return resp.SyntaxNear(words[1])
 	}
 	return resp.SyntaxNear(words[0])
 }

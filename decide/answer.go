@@ -67,7 +67,7 @@ func (a *Ask) Reserved() bool {
 	if a.Reserve.TTL == 0 || a.Repeated || a.Full {
 		return false
 	}
-	if a.Reserve.Of > 0 && !slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Lease == nil && c.Index == 0 }) {
+	if a.Reserve.Of > 0 && !slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Lease == nil && !c.Unlimited && c.Index == 0 }) {
 		return false
 	}
 	if a.Family == Several {

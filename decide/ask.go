@@ -127,6 +127,12 @@ type Ask struct {
 	// quantity that is not positive Partial has no effect.
 	Partial bool
 
+	// Counts says that the call is charged even if it is denied: that of a Cell, a Window or a Bucket as if
+	// it were forced. RetryAfter of a denial is then that of a forced call. If the state cannot hold the
+	// charge, the call is denied as without Counts. A call that shares or waits must not count. For a
+	// Several, each clause has a field of its own.
+	Counts bool
+
 	// Next is another ask of the same command, or nil.
 	Next *Ask
 
@@ -140,7 +146,8 @@ type Ask struct {
 	Retained []Retained
 }
 
-// Clause is one limit of an RL.MULTI: a key, and exactly one of Quota, Window, Bucket and Lease.
+// Clause is one limit of an RL.MULTI: a key, and exactly one of Quota, Window, Bucket and Lease, or none of
+// them if it is Unlimited.
 type Clause struct {
 	Key      []byte
 	Quota    *gcra.Quota // charged for Quantity units
@@ -151,7 +158,12 @@ type Clause struct {
 	Force bool
 	// Fixed says that a Partial takes the quantity whole or not at all, as it does with a lease.
 	// The other clauses of the ask may have another quantity.
-	Fixed  bool
+	Fixed bool
+	// Counts says that the clause is charged even if the call is denied: see [Ask.Counts]. A lease is not.
+	Counts bool
+	// Unlimited says that the clause passes every call and keeps nothing. Its key may have any value.
+	Unlimited bool
+
 	Window *slidingwindow.Call
 	Bucket *tokenbucket.Call
 	// Index is the number, counted from 0, of the window or bucket among those of a reservation with
@@ -295,9 +307,9 @@ func (c *Clause) quantity() *int64 {
 }
 
 // units returns a pointer to the quantity of the clause, or nil if a Partial cannot grant a part of
-// it: the clause is a lease or Fixed.
+// it: the clause is a lease, Fixed or Unlimited.
 func (c *Clause) units() *int64 {
-	if c.Fixed {
+	if c.Fixed || c.Unlimited {
 		return nil
 	}
 	return c.quantity()
@@ -313,7 +325,12 @@ func (c Clause) takes() bool {
 	case c.Lease != nil:
 		return !leaseLooks(c.Lease)
 	}
-	return c.Quantity != 0
+	return c.Quantity != 0 && !c.Unlimited
+}
+
+// counts reports whether the clause is charged even if the call is denied.
+func (c *Clause) counts() bool {
+	return c.Counts && c.Lease == nil && *c.quantity() > 0
 }
 
 // windowLooks reports whether the call c only peeks: it changes nothing, whatever the key holds.

@@ -1,6 +1,9 @@
 package decide
 
 import (
+	"errors"
+	"math"
+
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
@@ -35,7 +38,7 @@ const (
 
 // fits reports whether the clause can use a key of kind k.
 func (c *Clause) fits(k entry.Kind) bool {
-	return k == entry.None || c.Window != nil && k.IsWindow() || c.Bucket != nil && k.IsBucket() ||
+	return k == entry.None || c.Unlimited || c.Window != nil && k.IsWindow() || c.Bucket != nil && k.IsBucket() ||
 		c.Lease != nil && k.IsLease() || c.Quota != nil && (k == entry.Cell || k == entry.String)
 }
 
@@ -44,6 +47,10 @@ func (c *Clause) fits(k entry.Kind) bool {
 // the family. The quantity and the charge of c are the same afterwards as before.
 func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner) (err error) {
 	switch {
+	case c.Unlimited:
+		p.Action, p.Frees, p.Foreign = Keep, false, false
+		*d = unlimited
+		return nil
 	case c.Window != nil:
 		was := c.Window.Charge
 		if as != charging {
@@ -79,6 +86,42 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 	}
 	if as == peeking {
 		p.Action = Keep
+	}
+	return err
+}
+
+// Unlimited is the limit, and the number of remaining units, in the answer of a clause without a limit. It is
+// the greatest number of the protocol of Envoy's rate limit service.
+const Unlimited = math.MaxUint32
+
+// unlimited is the decision on a clause without a limit.
+var unlimited = limit.Decision{Limit: Unlimited, Remaining: Unlimited, RetryAfter: limit.NoRetry}
+
+// chargeDenied charges the clause c of a denied call, as if it were forced. d is the decision on the clause
+// alone, which may pass if the call is denied because of other clauses, and becomes the answer. If the
+// state cannot hold the charge, the clause is decided as without Counts.
+func (p *Plan) chargeDenied(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
+	was := *d
+	switch {
+	case c.Window != nil:
+		was := c.Window.Charge
+		c.Window.Charge = slidingwindow.Force
+		err = p.decideWindow(d, e, now, c.Window)
+		c.Window.Charge = was
+	case c.Bucket != nil:
+		was := c.Bucket.Charge
+		c.Bucket.Charge = tokenbucket.Force
+		err = p.decideBucket(d, e, now, c.Bucket)
+		c.Bucket.Charge = was
+	default:
+		err = p.forceCell(d, e, now, c.Quota, c.Quantity)
+	}
+	if errors.Is(err, limit.ErrOverflow) {
+		return p.decideClause(d, e, now, c, denied)
+	}
+	p.counted = true
+	if d.Refused = was.Refused; d.Refused == 0 || d.RetryAfter == limit.NoRetry {
+		d.RetryAfter = was.RetryAfter
 	}
 	return err
 }
@@ -125,7 +168,7 @@ func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 // d.Refused is the number of units that were not granted.
 func (p *Plan) share(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
 	switch {
-	case c.Fixed:
+	case c.Fixed || c.Unlimited:
 		err = p.decideClause(d, e, now, c, charging)
 	case c.Window != nil:
 		was := c.Window.Charge

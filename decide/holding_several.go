@@ -49,11 +49,10 @@ func (s *Rounds) decideHolding(d *limit.Decision, e *entry.Entry, c *Clause) err
 		return nil
 	}
 	id, takes := s.id, c.takes()
-	if !s.charges() || !d.Allowed() || !takes {
+	if (!s.charges() || !d.Allowed()) && !s.counted || !takes {
 		id = nil
 	}
-	promises := c.Bucket != nil && c.Bucket.Promises()
-	r := idempotency.Record{Missing: s.ask.Missing, Ready: readyAt(s.now, d, promises)}
+	r := s.record(d, c)
 	if h.before == nil && (id == nil || !reserves) {
 		s.remember(&state, h.records, s.now, id, r)
 		return nil
@@ -112,6 +111,7 @@ func (s *Rounds) held(c *Clause, units int64) reserved {
 	held.part = reservation.Part{Calls: c.Fixed, Linked: r.Linked, Free: r.Free}
 	for i := range s.ask.Clauses {
 		switch other := &s.ask.Clauses[i]; {
+		case other.Unlimited:
 		case other.Lease != nil:
 			if !bytes.Equal(other.Lease.Member, s.id.Token) {
 				held.part.Member = other.Lease.Member

@@ -24,6 +24,10 @@ func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
 
 // one is One for an entry that remembers no calls, as if a had no token.
 func (p *Plan) one(e *entry.Entry, now limit.Instant, a *Ask) error {
+	if a.Counts {
+		return p.oneCounting(e, now, a)
+	}
+	p.counted = false
 	switch a.Family {
 	case Cell:
 		return p.decideCell(&a.Decision, e, now, &a.Quota, a.Quantity)
@@ -51,4 +55,35 @@ func (p *Plan) one(e *entry.Entry, now limit.Instant, a *Ask) error {
 	}
 	p.Action = Keep
 	return errNotOne
+}
+
+// oneCounting is one for an ask that is charged even if it is denied.
+func (p *Plan) oneCounting(e *entry.Entry, now limit.Instant, a *Ask) error {
+	a.Counts = false
+	err := p.one(e, now, a)
+	a.Counts = true
+	if err != nil || a.Decision.Refused == 0 {
+		return err
+	}
+	c := a.clause()
+	if !c.counts() {
+		return nil
+	}
+	return p.chargeDenied(&a.Decision, e, now, &c)
+}
+
+// clause returns the limiter of an ask of family Cell, Window, Bucket or Lease as a clause.
+func (a *Ask) clause() (c Clause) {
+	c.Key, c.Counts = a.Key, a.Counts
+	switch a.Family {
+	case Window:
+		c.Window = &a.Window
+	case Bucket:
+		c.Bucket = &a.Bucket
+	case Lease:
+		c.Lease = &a.Lease
+	default:
+		c.Quota, c.Quantity = &a.Quota, a.Quantity
+	}
+	return c
 }

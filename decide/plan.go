@@ -46,6 +46,8 @@ type Plan struct {
 	Foreign bool
 
 	by Family // family that has filled in the plan
+	// counted says that the plan charges a call that is denied.
+	counted bool
 	// remembers says that the entry remembers calls before or after the change. Then memory has the
 	// rest of the plan.
 	remembers bool

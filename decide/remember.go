@@ -54,7 +54,9 @@ func (p *Plan) oneRemembering(e *entry.Entry, now limit.Instant, a *Ask) error {
 	}
 	r := idempotency.Record{Ready: readyAt(now, &a.Decision, a.Family == Bucket && a.Bucket.Promises())}
 	granted := a.Decision.Refused == 0
-	if asked := a.shared(); asked > 0 {
+	if p.counted {
+		r, granted = idempotency.Record{Missing: 1, Ready: limit.MinInstant}, true
+	} else if asked := a.shared(); asked > 0 {
 		r.Missing, granted = a.Decision.Refused, a.Decision.Refused < asked
 	}
 	if !granted {
@@ -194,12 +196,21 @@ func (s *Rounds) decideRemembering(d *limit.Decision, e *entry.Entry, c *Clause)
 		return err
 	}
 	id := s.id
-	if !s.charges() || !d.Allowed() || !c.takes() || reserves { // a lease remembers no reservation
+	if (!s.charges() || !d.Allowed()) && !s.counted || !c.takes() || reserves { // a lease remembers no reservation
 		id = nil
 	}
-	promises := c.Bucket != nil && c.Bucket.Promises()
-	s.remember(&state, records, s.now, id, idempotency.Record{Missing: s.ask.Missing, Ready: readyAt(s.now, d, promises)})
+	s.remember(&state, records, s.now, id, s.record(d, c))
 	return nil
+}
+
+// record returns what a repetition of the call needs of the clause c, whose decision is d. A call that was
+// charged although it is denied is missing one unit.
+func (s *Rounds) record(d *limit.Decision, c *Clause) idempotency.Record {
+	if s.counted {
+		return idempotency.Record{Missing: 1, Ready: limit.MinInstant}
+	}
+	promises := c.Bucket != nil && c.Bucket.Promises()
+	return idempotency.Record{Missing: s.ask.Missing, Ready: readyAt(s.now, d, promises)}
 }
 
 // charges reports whether the clauses of the round take units.
@@ -209,7 +220,9 @@ func (s *Rounds) charges() bool { return s.as == charging || s.as == sharing || 
 // record of the call at its key. It plans no change.
 func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, r *idempotency.Record, c *Clause) error {
 	s.remembers = false
-	r.Missing = 0 // the missing units are those of the whole call
+	if s.ask.Partial {
+		r.Missing = 0 // the missing units are those of the whole call
+	}
 	if quantity := c.quantity(); quantity != nil {
 		defer func(was int64) { *quantity = was }(*quantity)
 		*quantity = 0

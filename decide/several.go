@@ -32,7 +32,7 @@ import (
 // none.
 //
 // A refused RL.MULTI stores what the refusals of its clauses as single calls would store: the
-// changed rate of a bucket, or a new key because of INIT.
+// changed rate of a bucket, or a new key because of INIT. It charges the clauses with [Clause.Counts].
 type Rounds struct {
 	Plan
 	// Changes is true if the plan of at least one clause is not Keep.
@@ -89,7 +89,11 @@ func (s *Rounds) Round() bool {
 	case s.err != nil || s.unfit:
 		return false
 	case s.as == searching && s.found:
-		s.as, s.ask.Repeated, s.ask.Missing = repeating, true, s.again.Missing
+		if s.as, s.ask.Repeated = repeating, true; s.ask.Partial {
+			s.ask.Missing = s.again.Missing
+		} else {
+			s.ask.Refused = s.again.Missing > 0 // the call was denied and charged
+		}
 	case s.as == searching:
 		s.as = s.first
 	case s.as == charging && s.ask.Refused:
@@ -113,6 +117,10 @@ func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 	c, d := &s.ask.Clauses[i], &s.ask.Details[i]
 	if s.unfit = !c.fits(e.Kind.Plain()); s.unfit {
 		return false
+	}
+	if c.Unlimited {
+		*d = unlimited
+		return true
 	}
 	if s.as == searching {
 		if err := s.search(e); err != nil && s.err == nil {
@@ -149,6 +157,11 @@ func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 // decide decides the clause c on e in the manner of the round, writes the answer to d and fills in
 // the plan.
 func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
+	s.counted = false
+	if c.Unlimited {
+		s.remembers = false
+		return s.decideClause(d, e, s.now, c, peeking)
+	}
 	if s.id != nil || e.Kind.Remembers() {
 		return s.decideRemembering(d, e, c)
 	}
@@ -160,6 +173,9 @@ func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
 func (s *Rounds) decideState(d *limit.Decision, e *entry.Entry, c *Clause) error {
 	if s.as == sharing || s.as == granting || s.as == exhausted {
 		return s.decidePart(d, e, s.now, c, s.as, s.least)
+	}
+	if s.as == denied && c.counts() {
+		return s.chargeDenied(d, e, s.now, c)
 	}
 	return s.decideClause(d, e, s.now, c, s.as)
 }

@@ -71,11 +71,18 @@ func (e *Entry) AppendValue(dst []byte) []byte {
 			}
 			dst = appendText(dst, text)
 		}
-		dst = append(dst, `],`...)
-		dst = appendTrue(dst, `"ms":true,`, e.Limits.Millis)
+		if dst = append(dst, `],`...); e.Limits.Millis {
+			dst = appendTrue(dst, "ms")
+		}
 	}
-	dst = appendTrue(dst, `"shadow":true,`, e.Shadow)
-	dst = appendTrue(dst, `"file":true,`, e.File)
+	for _, s := range Switches {
+		if *s.Of(&e.Flags) {
+			dst = appendTrue(dst, s.Field)
+		}
+	}
+	if e.File {
+		dst = appendTrue(dst, "file")
+	}
 	if e.Factor != 0 {
 		dst = AppendFactor(append(dst, `"factor":`...), e.Factor)
 		dst = append(dst, ',')
@@ -92,11 +99,9 @@ func (e *Entry) AppendValue(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-func appendTrue(dst []byte, field string, is bool) []byte {
-	if is {
-		dst = append(dst, field...)
-	}
-	return dst
+// appendTrue appends a field with the value true.
+func appendTrue(dst []byte, field string) []byte {
+	return append(append(append(dst, '"'), field...), `":true,`...)
 }
 
 // appendText appends s, which has no control characters, as a JSON string.
@@ -142,14 +147,16 @@ func (e *Entry) decode(value []byte, o Bounds) error {
 	r.need("{")
 	if r.has(`"limits":[`) {
 		words := r.words()
-		limits, err := ParseLimits(words, r.has(`"ms":true,`), o)
+		limits, err := ParseLimits(words, r.isTrue("ms"), o)
 		if err != "" {
 			return fmt.Errorf("limits of a record: %w", err)
 		}
 		e.Limits = limits
 	}
-	e.Shadow = r.has(`"shadow":true,`)
-	e.File = r.has(`"file":true,`)
+	for _, s := range Switches {
+		*s.Of(&e.Flags) = r.isTrue(s.Field)
+	}
+	e.File = r.isTrue("file")
 	if r.has(`"factor":`) {
 		var err error
 		if e.Factor, err = ParseFactor(r.until(',')); err != nil {

@@ -23,6 +23,9 @@ func (r *reader) has(s string) bool {
 	return true
 }
 
+// isTrue skips a field with the value true if it comes next, and reports whether it did.
+func (r *reader) isTrue(field string) bool { return r.has(`"` + field + `":true,`) }
+
 // need skips s. If s does not come next, need sets failed.
 func (r *reader) need(s string) {
 	if !r.has(s) {

@@ -192,7 +192,7 @@ func drawEntry(t *rapid.T) *policy.Entry {
 	}
 	if e.Kind <= policy.Override {
 		e.File = rapid.Bool().Draw(t, "file")
-		text := rapid.SampledFrom([]string{"TB 200 100 1", "SW 5 60 BUCKETS 7 EVEN CL 1 1 1 CC 5 60", strings.Repeat("SW 9 9 ANCHOR -17 ", 16)}).Draw(t, "limits")
+		text := rapid.SampledFrom([]string{"TB 200 100 1", "SW 5 60 BUCKETS 7 EVEN CL 1 1 1 CC 5 60", strings.Repeat("SW 9 9 ANCHOR -17 ", 16), "NONE"}).Draw(t, "limits")
 		l, err := policy.ParseLimits(words(text), rapid.Bool().Draw(t, "ms"), policy.Bounds{})
 		require.Empty(t, err)
 		e.Limits = l
@@ -201,12 +201,14 @@ func drawEntry(t *rapid.T) *policy.Entry {
 		e.Factor = rapid.Int64Range(policy.MinFactor, policy.MaxFactor).Draw(t, "factor")
 	}
 	e.Shadow = e.Kind == policy.Main && rapid.Bool().Draw(t, "shadow")
+	e.Count = e.Kind == policy.Main && rapid.Bool().Draw(t, "count")
 	return e
 }
 
 // FuzzDecodeEntry: see checkRecord.
 func FuzzDecodeEntry(f *testing.F) {
 	f.Add([]byte("main/api"), []byte(`{"limits":["TB 200 100 1","SW 5 60 FIXED"],"ms":true,"shadow":true,"file":true,"comment":"a \"b\" \\ ü","since":17}`))
+	f.Add([]byte("main/api"), []byte(`{"limits":["NONE"],"shadow":true,"count":true,"since":17}`))
 	f.Add([]byte("try/api"), []byte(`{"limits":["CL 15 30 60"],"since":0}`))
 	f.Add([]byte("override/api/acme/*"), []byte(`{"limits":["SW 5 60 BUCKETS 10 EVEN ANCHOR KEY"],"until":-5,"since":0}`))
 	f.Add([]byte("boost/api/\x00\xff"), []byte(`{"factor":1.5,"until":1700000000000000001,"since":1700000000000000000}`))

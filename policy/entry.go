@@ -14,7 +14,7 @@ type Kind uint8
 
 // These are the kinds. Override and the kinds after it have a pattern.
 const (
-	// Main is the policy itself. It uses Limits and Shadow.
+	// Main is the policy itself. It uses Limits and Flags.
 	Main Kind = iota
 	// Candidate is decided and charged in addition to Main, but does not affect the reply. It uses
 	// Limits.
@@ -60,8 +60,8 @@ const (
 // must not be changed.
 type Entry struct {
 	Kind Kind
-	// Shadow of a Main says that calls are decided and charged as usual, but always allowed.
-	Shadow bool
+	// Flags are those of a Main, otherwise zero.
+	Flags
 	// File says that the policy file defines the entry. It can define Main, Candidate and
 	// Override.
 	File bool
@@ -119,7 +119,7 @@ func (e *Entry) Check() error {
 	case e.Kind != Boost && e.Factor != 0,
 		!e.Kind.HasPattern() && (e.Pattern != "" || e.Until != limit.MaxInstant),
 		(e.Limits != nil) != e.Kind.hasLimits(),
-		e.Shadow && e.Kind != Main,
+		e.Flags != (Flags{}) && e.Kind != Main,
 		e.File && !e.Kind.hasLimits():
 		return ErrField
 	}

@@ -36,8 +36,8 @@ type Limits struct {
 	bounds Bounds
 }
 
-// Clause is one limit. Only the call of its Kind is set: Quota, Window, Bucket or Lease. The call
-// has neither a key nor a quantity. [Clause.Boost] makes a copy to which a caller adds these.
+// Clause is one limit. Only the call of its Kind is set: Quota, Window, Bucket or Lease, or none for
+// [clause.Unlimited], which is the only clause of its limits. The call has neither a key nor a quantity. [Clause.Boost] makes a copy to which a caller adds these.
 type Clause struct {
 	Kind clause.Kind
 	// KeyPhase is true for windows with ANCHOR KEY: Window has no phase, because it depends on the
@@ -91,6 +91,9 @@ func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
 		if err := l.Clauses[i].parse(one, millis, o); err != "" {
 			return nil, inClause(i, err)
 		}
+		if l.Clauses[i].Kind == clause.Unlimited && n > 1 {
+			return nil, inClause(i, errNotAlone)
+		}
 		l.Text[i] = clause.Text(one)
 	}
 	return l, ""
@@ -99,6 +102,7 @@ func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
 const (
 	errNoClause       resp.Error = "ERR no clause: LIMITS is followed by clauses such as TB 200 100 1"
 	errTooManyClauses resp.Error = "ERR too many clauses, at most 16"
+	errNotAlone       resp.Error = "ERR NONE stands alone"
 	errQuantity       resp.Error = "ERR a clause of a policy has no quantity"
 )
 

@@ -43,7 +43,7 @@ const (
 
 // ask is Ask for limits, with the memory of m. h says how the ask differs from that of Ask.
 func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
-	a.DB, a.Err, a.Foreign, a.Lapsed, a.Reserve.TTL = l.DB, nil, 0, 0, 0
+	a.DB, a.Err, a.Foreign, a.Lapsed, a.Reserve.TTL, a.Counts = l.DB, nil, 0, 0, 0, l.counts()
 	if a.ID.Token = nil; l.ID.Token != nil {
 		a.ID, a.Reserve = l.ID, l.Reserve
 		a.ID.Print = l.fingerprint()
@@ -76,6 +76,8 @@ func (l *Lookup) single(c *policy.Clause, n int64) bool {
 		return l.Mode == Whole || l.Mode == Wait
 	case clause.Lease:
 		return n >= 0
+	case clause.Unlimited:
+		return false
 	}
 	return true
 }
@@ -130,7 +132,7 @@ func (d *Decider) fill(l *Lookup, limits *policy.Limits, h how, m *clause.Memory
 		}
 		c := &m.Clauses[from+i]
 		*c = room.Clause(d.keys.add(l, i, h&candidate != 0))
-		c.Peek, c.Force, c.Quantity, c.Fixed = looks, l.Mode == Force, n, room.Calls
+		c.Peek, c.Force, c.Quantity, c.Fixed, c.Counts = looks, l.Mode == Force, n, room.Calls, l.counts()
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ var (
 	ErrPlaces = errors.New("too many places")
 	// ErrPartial says that a policy with a bucket that lends tokens does not support the mode Partial.
 	ErrPartial = errors.New("a policy that lends tokens cannot charge a part of a quantity")
+	// ErrCount says that a policy that counts denied calls does not support the modes Partial, Wait and Block,
+	// nor reservations.
+	ErrCount = errors.New("a policy that counts denied calls takes a quantity whole and at once")
 )
 
 // Call is one call of a client under a policy.

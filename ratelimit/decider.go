@@ -76,7 +76,7 @@ type Answer struct {
 }
 
 // Find sets the fields of l after its Call: what applies to the key of the call. It also sets the member of
-// a reservation that has none. The error is [ErrNoPolicy].
+// a reservation that has none. The errors are [ErrNoPolicy] and [ErrCount].
 func (d *Decider) Find(l *Lookup) error {
 	d.keys.begin(l.Volatile)
 	if l.reserves() && l.Member == nil {
@@ -84,6 +84,9 @@ func (d *Decider) Find(l *Lookup) error {
 	}
 	if l.Rules = d.service.Policy(l.Policy); l.Rules == nil {
 		return ErrNoPolicy
+	}
+	if l.Rules.Main.Count && (l.Mode == Partial || l.Mode >= Wait || l.reserves()) {
+		return ErrCount
 	}
 	l.Rules.Find(l.Key, l.Now, &l.Applied)
 	l.Limits = l.Rules.InForce(&l.Applied)
@@ -154,6 +157,8 @@ func (d *Decider) limitOf(l *Lookup, i int) int64 {
 		return d.room.Window.Limit
 	case clause.Lease:
 		return d.room.Lease.Limit
+	case clause.Unlimited:
+		return decide.Unlimited
 	}
 	return d.room.Quota.Limit()
 }

@@ -138,6 +138,10 @@ func (e *Explanation) Sentence() string {
 	}
 	for i := range e.Clauses {
 		d := &e.Clauses[i].Decision
+		if e.Limits.Clauses[i].Kind == clause.Unlimited {
+			b.WriteString("; NONE: no limit")
+			continue
+		}
 		fmt.Fprintf(&b, "; %s: %d of %d used", e.Clauses[i].Text, d.Limit-d.Remaining, d.Limit)
 		switch k := &e.Clauses[i].Retained; k.Reservations {
 		case 0:
@@ -156,6 +160,9 @@ func (e *Explanation) Sentence() string {
 	}
 	if e.Rules.Main.Shadow {
 		b.WriteString("; the policy is a shadow")
+	}
+	if e.Rules.Main.Count {
+		b.WriteString("; a denied call is charged, too")
 	}
 	return b.String()
 }

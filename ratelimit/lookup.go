@@ -85,6 +85,9 @@ func (l *Lookup) quantity(i int, c *policy.Clause) int64 {
 	return n
 }
 
+// counts reports whether the call is charged even if the limits deny it, because of the flag of the policy.
+func (l *Lookup) counts() bool { return l.Rules.Main.Count && l.Mode == Whole }
+
 // reserves reports whether the call is a reservation.
 func (l *Lookup) reserves() bool { return l.Reserve.TTL > 0 }
 

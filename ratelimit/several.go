@@ -72,7 +72,8 @@ func (d *Decider) FindAll(parts []Part) (at int, err error) {
 //
 // The policies that can deny are decided together, as one decision about all their clauses. If they
 // pass, each policy that cannot deny, because of an exemption or a shadow, is decided and charged by
-// itself; an error of its keys counts as a denial. The result is the decision that binds: that on the
+// itself; an error of its keys counts as a denial. A policy with the flag Count is charged in any case, unless
+// there is a block. The result is the decision that binds: that on the
 // clauses of the policies that can deny or, if no policy can, on all clauses. A block of any policy
 // denies the call, and then only the blocked policies are tried. The repetition of a call charges no
 // policy, and tries only those that can deny.
@@ -93,11 +94,17 @@ func (d *Decider) All(parts []Part, a *decide.Ask) (whole *limit.Decision, at in
 		return nil, 0, a.Err
 	}
 	d.AnswerAll(parts, a)
-	if !a.Refused && !a.Repeats() {
-		for i := range parts {
-			if p := &parts[i]; p.lenient() {
-				_, _ = d.chargeApart(p, a.Missing)
-			}
+	if a.Repeats() {
+		return &d.whole, 0, nil
+	}
+	for i := range parts {
+		switch p := &parts[i]; {
+		case !p.lenient():
+		case !a.Refused:
+			_, _ = d.chargeApart(p, a.Missing)
+		case p.counts():
+			d.about(&d.piece, p, p.from, len(p.Limits.Clauses))
+			d.store.Decide(&d.piece)
 		}
 	}
 	return &d.whole, 0, nil
@@ -144,6 +151,9 @@ func (d *Decider) reserveAll(parts []Part) (at int, err error) {
 		p.number = of
 		of += d.number(p)
 		for _, c := range d.main.Clauses[p.from : p.from+len(p.Limits.Clauses)] {
+			if c.Unlimited {
+				continue
+			}
 			if first == nil && c.Lease == nil {
 				first = c.Key
 				continue
@@ -168,7 +178,7 @@ func (d *Decider) reserveAll(parts []Part) (at int, err error) {
 // there are.
 func (d *Decider) number(p *Part) (n uint8) {
 	for i := range p.Limits.Clauses {
-		if c := &d.main.Clauses[p.from+i]; c.Lease == nil {
+		if c := &d.main.Clauses[p.from+i]; c.Lease == nil && !c.Unlimited {
 			c.Index = p.number + n
 			n++
 		}

@@ -22,6 +22,7 @@ type PolicyState struct {
 	Boost  *Setting `json:"boost"`
 	Factor Key      `json:"factor,omitempty"`
 	Shadow bool     `json:"shadow"` // every call is allowed
+	Count  bool     `json:"count"`  // denied calls are charged, too
 	// Answer is the reply of RL.USE with PEEK: five integers, with times in seconds.
 	Answer  []int64  `json:"answer"`
 	Clauses []Clause `json:"clauses"`
@@ -77,7 +78,8 @@ func (r *Reporter) policy(u *acl.User, from string, db int, key string) (*Policy
 		}
 		return p, nil
 	}
-	p.Text, p.Comment, p.Shadow = textIn(f, "text"), textIn(f, "comment"), intIn(f, "shadow") == 1
+	p.Text, p.Comment = textIn(f, "text"), textIn(f, "comment")
+	p.Shadow, p.Count = intIn(f, "shadow") == 1, intIn(f, "count") == 1
 	p.Applies = string(textIn(f, "applies"))
 	p.Clauses, p.Try = clausesIn(f, "clauses"), clausesIn(f, "try")
 	if answer, is := f["answer"].([]any); is {

@@ -89,9 +89,9 @@ type policyChanges struct {
 	// before and after have the overrides of the policy before and after the changes. They are nil
 	// if there is no such policy then.
 	before, after *patternTable
-	// shadow tells that shadow mode is turned on or off, which affects all keys, including those of
+	// flags tells that the flags of the policy change, which affects all keys, including those of
 	// overrides.
-	shadow bool
+	flags bool
 	// entries maps patterns to the indexes of changes, with "" for the policy itself.
 	entries map[string]int
 }
@@ -104,12 +104,12 @@ func newPolicyChanges(before, after *document.Policy) *policyChanges {
 	if after != nil {
 		p.after = newPatternTable(after)
 	}
-	p.shadow = before != nil && after != nil && before.Shadow != after.Shadow
+	p.flags = before != nil && after != nil && before.Flags != after.Flags
 	return p
 }
 
 // concerns returns the indexes of the changes that affect key: to the entry that is in force for it
-// afterwards, to a removed entry that was in force before, and to shadow mode.
+// afterwards, to a removed entry that was in force before, and to the flags.
 func (p *policyChanges) concerns(key string) (list []int) {
 	now, goes := "", ""
 	if p.after != nil {
@@ -124,7 +124,7 @@ func (p *policyChanges) concerns(key string) (list []int) {
 			list = append(list, i)
 		}
 	}
-	if i, ok := p.entries[""]; ok && p.shadow && now != "" {
+	if i, ok := p.entries[""]; ok && p.flags && now != "" {
 		list = append(list, i)
 	}
 	return list

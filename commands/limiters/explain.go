@@ -50,7 +50,7 @@ func explain(c *command.Call) {
 // candidate.
 func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Error) {
 	name, entry := e.Entry()
-	fields := 11
+	fields := 10 + len(policy.Switches)
 	if e.Tries() {
 		fields++
 	}
@@ -81,8 +81,10 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 		w.BulkString("ttl")
 		w.Int(boost.TTL(e.Now))
 	}
-	w.BulkString("shadow")
-	w.Int(elements.OneIf(e.Rules.Main.Shadow))
+	for _, s := range policy.Switches {
+		w.BulkString(s.Field)
+		w.Int(elements.OneIf(*s.Of(&e.Rules.Main.Flags)))
+	}
 	w.BulkString("answer")
 	writeDecision(w, &e.Decision, false)
 	w.BulkString("clauses")

@@ -54,6 +54,7 @@ const (
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
 	errUsePlaces  resp.Error = "ERR the quantity of a CC clause is a number of places, at most 2147483647"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
+	errUseCount   resp.Error = "ERR PARTIAL, WAIT, BLOCK and RESERVE are not for a policy with COUNT"
 )
 
 // use is the Run function of RL.USE. It replies with the decision of the policy, or parks the
@@ -142,6 +143,8 @@ func (u *useCall) failure(err error) resp.Error {
 			len(u.Quantities), len(u.Limits.Clauses)))
 	case errors.Is(err, ratelimit.ErrPartial):
 		return errUsePartial
+	case errors.Is(err, ratelimit.ErrCount):
+		return errUseCount
 	case errors.Is(err, slidingwindow.ErrLogTooLong):
 		return resp.ErrLogTooLong
 	case errors.Is(err, concurrency.ErrMemberTooLong):

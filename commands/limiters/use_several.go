@@ -124,7 +124,7 @@ func (u *severalCall) failure(at int, err error) resp.Error {
 	case errors.Is(err, ratelimit.ErrClauses):
 		return errTooManyPolicies
 	case errors.Is(err, ratelimit.ErrNoMember), errors.Is(err, ratelimit.ErrQuantities),
-		errors.Is(err, ratelimit.ErrPartial), errors.Is(err, ratelimit.ErrPlaces), errors.Is(err, reservation.ErrFamily):
+		errors.Is(err, ratelimit.ErrPartial), errors.Is(err, ratelimit.ErrCount), errors.Is(err, ratelimit.ErrPlaces), errors.Is(err, reservation.ErrFamily):
 		return "ERR policy '" + resp.Error(p.Rules.Name) + "': " + is[len("ERR "):]
 	default:
 		return is

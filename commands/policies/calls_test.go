@@ -326,8 +326,8 @@ func TestRepliesAboutPoliciesAreWhole(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
 		c := f.Dial()
-		c.Set("RL.POLICY SET bare LIMITS TB 1 1 1", "RL.POLICY SET full MS SHADOW COMMENT c LIMITS TB 2 1 1 SW 3 4 CL 5 6 7 CC 8 9",
-			"RL.POLICY TRY full LIMITS TB 3 1 1 CC 1 1", "RL.OVERRIDE SET full o* EX 9 COMMENT c LIMITS TB 1 1 1 SW 1 1", "RL.OVERRIDE SET full p LIMITS TB 1 1 1",
+		c.Set("RL.POLICY SET bare LIMITS TB 1 1 1", "RL.POLICY SET full MS SHADOW COUNT COMMENT c LIMITS TB 2 1 1 SW 3 4 CL 5 6 7 CC 8 9",
+			"RL.POLICY TRY full LIMITS TB 3 1 1 CC 1 1", "RL.OVERRIDE SET full o* EX 9 COMMENT c LIMITS TB 1 1 1 SW 1 1", "RL.OVERRIDE SET full p LIMITS NONE",
 			"RL.BOOST full b* 2.5 EX 9", "RL.BLOCK full x EX 9 REASON r", "RL.EXEMPT full e EX 9", "SET full:wrong text")
 		for _, protocol := range []string{"2", "3"} {
 			c.Do("HELLO", protocol)
@@ -383,7 +383,7 @@ func TestRandomWords(t *testing.T) {
 		words := []string{
 			"api", "other", "k", "k*", "*", "", "\x00\xff", "1", "0", "-1", "9223372036854775807", "-9223372036854775808", "1.5", "MS", "SHADOW",
 			"COMMENT", "REASON", "LIMITS", "EX", "TB", "SW", "CL", "CC", "FIXED", "LOG", "INIT", "DEBT", "PEEK", "PARTIAL", "FORCE", "WAIT",
-			"MEMBER", "WITHDETAILS", "OFF", "COUNT", "POLICY", "10", "60", "policies:", "ANCHOR", "KEY", "INTERVAL",
+			"MEMBER", "WITHDETAILS", "OFF", "COUNT", "POLICY", "10", "60", "policies:", "ANCHOR", "KEY", "INTERVAL", "NONE", "AND", "ANY",
 		}
 		names := []string{
 			"RL.USE", "RL.USE", "RL.USE", "RL.EXPLAIN", "RL.POLICY SET", "RL.POLICY SET", "RL.POLICY GET", "RL.POLICY LIST", "RL.POLICY DEL",

@@ -18,16 +18,17 @@ import (
 
 // words has the parsed options of a command that sets an entry.
 type words struct {
-	millis, shadow bool
-	text           []byte // the argument of COMMENT or REASON; nil without that option
-	expiry         []byte // the argument of EX; nil without that option
-	limits         [][]byte
+	millis bool
+	flags  policy.Flags
+	text   []byte // the argument of COMMENT or REASON; nil without that option
+	expiry []byte // the argument of EX; nil without that option
+	limits [][]byte
 }
 
 // options says which options a command accepts.
 type options struct {
-	millis, shadow, expires, limits bool
-	text                            string // "COMMENT" or "REASON"; "" if neither is accepted
+	millis, flags, expires, limits bool
+	text                           string // "COMMENT" or "REASON"; "" if neither is accepted
 }
 
 // parse parses args, which are options in any order, into w. o says which options are accepted. The
@@ -39,8 +40,8 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 		switch {
 		case o.millis && arg.IsWord(word, "MS"):
 			err = arg.Once(word, &w.millis)
-		case o.shadow && arg.IsWord(word, "SHADOW"):
-			err = arg.Once(word, &w.shadow)
+		case o.flags && w.flagOf(word) != nil:
+			err = arg.Once(word, w.flagOf(word))
 		case o.text != "" && arg.IsWord(word, o.text) && len(rest) > 0 && w.text == nil:
 			w.text, rest = rest[0], rest[1:]
 		case o.expires && arg.IsWord(word, "EX") && len(rest) > 0 && w.expiry == nil:
@@ -63,6 +64,16 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 		return errNoLimits
 	}
 	return ""
+}
+
+// flagOf returns the place of the flag that word turns on, or nil.
+func (w *words) flagOf(word []byte) *bool {
+	for _, s := range policy.Switches {
+		if arg.IsWord(word, s.Word) {
+			return s.Of(&w.flags)
+		}
+	}
+	return nil
 }
 
 const errNoLimits resp.Error = "ERR LIMITS and its clauses are missing"

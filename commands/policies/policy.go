@@ -15,7 +15,7 @@ import (
 // setPolicy is the Run function of RL.POLICY SET. It creates the policy or replaces its limits.
 func setPolicy(c storeCall) {
 	var w words
-	if err := w.parse(c.Args[3:], options{millis: true, shadow: true, text: "COMMENT", limits: true}); err != "" {
+	if err := w.parse(c.Args[3:], options{millis: true, flags: true, text: "COMMENT", limits: true}); err != "" {
 		c.Fail(c.Usage(err))
 		return
 	}
@@ -26,7 +26,7 @@ func setPolicy(c storeCall) {
 	}
 	setEntry(c, func(*policy.Entry, limit.Instant) (*policy.Entry, resp.Error) {
 		return &policy.Entry{
-			Kind: policy.Main, Limits: limits, Shadow: w.shadow, Comment: string(w.text), Until: limit.MaxInstant,
+			Kind: policy.Main, Limits: limits, Flags: w.flags, Comment: string(w.text), Until: limit.MaxInstant,
 		}, ""
 	})
 }
@@ -124,12 +124,14 @@ func writePolicy(c *command.Call) {
 		return
 	}
 	w := c.W
-	w.Map(12)
+	w.Map(11 + len(policy.Switches))
 	w.BulkString("name")
 	w.BulkString(p.Name)
 	writeLimits(w, p.Main.Limits)
-	w.BulkString("shadow")
-	w.Int(elements.OneIf(p.Main.Shadow))
+	for _, s := range policy.Switches {
+		w.BulkString(s.Field)
+		w.Int(elements.OneIf(*s.Of(&p.Main.Flags)))
+	}
 	w.BulkString("comment")
 	w.BulkString(p.Main.Comment)
 	w.BulkString("file")

@@ -17,8 +17,8 @@ import (
 func allEntries(t testing.TB, c *inproc.Client) {
 	c.Set(hour,
 		"RL.POLICY SET tried COMMENT gold LIMITS TB 5 1 3600 SW 9 3600 FIXED", "RL.POLICY TRY tried LIMITS TB 7 1 3600",
-		"RL.POLICY SET quiet SHADOW LIMITS SW 1 3600 FIXED",
-		"RL.OVERRIDE SET api over* EX 100000 LIMITS SW 77 3600 FIXED", "RL.BOOST api boosted 2.5 EX 100000",
+		"RL.POLICY SET quiet SHADOW COUNT LIMITS SW 1 3600 FIXED",
+		"RL.OVERRIDE SET api over* EX 100000 LIMITS SW 77 3600 FIXED", "RL.OVERRIDE SET api free LIMITS NONE", "RL.BOOST api boosted 2.5 EX 100000",
 		"RL.BLOCK api blocked* EX 100000 REASON abuse", "RL.EXEMPT api exempt EX 100000",
 		"RL.POLICY SET gone LIMITS TB 5 1 3600", "RL.BLOCK api gone EX 100000")
 	require.Equal(t, ":1\r\n", c.Say("RL.POLICY DEL gone"))
@@ -27,7 +27,7 @@ func allEntries(t testing.TB, c *inproc.Client) {
 
 // allAnswers returns replies that show what allEntries has set, without times.
 func allAnswers(t testing.TB, c *inproc.Client) (all []string) {
-	for _, key := range []string{"k", "over1", "boosted", "blocked1", "exempt", "gone"} {
+	for _, key := range []string{"k", "over1", "boosted", "blocked1", "exempt", "gone", "free"} {
 		_, answer, found := strings.Cut(c.Do("RL.EXPLAIN", "api", key, "1000"), inproc.Bulk("answer"))
 		require.True(t, found)
 		all = append(all, strings.Join(strings.SplitN(answer, "\r\n", 5)[:3], " "))

@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// unlimited is a limit that no caller reaches. It keeps a key for one second.
-	unlimited = "SW 4294967295 1 FIXED"
+	unlimited = "NONE"
 
-	whyUnlimited = "a policy has a limit: this one is 4294967295 a second, which no client reaches"
+	whyUnlimited = "NONE passes all calls and keeps nothing"
 )
 
 // bounds are the default bounds of the server: a zero field stands for the default of its family.

@@ -154,7 +154,7 @@ func (e *envoy) shared(name []string, raw string, path []step, base *descriptor,
 	if base == nil {
 		first = inside[0]
 	}
-	p := document.Policy{Name: e.names.unique(raw+strconv.Quote(first.key), append(slices.Clone(name), first.key)...), Shadow: shadow, Limits: []string{unlimited}, Line: first.line}
+	p := document.Policy{Name: e.names.unique(raw+strconv.Quote(first.key), append(slices.Clone(name), first.key)...), Flags: policy.Flags{Shadow: shadow}, Limits: []string{unlimited}, Line: first.line}
 	if base != nil {
 		p.Limits, p.Comment = e.limits(base, p.Name), remark(base.limit.name)
 	} else {
@@ -193,7 +193,7 @@ func (e *envoy) shared(name []string, raw string, path []step, base *descriptor,
 // single adds a policy for d alone. beside has the descriptors with the same key in the same list.
 // The other parameters are those of level.
 func (e *envoy) single(name []string, raw string, path []step, d *descriptor, beside []*descriptor) {
-	p := document.Policy{Name: e.names.unique(raw+d.raw(), append(slices.Clone(name), allowed(d.composite()))...), Shadow: d.shadow, Line: d.line}
+	p := document.Policy{Name: e.names.unique(raw+d.raw(), append(slices.Clone(name), allowed(d.composite()))...), Flags: policy.Flags{Shadow: d.shadow}, Line: d.line}
 	p.Limits, p.Comment = e.limits(d, p.Name), remark(d.limit.name)
 	e.call(path, newStep(d, beside, nil), p.Name)
 	e.add(p, d)

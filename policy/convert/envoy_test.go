@@ -64,13 +64,13 @@ func TestFromEnvoy(t *testing.T) {
 #
 # What is not as it was:
 #   shop.yaml:6: metadata: replies have none
-#   shop.yaml:6: unlimited: a policy has a limit: this one is 4294967295 a second, which no client reaches
+#   shop.yaml:6: unlimited: NONE passes all calls and keeps nothing
 #   shop.yaml:16: value beta: it has a policy of its own, which the caller has to choose: shadow is said of a whole policy
 #   shop.yaml:20: value *-trial: it has a policy of its own, which the caller has to choose: a pattern is an exact key, or a prefix that ends in *
 #   shop.yaml:21: unit: year: it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January: SW n YEAR does that
 #   shop.yaml:22: value gold-plus-*: it is in force here, since the longest pattern wins. ratelimit takes gold-*, which comes first
 #   shop.yaml:22: unit: month: it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month: SW n MONTH does that
-#   shop.yaml:23: other values of path: they are not limited there, and a policy has a limit: this one is 4294967295 a second, which no client reaches
+#   shop.yaml:23: other values of path: they are not limited there, and NONE passes all calls and keeps nothing
 #   shop.yaml:23: detailed_metric: it is not needed: each key is counted by itself, and RL.TOP shows it
 #   shop.yaml:27: quota_mode: each limit denies by itself. ratelimit denies only when all quotas are used up: ANY between policies in one call of RL.USE charges the first that passes
 #   shop.yaml:33: value bot: it has a policy of its own, which the caller has to choose: the key begins with another value
@@ -80,7 +80,7 @@ policies:
   shop.nobody:
     limits: [SW 0 1 FIXED]
   shop.path:
-    limits: [SW 4294967295 1 FIXED]
+    limits: [NONE]
     overrides:
       "/v1/*":
         limits: [SW 7 604800 FIXED]
@@ -92,14 +92,14 @@ policies:
     overrides:
       gold:
         comment: gold limit
-        limits: [SW 4294967295 1 FIXED]
+        limits: [NONE]
       "gold-*":
         limits: [SW 12 31536000 FIXED]
       "gold-plus-*":
         limits: [SW 13 2592000 FIXED]
       old-trial:
         comment: not limited
-        limits: [SW 4294967295 1 FIXED]
+        limits: [NONE]
   shop.plan__-trial:
     limits: [SW 11 86400 FIXED]
   shop.plan_beta:

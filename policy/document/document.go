@@ -10,6 +10,7 @@ package document
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
@@ -41,8 +42,8 @@ type Policy struct {
 	// Millis says that the durations in clauses are in milliseconds, not seconds. In a file it
 	// also applies to overrides without an ms field.
 	Millis bool
-	// Shadow says that the server allows calls that the policy would deny, and counts them.
-	Shadow bool
+	// Flags are the properties of the policy.
+	policy.Flags
 	// Limits are the clauses, one per string, in the syntax of RL.MULTI: "TB 200 100 1". There is
 	// at least one.
 	Limits []string

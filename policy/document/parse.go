@@ -59,20 +59,22 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 	pol := Policy{Name: name.Text, Line: name.Line}
 	var comment, limits, overrides strict.Value
 	for key, value := range v.Fields("a policy") {
+		if i := slices.IndexFunc(policy.Switches, func(s policy.Switch) bool { return s.Field == key.Text }); i >= 0 {
+			*policy.Switches[i].Of(&pol.Flags), _ = value.Bool(key.Text)
+			continue
+		}
 		switch key.Text {
 		case "comment":
 			comment = value
 			pol.Comment, _ = value.String("comment")
 		case "ms":
 			pol.Millis, _ = value.Bool("ms")
-		case "shadow":
-			pol.Shadow, _ = value.Bool("shadow")
 		case "limits":
 			limits = value
 		case "overrides":
 			overrides = value
 		default:
-			p.r.Fault(key.Line, "unknown field %s: a policy has comment, ms, shadow, limits and overrides", strict.Clipped(key.Text))
+			p.r.Fault(key.Line, "unknown field %s: a policy has %s", strict.Clipped(key.Text), fields)
 		}
 	}
 	// Parse the clauses last: they depend on ms, which may come after them.
@@ -89,6 +91,15 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 	}
 	p.d.Policies = append(p.d.Policies, pol)
 }
+
+// fields names the fields of a policy.
+var fields = func() string {
+	s := "comment, ms, "
+	for i := range policy.Switches {
+		s += policy.Switches[i].Field + ", "
+	}
+	return s + "limits and overrides"
+}()
 
 // override parses v, the mapping below the pattern of an override of pol.
 func (p *parser) override(pattern strict.Key, v strict.Value, pol *Policy) Override {

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/cellserver/cellserver/policy"
 )
 
 // Append appends the document as YAML to dst. The order and the quotes depend only on the content.
@@ -25,8 +27,8 @@ func (d *Document) Append(dst []byte) []byte {
 		if p.Millis {
 			dst = append(dst, "    ms: true\n"...)
 		}
-		if p.Shadow {
-			dst = append(dst, "    shadow: true\n"...)
+		for _, field := range p.switches() {
+			dst = append(append(append(dst, "    "...), field...), ": true\n"...)
 		}
 		dst = append(appendLimits(append(dst, "    "...), p.Limits), '\n')
 		if len(p.Overrides) > 0 {
@@ -69,6 +71,16 @@ func (p *Policy) sorted() []*Override {
 	return list
 }
 
+// switches returns the names of the switches of the policy that are on.
+func (p *Policy) switches() (fields []string) {
+	for _, s := range policy.Switches {
+		if *s.Of(&p.Flags) {
+			fields = append(fields, s.Field)
+		}
+	}
+	return fields
+}
+
 // appendFlow appends the policy itself as YAML on one line, without its overrides.
 func (p *Policy) appendFlow(dst []byte) []byte {
 	dst = append(dst, '{')
@@ -78,8 +90,8 @@ func (p *Policy) appendFlow(dst []byte) []byte {
 	if p.Millis {
 		dst = append(dst, "ms: true, "...)
 	}
-	if p.Shadow {
-		dst = append(dst, "shadow: true, "...)
+	for _, field := range p.switches() {
+		dst = append(append(dst, field...), ": true, "...)
 	}
 	return append(appendLimits(dst, p.Limits), '}')
 }

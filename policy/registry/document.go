@@ -22,7 +22,7 @@ func (r *Registry) Document(now limit.Instant, civil civil, keep func(e *policy.
 		if e.Kind == policy.Main && (keep == nil || keep(e)) {
 			at[e.Policy] = len(d.Policies)
 			d.Policies = append(d.Policies, document.Policy{
-				Name: e.Policy, Comment: e.Comment, Millis: e.Limits.Millis, Shadow: e.Shadow, Limits: e.Limits.Text,
+				Name: e.Policy, Comment: e.Comment, Millis: e.Limits.Millis, Flags: e.Flags, Limits: e.Limits.Text,
 			})
 		}
 		return true
@@ -136,7 +136,7 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 // same reports whether a and b, which have the same kind, policy and pattern, are equal except for
 // the instant at which they were set.
 func same(a, b *policy.Entry) bool {
-	return a.Shadow == b.Shadow && a.File == b.File && a.Comment == b.Comment && a.Until == b.Until && a.Limits.Equal(b.Limits)
+	return a.Flags == b.Flags && a.File == b.File && a.Comment == b.Comment && a.Until == b.Until && a.Limits.Equal(b.Limits)
 }
 
 // entriesOf returns the entries of d, without overrides that have ended at now. file becomes the
@@ -155,7 +155,7 @@ func (r *Registry) entriesOf(
 			return nil, err
 		}
 		all = append(all, &policy.Entry{
-			Kind: policy.Main, Policy: p.Name, Limits: limits, Shadow: p.Shadow, Comment: p.Comment,
+			Kind: policy.Main, Policy: p.Name, Limits: limits, Flags: p.Flags, Comment: p.Comment,
 			File: file, Until: limit.MaxInstant, Since: now,
 		})
 		for j := range p.Overrides {

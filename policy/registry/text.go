@@ -22,8 +22,10 @@ func Text(e *policy.Entry, civil func(limit.Instant) limit.Instant) string {
 	if e.Kind == policy.Boost {
 		words = append(words, string(policy.AppendFactor(nil, e.Factor)))
 	}
-	if e.Shadow {
-		words = append(words, "SHADOW")
+	for _, s := range policy.Switches {
+		if *s.Of(&e.Flags) {
+			words = append(words, s.Word)
+		}
 	}
 	if e.Limits != nil {
 		if e.Limits.Millis {
