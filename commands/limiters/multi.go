@@ -13,7 +13,8 @@ func multiCommands() []*command.Command {
 		Keys: command.KeySpec{Count: 1}, Categories: command.CatRateLimit, Group: "ratelimit",
 		WordWork: clauseWordWork,
 		Summary:  "Charges several limits at one instant, all of them or none.",
-		Syntax: "numkeys key [key ...] <CL max_burst count period [quantity] | SW limit window [quantity] [mode] | " +
+		Syntax: "numkeys key [key ...] <CL max_burst count period [quantity] | " +
+			"SW limit <window | DAY | WEEK | MONTH | YEAR> [quantity] [mode] | " +
 			"TB capacity count period [quantity] [mode] | CC limit lease> [MEMBER member] [ID token | RESERVE id ttl] [MS] [PEEK] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Parse: askMulti, Answer: answerMulti,
