@@ -17,6 +17,9 @@ func (z *Zone) Name() string {
 	return z.name
 }
 
+// Missing reports whether the release does not have the zone, so that [Known] has given it the offset 0.
+func (z *Zone) Missing() bool { return z != nil && z.rules == nil }
+
 // ValidName reports whether b may be the name of a zone of some release, or is empty: it has at most
 // [MaxName] bytes, which are letters, digits and the signs / _ - +.
 func ValidName(b []byte) bool {

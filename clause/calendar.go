@@ -25,6 +25,9 @@ func (a *windowArgs) zone(word, b []byte) resp.Error {
 		return err
 	}
 	z, ok := zoneOf(b)
+	if !ok && a.anyZone && calendar.ValidName(b) {
+		z, ok = calendar.Known(string(b)), true
+	}
 	if !ok {
 		return resp.Argument(resp.ErrNoZone, "ZONE", b, "a zone of tzdata "+calendar.Release()+" such as Europe/Berlin")
 	}
@@ -88,18 +91,30 @@ func zoneOf(name []byte) (z *calendar.Zone, ok bool) {
 }
 
 // Text returns words, a clause that [Room.Parse] has accepted, as text: in upper case with single
-// spaces. The name of a zone is as in tzdata.
+// spaces. The name of a zone is as in tzdata, or as it is in words if tzdata does not have it.
 func Text(words [][]byte) string {
 	var b strings.Builder
 	for i, w := range words {
 		if i > 0 {
 			b.WriteByte(' ')
-			if z, ok := zoneOf(w); ok && z != nil && arg.IsWord(words[i-1], "ZONE") {
-				b.WriteString(z.Name())
-				continue
-			}
 		}
-		b.Write(bytes.ToUpper(w))
+		if i > 0 && arg.IsWord(words[i-1], "ZONE") {
+			b.WriteString(zoneName(w))
+		} else {
+			b.Write(bytes.ToUpper(w))
+		}
 	}
 	return b.String()
+}
+
+// zoneName returns the name of a zone as tzdata has it, or name if tzdata does not have the zone.
+func zoneName(name []byte) string {
+	switch z, ok := zoneOf(name); {
+	case !ok:
+		return string(name)
+	case z == nil:
+		return "UTC"
+	default:
+		return z.Name()
+	}
 }

@@ -2,6 +2,7 @@ package clause
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/calendar"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
@@ -95,6 +97,32 @@ func TestCalendarErrors(t *testing.T) {
 	_, err = room.Parse(words("SW 5 DAY FROM 6"), nil, Options{Unit: time.Second, Policy: true})
 	require.Equal(t, "ERR value is no start of a window: FROM is '6', must be a time such as 06:30, from 00:00 to 23:59; usage: "+
 		Usage(Window, true), string(err))
+}
+
+// TestZonesOfAnotherRelease: only a clause that is stored may have a zone that tzdata does not have. Its name keeps
+// its letters, and windows are those of UTC.
+func TestZonesOfAnotherRelease(t *testing.T) {
+	var room Room
+	one := words("SW 5 DAY ZONE Moon/Crater FROM 06:30")
+	_, err := room.Parse(one, nil, Options{Unit: time.Second, Policy: true})
+	require.Contains(t, string(err), "ERR value is no time zone: ZONE is 'Moon/Crater', must be a zone of tzdata "+calendar.Release())
+	_, err = room.Parse(one, nil, Options{Unit: time.Second, Policy: true, AnyZone: true})
+	require.Empty(t, err)
+	z := room.Window.Calendar.Zone
+	require.Equal(t, "Moon/Crater", z.Name())
+	require.True(t, z.Missing())
+	require.Equal(t, "SW 5 DAY ZONE Moon/Crater FROM 06:30", Text(one))
+	start, end := room.Window.Calendar.Window(0)
+	require.Equal(t, [2]limit.Instant{-17.5 * 3600e9, 6.5 * 3600e9}, [2]limit.Instant{start, end})
+	for _, zone := range []string{"Moon/Cr\xe4ter", strings.Repeat("a", calendar.MaxName+1), "Moon/Crater\x00"} {
+		one = append(words("SW 5 DAY ZONE"), []byte(zone))
+		_, err = room.Parse(one, nil, Options{Unit: time.Second, Policy: true, AnyZone: true})
+		require.Contains(t, string(err), "ERR value is no time zone")
+	}
+	_, err = room.Parse(words("SW 5 DAY ZONE europe/berlin"), nil, Options{Unit: time.Second, Policy: true, AnyZone: true})
+	require.Empty(t, err)
+	require.False(t, room.Window.Calendar.Zone.Missing())
+	require.Equal(t, "Europe/Berlin", room.Window.Calendar.Zone.Name())
 }
 
 func TestText(t *testing.T) {

@@ -86,6 +86,9 @@ type Options struct {
 	// denies every call, its last word may be CALLS, it may be NONE, and the syntax in an error does not
 	// mention the quantity, which each call sets.
 	Policy bool
+	// AnyZone accepts a zone that tzdata does not have, since a clause that is stored may be of a program
+	// with another release. The windows are those of UTC then: see [calendar.Known].
+	AnyZone bool
 }
 
 // leastLimit returns the minimum of a limit or capacity: 0 in a policy, and otherwise 1.

@@ -28,6 +28,7 @@ type windowArgs struct {
 	id      IdentityArgs
 	// zoned and from say that the arguments have ZONE and FROM.
 	zoned, from bool
+	anyZone     bool // see Options.AnyZone
 	// even is the word EVEN, which requires BUCKETS; nil without EVEN. excluded is the first word
 	// that contradicts the words before it; nil if there is none.
 	even, excluded []byte
@@ -97,6 +98,7 @@ func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) 
 	if len(args) < 3 {
 		return resp.SyntaxNear(args[0])
 	}
+	a.anyZone = o.AnyZone
 	rest, err := a.numbers(args[1:], o.leastLimit())
 	if err != "" {
 		return err

@@ -20,6 +20,8 @@ type Bounds struct {
 	LogMaxEntries int64
 	// MaxMembers is cc-max-members: the maximum number of members of a set of leases.
 	MaxMembers int64
+	// AnyZone accepts time zones that tzdata does not have: see [clause.Options].
+	AnyZone bool
 }
 
 // Limits are the parsed clauses of a policy or an override. They never change, and many entries
@@ -115,7 +117,7 @@ func inClause(i int, err resp.Error) resp.Error {
 func (c *Clause) parse(words [][]byte, millis bool, o Bounds) resp.Error {
 	var room clause.Room
 	_, err := room.Parse(words, nil, clause.Options{
-		Unit: unit(millis), LogMaxEntries: o.LogMaxEntries, MaxMembers: o.MaxMembers, Policy: true,
+		Unit: unit(millis), LogMaxEntries: o.LogMaxEntries, MaxMembers: o.MaxMembers, Policy: true, AnyZone: o.AnyZone,
 	})
 	switch {
 	case err != "":

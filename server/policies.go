@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/command/policystore"
 	"github.com/cellserver/cellserver/config"
@@ -19,7 +20,13 @@ type policies struct {
 // openPolicies creates the registry of policies, and makes it observe the records that are loaded,
 // replicated and changed by commands. With the option policy-file it also creates the policy file.
 func (s *Server) openPolicies(o *env.Options) {
-	r := registry.New(registry.Options{Failed: func(err error) { s.log.Error("a record of policies cannot be read", "error", err) }})
+	r := registry.New(registry.Options{
+		Failed: func(err error) { s.log.Error("a record of policies cannot be read", "error", err) },
+		Missing: func(zone, policy string) {
+			s.log.Warn("a policy has a time zone that this program's tzdata does not have: new windows follow UTC until a program with a newer release runs",
+				"zone", zone, "policy", policy, "tzdata", calendar.Release())
+		},
+	})
 	s.keyspace.ObserveSystem(r.Observe)
 	s.policies.registry, o.Policies = r, r
 	if path := s.config.Path("policy-file"); path != "" {

@@ -106,5 +106,21 @@ func (r *Registry) load(is record) error {
 	if err != nil {
 		return fmt.Errorf("record %q of policies: %w", is.key, err)
 	}
+	r.tellMissing(e)
 	return nil
+}
+
+// tellMissing calls absent for the zones of e that tzdata does not have. The caller holds mu.
+func (r *Registry) tellMissing(e *policy.Entry) {
+	if e.Limits == nil || r.absent == nil {
+		return
+	}
+	for i := range e.Limits.Clauses {
+		w := e.Limits.Clauses[i].Window
+		if w == nil || !w.Calendar.Zone.Missing() || r.missing[w.Calendar.Zone.Name()] {
+			continue
+		}
+		r.missing[w.Calendar.Zone.Name()] = true
+		r.absent(w.Calendar.Zone.Name(), e.Policy)
+	}
 }

@@ -43,6 +43,9 @@ type Options struct {
 	// Failed, if not nil, is called once, for the first record of an entry that cannot be read. It
 	// must not call a method of the Registry that waits for a change in progress.
 	Failed func(err error)
+	// Missing, if not nil, is called once for each time zone that a record names and this program's tzdata
+	// does not have, with the name of one policy that has it. The same is true for it as for Failed.
+	Missing func(zone, policy string)
 }
 
 // Registry holds the policies of a server. Any goroutine may call the methods. Methods with a
@@ -54,6 +57,8 @@ type Registry struct {
 	bytes  atomic.Int64           // see Bytes
 	file   atomic.Pointer[string] // the policy file, nil without one
 	failed func(err error)
+	// absent is Options.Missing.
+	absent func(zone, policy string)
 	// urgent is the number of urgent changes that wait or are in progress. Other changes give way
 	// to them.
 	urgent atomic.Int32
@@ -64,17 +69,19 @@ type Registry struct {
 	builder *policy.Builder // guarded by mu
 	history history         // guarded by mu
 	fault   error           // guarded by mu: the error of the first record of an entry that could not be read
+	missing map[string]bool // guarded by mu: the zones with which absent was called
 
 	told told
 }
 
 // recordBounds has the bounds of clauses in records. They are the largest possible, so that an
-// accepted entry stays readable whatever the present options are. Calls apply the present options.
-var recordBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.MaxInt64}
+// accepted entry stays readable whatever the present options are. Calls apply the present options. A
+// program with a later release of tzdata may have written a record, so it may have any time zone.
+var recordBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.MaxInt64, AnyZone: true}
 
 // New returns a registry without policies.
 func New(o Options) *Registry {
-	r := &Registry{failed: o.Failed, builder: policy.NewBuilder(policy.Sizes{})}
+	r := &Registry{failed: o.Failed, absent: o.Missing, missing: map[string]bool{}, builder: policy.NewBuilder(policy.Sizes{})}
 	r.calm = sync.NewCond(&r.mu)
 	r.history.reset()
 	r.table.Store(r.builder.Table())

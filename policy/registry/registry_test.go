@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -252,6 +253,22 @@ func TestRecordThatIsNoneIsAFault(t *testing.T) {
 		require.Error(t, r.Fault(), "%q", c)
 		require.Equal(t, failed, r.Fault())
 	}
+}
+
+// TestRecordWithAnotherZone: a program with a later release of tzdata may have written a record. It stays as it was
+// written, and its zone is told once.
+func TestRecordWithAnotherZone(t *testing.T) {
+	const value = `{"limits":["SW 5 DAY ZONE Moon/Crater","SW 9 MONTH ZONE Europe/Berlin"],"since":1}`
+	var told []string
+	r := registry.New(registry.Options{Missing: func(zone, policy string) { told = append(told, zone+" "+policy) }})
+	for _, key := range []string{"main/a", "main/b", "override/a/x"} {
+		r.Observe([]byte(key), entry.Entry{Kind: entry.String, Value: []byte(value)})
+	}
+	require.NoError(t, r.Fault())
+	require.Equal(t, map[string]string{"main/a": value, "main/b": value, "override/a/x": value}, entriesOf(r))
+	require.Equal(t, []string{"Moon/Crater a"}, told)
+	_, err := policy.ParseLimits(bytes.Fields([]byte("SW 5 DAY ZONE Moon/Crater")), false, policy.Bounds{})
+	require.Contains(t, string(err), "ERR clause 1: value is no time zone: ZONE is 'Moon/Crater'")
 }
 
 // TestHistoryIsNoFault: changes only describe the past, so one that this build cannot read is
