@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
@@ -128,6 +129,10 @@ func (f *follower) incomplete() bool { return f.sync != nil || len(f.pending) > 
 func (f *follower) begin(a answer, address string) error {
 	f.drop()
 	f.address = address
+	if ours := calendar.Release(); a.tzdata != "" && a.tzdata != ours {
+		f.o.Log.Warn("the primary has another release of tzdata: if this node is promoted, windows of a calendar may begin at other times",
+			"addr", address, "ours", ours, "primary", a.tzdata)
+	}
 	if a.full {
 		if f.refusesOther(a.dataSet) {
 			f.refused = a.dataSet

@@ -29,7 +29,8 @@ const (
 	// dataSetCapa begins the word of REPLCONF capa that has the ID of the replica's data set. The
 	// answer to PSYNC then has the ID of the primary's data set.
 	dataSetCapa = "data:"
-	// tzdataCapa begins the word of REPLCONF capa that has the replica's release of tzdata.
+	// tzdataCapa begins the word of REPLCONF capa that has the replica's release of tzdata. The answer
+	// to PSYNC then has a word with the primary's release, which begins the same way.
 	tzdataCapa = "tzdata:"
 	// unknownDataSet is sent if the ID of the replica's data set is unknown.
 	unknownDataSet = "?"
@@ -58,6 +59,8 @@ type answer struct {
 	offset uint64
 	// dataSet is the ID of the primary's data set, "" if the primary does not send it.
 	dataSet string
+	// tzdata is the primary's release of tzdata, "" if the primary does not send it.
+	tzdata string
 	// asked says that the peer may have received the request to take over. It is also valid if
 	// there is an error.
 	asked bool
@@ -170,6 +173,9 @@ func parseAnswer(line string) (answer, error) {
 		return a, nil
 	}
 	words = words[1 : len(words)-1]
+	if n := len(words) - 1; n >= 0 && strings.HasPrefix(words[n], tzdataCapa) {
+		a.tzdata, words = words[n][len(tzdataCapa):], words[:n]
+	}
 	want := 1
 	if a.full {
 		want = 2

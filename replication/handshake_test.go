@@ -2,7 +2,9 @@ package replication_test
 
 import (
 	"bufio"
+	"bytes"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -90,6 +92,8 @@ func TestHandshakeAnswers(t *testing.T) {
 		"an offset at the end": {[]string{"+PONG\r\n", ok, ok, ok, "+FULLRESYNC " + someID + " 4611686018427387904 cell1\r\n"}, "no offset"},
 		"more words":           {[]string{"+PONG\r\n", ok, ok, ok, "+CONTINUE " + someID + " 1 cell1\r\n"}, "out of form"},
 		"a word too many":      {[]string{"+PONG\r\n", ok, ok, ok, "+CONTINUE " + someID + " " + someID + " " + someID + " cell1\r\n"}, "out of form"},
+		"a release elsewhere":  {[]string{"+PONG\r\n", ok, ok, ok, "+CONTINUE tzdata:2025c " + someID + " cell1\r\n"}, "out of form"},
+		"a release alone":      {[]string{"+PONG\r\n", ok, ok, ok, "+FULLRESYNC tzdata:2025c cell1\r\n"}, "out of form"},
 		"not asked for":        {[]string{"+PONG\r\n", ok, ok, ok, "+CONTINUE " + someID + " cell1\r\n"}, "was not asked for"},
 		"another command":      {[]string{"+PONG\r\n", ok, ok, ok, "+FULLRESYNCED x cell1\r\n"}, `answered PSYNC with "+FULLRESYNCED x cell1"`},
 		"binary":               {[]string{"\x00\x01\xff\r\n"}, `answered PING with "\x00\x01\xff"`},
@@ -108,6 +112,30 @@ func TestHandshakeAnswers(t *testing.T) {
 				require.Len(t, b.state(), 1)
 				require.False(t, b.host.loading.Load())
 			})
+		})
+	}
+}
+
+// TestReplicaWarnsOfAnotherTzdata: a primary with another release is told to the log, whether it says a data set or not.
+func TestReplicaWarnsOfAnotherTzdata(t *testing.T) {
+	const warning = "the primary has another release of tzdata"
+	for words, warns := range map[string]bool{
+		"": false, " " + someID: false, " tzdata:" + calendar.Release(): false, " tzdata:": false,
+		" tzdata:2019c": true, " " + someID + " tzdata:2019c": true,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWeb(t)
+			var log bytes.Buffer
+			b := w.startWith("b:2", 0, func(o *replication.Options) {
+				o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			})
+			out := (&speech{t: t, offset: begin}).block("k").time().whole(1, 1).out
+			w.says("kind:1", "+FULLRESYNC "+someID+" 1000"+words+" cell1\r\n", out)
+			b.node.ReplicaOf("kind", "1")
+			eventually(t, "whole", func() bool { return b.info()["master_replid"] == someID && b.node.IsWhole() })
+			b.stop()
+			require.Equal(t, warns, strings.Contains(log.String(), warning), "%q", words)
+			require.Equal(t, warns, strings.Contains(log.String(), "ours="+calendar.Release()+" primary=2019c"), "%q", words)
 		})
 	}
 }

@@ -195,11 +195,20 @@ func (s *Source) answer(c protocol.PSync) (reply []byte, r *sender) {
 	if goesOn {
 		s.partial.Add(1)
 		r.online.Store(true)
-		return fmt.Appendf(nil, "+CONTINUE %s%s %s\r\n", s.history.ID, s.dataSet(c), ourCapa), r
+		return fmt.Appendf(nil, "+CONTINUE %s%s%s %s\r\n", s.history.ID, s.dataSet(c), release(c), ourCapa), r
 	}
 	s.full.Add(1)
 	r.sync = newFullSync(s.o.Keyspace, from)
-	return fmt.Appendf(nil, "+FULLRESYNC %s %d%s %s\r\n", s.history.ID, from, s.dataSet(c), ourCapa), r
+	return fmt.Appendf(nil, "+FULLRESYNC %s %d%s%s %s\r\n", s.history.ID, from, s.dataSet(c), release(c), ourCapa), r
+}
+
+// release returns the part of the answer to the PSYNC c that has the release of tzdata: a space and the
+// word. It returns "" if the replica did not send its own, because then it does not know this part.
+func release(c protocol.PSync) string {
+	if c.Tzdata == "" {
+		return ""
+	}
+	return " " + tzdataCapa + calendar.Release()
 }
 
 // dataSet returns the part of the answer to the PSYNC c that has the ID of the data set: a space

@@ -386,8 +386,9 @@ func TestSourceWarnsOfAnotherTzdata(t *testing.T) {
 		require.NotContains(t, log.String(), "tzdata", i)
 		c := call(int64(i), &conn{})
 		c.Tzdata = release
-		_, pump := s.PSync(c)
+		reply, pump := s.PSync(c)
 		require.NotNil(t, pump)
+		require.Equal(t, release != "", strings.HasSuffix(string(reply), " tzdata:"+calendar.Release()+" cell1\r\n"))
 	}
 	require.Contains(t, log.String(), "another release of tzdata")
 	require.Contains(t, log.String(), "replica=2019c")
