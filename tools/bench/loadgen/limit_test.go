@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -33,6 +34,8 @@ func TestLimitBounds(t *testing.T) {
 		{"CL.THROTTLE k 5 -30 60", 6, [4]int64{0, 0, 0, 0}},
 		{"SW.ALLOW k 10 60", 10, [4]int64{11, 11, 21, 21}},
 		{"SW.ALLOW k 10 60 1 FIXED", 10, [4]int64{20, 20, 30, 30}},
+		{"SW.ALLOW k 10 day 1 ZONE Europe/Berlin FROM 06:30 MS", 10, [4]int64{20, 20, 20, 20}},
+		{"SW.ALLOW k 10 MONTH FIXED", 10, [4]int64{20, 20, 20, 20}},
 		{"SW.ALLOW k 10 60000 LOG MS", 10, [4]int64{10, 10, 20, 20}},
 		{"SW.ALLOW k 10 60 BUCKETS 5", 10, [4]int64{10, 10, 20, 20}},
 		{"SW.ALLOW k 10 60 BUCKETS 5 EVEN", 10, [4]int64{4, 4, 14, 14}},
@@ -76,7 +79,8 @@ func TestOtherCommandsAreNoLimits(t *testing.T) {
 	for _, text := range []string{
 		"PING", "GET {key}", "CL.THROTTLE", "CL.THROTTLE k", "CL.THROTTLE k 1 2", "CL.THROTTLE k 1 2 0", "CL.THROTTLE k a 2 3",
 		"CL.THROTTLE k 1 2 3 4 5", "SW.ALLOW k 1", "SW.ALLOW k 0 1", "SW.ALLOW k 1 1 WHAT", "SW.ALLOW k 1 1 BUCKETS x",
-		"SW.ALLOW k 1 1 BUCKETS 1", "SW.ALLOW k 1 1 2x", "TB.ACQUIRE k 1 1", "TB.ACQUIRE k 0 1 1", "TB.ACQUIRE k 1 1 1 COLD x",
+		"SW.ALLOW k 1 1 BUCKETS 1", "SW.ALLOW k 1 1 2x", "SW.ALLOW k 1 DAY ZONE Berlin",
+		"SW.ALLOW k 1 DAY FROM 1", "SW.ALLOW k 1 DAY ZONE", "SW.ALLOW k 1 1 ZONE UTC", "SW.ALLOW k 1 DAY LOG", "SW.ALLOW k 1 DAY BUCKETS 4", "TB.ACQUIRE k 1 1", "TB.ACQUIRE k 0 1 1", "TB.ACQUIRE k 1 1 1 COLD x",
 		"TB.ACQUIRE k 1 9999999999 1", "TB.ACQUIRE k 1 1 1 WHAT", "RL.MULTI 2 k CL 1 1 1",
 		"RL.MULTI x k CL 1 1 1", "RL.MULTI 1 k", "RL.MULTI 1 k XX 1 1 1", "RL.MULTI 1 k CL 1 1 0", "RL.MULTI 1 k CL 1 1 1 SW 1 1",
 		"RL.MULTI 1 k CL 1 1 1 WITHDETAILS", "CC.ACQUIRE k 1 1", "CC.ACQUIRE k 0 1 m", "CC.ACQUIRE k 1 1 m WHAT", "CC.ACQUIRE k 1 1 m BLOCK x",
@@ -162,7 +166,7 @@ func granted(refused, quantity int64, partial bool) int64 {
 }
 
 // limiterKinds is the number of kinds that limiterOf returns.
-const limiterKinds = 13
+const limiterKinds = 14
 
 // anyLimiter draws a limiter and the command that uses it.
 func anyLimiter(t *rapid.T) (string, limiter) {
@@ -216,6 +220,9 @@ func limiterOf(t *rapid.T, kind int) (string, limiter) {
 	case 11:
 		tokens.Mode, tokens.Waits, tokens.MaxWait = tokenbucket.Debt, true, waits
 		return tb + fmt.Sprintf("DEBT WAIT %d", wait), bucket(t, tokens)
+	case 12: // a window begins 40 seconds after the epoch of these tests, which is 22:13:20
+		window.Mode, window.Window, window.Calendar = slidingwindow.Calendar, 0, calendar.Rule{Unit: calendar.Day, From: 22*60 + 14}
+		return fmt.Sprintf("SW.ALLOW k %d DAY {q} FROM 22:14", most), windows(t, window)
 	default:
 		tokens.Mode, tokens.Warmup = tokenbucket.Warmup, 2*period
 		return tb + fmt.Sprintf("WARMUP %d", 2*seconds), bucket(t, tokens)

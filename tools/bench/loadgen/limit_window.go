@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
@@ -15,7 +16,16 @@ import (
 func windowLimit(r *callReader) (*Limit, error) {
 	call := slidingwindow.Call{Mode: slidingwindow.Counter}
 	var window int64
-	if err := r.numbers(&call.Limit, &window); err != nil {
+	if err := r.numbers(&call.Limit); err != nil {
+		return nil, err
+	}
+	if len(r.words) > 0 {
+		call.Calendar.Unit = calendar.ParseUnit([]byte(r.words[0]))
+	}
+	if call.Calendar.Unit != calendar.None {
+		r.word()
+		call.Mode, call.Calendar.From = slidingwindow.Calendar, call.Calendar.Unit.First()
+	} else if err := r.numbers(&window); err != nil {
 		return nil, err
 	}
 	if err := r.takeQuantity(); err != nil {
@@ -34,6 +44,9 @@ func windowLimit(r *callReader) (*Limit, error) {
 		return nil, errNotALimit
 	}
 	l.Name = fmt.Sprintf("sliding window %s, %d per %v", windowMode(&call), call.Limit, call.Window)
+	if call.Mode == slidingwindow.Calendar {
+		l.Name = fmt.Sprintf("sliding window %s, %d per %s", windowMode(&call), call.Limit, call.Calendar.String())
+	}
 	if l.unbounded == "" {
 		l.bound, l.spell = windowBound(call), windowSpell(&call)
 	}
@@ -61,8 +74,28 @@ func windowSpell(c *slidingwindow.Call) time.Duration {
 	case c.Mode == slidingwindow.Counter:
 		// The units that count of the window before may have been granted at its beginning.
 		return units(2, c.Window)
+	case c.Mode == slidingwindow.Calendar:
+		return units(2, c.Calendar.Unit.Nominal()) // longer than any window, such as a day that a zone has twice
 	}
 	return c.Window
+}
+
+// calendarOption applies the option word of a window of a calendar, and parses its value. It returns
+// errNotALimit if the option or the value is invalid.
+func calendarOption(r *callReader, word string, c *calendar.Rule) error {
+	var ok bool
+	if len(r.words) > 0 && c.Unit != calendar.None {
+		value := r.words[0]
+		if r.word(); word == "ZONE" {
+			c.Zone, ok = calendar.Load(value)
+		} else {
+			c.From, ok = c.Unit.ParseFrom([]byte(value))
+		}
+	}
+	if !ok {
+		return errNotALimit
+	}
+	return nil
 }
 
 // windowOption applies the option word, and parses its value if it has one. It returns errNotALimit
@@ -72,7 +105,11 @@ func windowOption(r *callReader, word string, call *slidingwindow.Call, unit *ti
 	case "COUNTER":
 		call.Mode = slidingwindow.Counter
 	case "FIXED":
-		call.Mode = slidingwindow.Fixed
+		if call.Mode != slidingwindow.Calendar { // which FIXED does not change
+			call.Mode = slidingwindow.Fixed
+		}
+	case "ZONE", "FROM":
+		return calendarOption(r, word, &call.Calendar)
 	case "LOG":
 		call.Mode = slidingwindow.Log
 	case "BUCKETS":
@@ -113,6 +150,9 @@ func windowBound(c slidingwindow.Call) func(time.Duration) int64 {
 	switch c.Mode {
 	case slidingwindow.Fixed:
 		// The span may overlap a part of one more window at either end.
+		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+2) }
+	case slidingwindow.Calendar:
+		window = c.Calendar.Unit.Nominal() / 2 // shorter than any window
 		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+2) }
 	case slidingwindow.Log:
 		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+1) }
