@@ -32,6 +32,7 @@ func fillLimiters(t *testing.T, dir string) {
 			{"SW.ALLOW", "counter", 5, 3600, 2},
 			{"SW.ALLOW", "log", 5, 3600, 2, "LOG"},
 			{"SW.ALLOW", "fixed", 5, 3600, 2, "FIXED"},
+			{"SW.ALLOW", "calendar", 5, "YEAR", 2, "ZONE", "Europe/Berlin", "FROM", "12-31"},
 			{"SW.ALLOW", "buckets", 5, 3600, 2, "BUCKETS", 10},
 			{"TB.ACQUIRE", "bucket", 5, 1, 3600, 2},
 			{"TB.ACQUIRE", "interval", 5, 5, 3600, 2, "INTERVAL"},
@@ -83,7 +84,7 @@ func TestCopyMovesStatesIntoAStoreAndBack(t *testing.T) {
 	fillLimiters(t, dir)
 	from, back := filepath.Join(dir, "state"), filepath.Join(dir, "back")
 	wanted := statesOf(t, from)
-	require.Len(t, wanted, 360)
+	require.Len(t, wanted, 400)
 	node := storetest.Best(t).Single(t, storetest.Options{Password: "secret"})
 	url := node.URL()
 	do := func(args ...string) string {
@@ -130,6 +131,7 @@ func requireSharedUse(t *testing.T, url string) {
 	for words, remaining := range map[string]int64{
 		"CL.THROTTLE {7}cell 4 1 3600 0": 3, "SW.ALLOW {7}counter 5 3600 0": 3, "SW.ALLOW {7}log 5 3600 0 LOG": 3,
 		"TB.ACQUIRE {7}interval 5 5 3600 0 INTERVAL": 3, "CC.ACQUIRE {7}lease 5 3600 another PEEK": 4,
+		"SW.ALLOW {7}calendar 5 YEAR 0 ZONE Europe/Berlin FROM 12-31": 3,
 	} {
 		var args []any
 		for word := range strings.FieldsSeq(words) {
