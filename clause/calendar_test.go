@@ -70,6 +70,15 @@ func TestCalendarErrors(t *testing.T) {
 		"MONTH ZONE Berlin":       resp.ErrNoZone,
 		"MONTH ZONE Europe/":      resp.ErrNoZone,
 		"MONTH ZONE local":        resp.ErrNoZone,
+		"MONTH ZONE ../UTC":       resp.ErrNoZone,
+		"MONTH ZONE /etc/UTC":     resp.ErrNoZone,
+		"MONTH ZONE Europe\\Rome": resp.ErrNoZone,
+		"MONTH ZONE UTC\x00":      resp.ErrNoZone,
+		"MONTH ZONE +01:00":       resp.ErrNoZone,
+		"MONTH FIXED BUCKETS 4":   near("BUCKETS"),
+		"MONTH FIXED ANCHOR KEY":  near("ANCHOR"),
+		"MONTH CALLS":             near("CALLS"),
+		"MS MONTH":                resp.ErrNotInteger,
 		"MONTH FROM 0":            resp.ErrNoStart,
 		"MONTH FROM 32":           resp.ErrNoStart,
 		"MONTH FROM 01":           resp.ErrNoStart,
@@ -80,6 +89,8 @@ func TestCalendarErrors(t *testing.T) {
 		"DAY FROM 6":              resp.ErrNoStart,
 		"DAY FROM 24:00":          resp.ErrNoStart,
 		"DAY FROM 6:00":           resp.ErrNoStart,
+		"DAY FROM 7:5":            resp.ErrNoStart,
+		"DAY FROM 06-30":          resp.ErrNoStart,
 		"DAY FROM 06:60":          resp.ErrNoStart,
 		"YEAR FROM 02-30":         resp.ErrNoStart,
 		"YEAR FROM 00-01":         resp.ErrNoStart,
@@ -90,8 +101,22 @@ func TestCalendarErrors(t *testing.T) {
 		require.Equal(t, want, resp.Bare(SlidingWindow(words("k 5 "+line), 100_000, &c, nil)), line)
 		require.Zero(t, c)
 	}
+	var c slidingwindow.Call
+	for _, word := range []string{"ZONE", "FROM"} {
+		empty := SlidingWindow(append(words("k 5 MONTH "+word), []byte{}), 100_000, &c, nil)
+		require.Contains(t, string(empty), "value is no")
+		require.Contains(t, string(empty), word+" is ''")
+	}
+	long := SlidingWindow(words("k 5 MONTH ZONE "+strings.Repeat("Europe/", 50)), 100_000, &c, nil)
+	require.Equal(t, resp.Error(resp.ErrNoZone), resp.Bare(long))
+	require.Less(t, len(long), 300, "it shows the beginning of the name")
+	require.Equal(t, resp.Error(resp.ErrNotPositive), resp.Bare(SlidingWindow(words("k 0 MONTH"), 100_000, &c, nil)))
 	var room Room
-	_, err := room.Parse(words("SW 5 MONTH ZONE Berlin"), nil, Options{Unit: time.Second, Policy: true})
+	_, err := room.Parse(words("SW 0 MONTH CALLS"), nil, Options{Unit: time.Second, Policy: true})
+	require.Empty(t, err)
+	_, err = room.Parse(words("SW 0 MONTH"), nil, Options{Unit: time.Second})
+	require.Contains(t, string(err), "limit is '0', must be at least 1")
+	_, err = room.Parse(words("SW 5 MONTH ZONE Berlin"), nil, Options{Unit: time.Second, Policy: true})
 	require.Equal(t, "ERR value is no time zone: ZONE is 'Berlin', must be a zone of tzdata "+calendar.Release()+
 		" such as Europe/Berlin; usage: "+Usage(Window, true), string(err))
 	_, err = room.Parse(words("SW 5 DAY FROM 6"), nil, Options{Unit: time.Second, Policy: true})

@@ -109,6 +109,33 @@ func TestCalendarAtTheEnds(t *testing.T) {
 	}
 }
 
+// TestCalendarOfFarTimes: windows of a calendar before 1970, at the end of the range of instants, and of a clock that
+// was set back, where a window goes on until its end, as that of FIXED.
+func TestCalendarOfFarTimes(t *testing.T) {
+	c := slidingwindow.Call{Mode: slidingwindow.Calendar, Limit: 10, Quantity: 4, Calendar: calendar.Rule{Unit: calendar.Month, From: 1}}
+	var k key
+	require.Equal(t, five{0, 10, 6, -1, 1}, inSecondsAt(t, &k, "1969-12-31 23:59:59", c))
+	require.Equal(t, five{0, 10, 6, -1, 31 * 86400}, inSecondsAt(t, &k, "1970-01-01 00:00:00", c))
+
+	k = key{}
+	c.Calendar = calendar.Rule{Unit: calendar.Year, From: 101, Zone: zone("Europe/Berlin")}
+	require.Equal(t, five{0, 10, 6, -1, 17}, inSecondsAt(t, &k, "2262-04-11 23:47:00", c), "until 2262-04-11 23:47:16.85")
+	require.Equal(t, limit.MaxInstant, k.plan.Expiry)
+	require.Equal(t, five{0, 10, 2, -1, 1}, inSecondsAt(t, &k, "2262-04-11 23:47:16", c))
+	require.False(t, k.plan.Foreign)
+
+	k = key{}
+	c.Calendar = calendar.Rule{Unit: calendar.Day}
+	require.Equal(t, five{0, 10, 6, -1, 12 * 3600}, inSecondsAt(t, &k, "2026-06-10 12:00:00", c))
+	require.Equal(t, five{0, 10, 2, -1, 36 * 3600}, inSecondsAt(t, &k, "2026-06-09 12:00:00", c))
+	require.False(t, k.plan.Foreign)
+
+	k = key{}
+	inSecondsAt(t, &k, "2026-06-10 12:00:00", c)
+	c.Quantity = -3
+	require.Equal(t, five{0, 10, 10, -1, 0}, inSecondsAt(t, &k, "2026-06-11 00:00:00", c), "nothing of the window before is given back")
+}
+
 func TestValidateCalendar(t *testing.T) {
 	good := slidingwindow.Call{Mode: slidingwindow.Calendar, Limit: 1, Calendar: calendar.Rule{Unit: calendar.Month, From: 31}}
 	require.NoError(t, good.Validate())
