@@ -160,8 +160,8 @@ func TestText(t *testing.T) {
 	require.Equal(t, words("sw 5 day"), same)
 }
 
-// TestZonesAreReadOnce: a zone has one address even if several goroutines name it first, and naming it again allocates
-// nothing.
+// TestZonesAreReadOnce: a zone has one address even if several goroutines name it first, and naming it again
+// allocates nothing.
 func TestZonesAreReadOnce(t *testing.T) {
 	var all [8]*calendar.Zone
 	var wait sync.WaitGroup

@@ -116,7 +116,7 @@ func TestHandshakeAnswers(t *testing.T) {
 	}
 }
 
-// TestReplicaWarnsOfAnotherTzdata: a primary with another release is told to the log, whether it says a data set or not.
+// TestReplicaWarnsOfAnotherTzdata: a primary with another release is told to the log, with a data set or without.
 func TestReplicaWarnsOfAnotherTzdata(t *testing.T) {
 	const warning = "the primary has another release of tzdata"
 	for words, warns := range map[string]bool{

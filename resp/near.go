@@ -43,8 +43,8 @@ func IsArgument(is Error) bool {
 }
 
 // Bare returns the error is without what [WithUsage] has added. From [ErrNotInteger],
-// [ErrNotPositive], [ErrRateTooHigh], [ErrNoZone] and [ErrNoStart] it also removes all that follows ": ", which [Argument] has
-// added.
+// [ErrNotPositive], [ErrRateTooHigh], [ErrNoZone] and [ErrNoStart] it also removes all that follows
+// ": ", which [Argument] has added.
 func Bare(is Error) Error {
 	text, _, _ := strings.Cut(string(is), usagePrefix)
 	for _, bare := range [...]Error{ErrNotInteger, ErrNotPositive, ErrRateTooHigh, ErrNoZone, ErrNoStart} {
