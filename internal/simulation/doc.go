@@ -19,7 +19,8 @@
 //     sent again and is one call of the history. Windows and leases last for years there, so that
 //     time does not matter. The time of some reservations passes, which is a call of the history
 //     too: it takes place between two instants that allow for the clocks of the servers.
-//   - bound: a key with a rate admits no more than limit + rate * t in any span t.
+//   - bound: a key with a rate admits no more than limit + rate * t in any span t. Some have days of
+//     a calendar, one of which begins within the history.
 //   - queue: no element of a list is delivered twice, and none is lost.
 //   - order: the replies of a connection are those to its commands, in order (ECHO between
 //     them).

@@ -24,10 +24,10 @@ const beyond = 1000
 // charges alike, and which the first one settles.
 func (p *part) limiter(limit, n int64) []string {
 	most, quantity := strconv.FormatInt(limit, 10), strconv.FormatInt(n, 10)
-	modes := [][]string{{"FIXED"}, {"LOG"}, {"BUCKETS", "8"}, {"COUNTER"}}
+	modes := [][]string{{years, "FIXED"}, {years, "LOG"}, {years, "BUCKETS", "8"}, {years, "COUNTER"}, {"YEAR", "ZONE", "Asia/Tokyo", "FROM", "11-01"}}
 	name, words := "TB.ACQUIRE", []string{most, "1", "2592000", quantity}
 	if mode := p.how % (len(modes) + 1); mode < len(modes) {
-		name, words = "SW.ALLOW", append([]string{most, years, quantity}, modes[mode]...)
+		name, words = "SW.ALLOW", append([]string{most, modes[mode][0], quantity}, modes[mode][1:]...)
 	}
 	if p.how/(len(modes)+1)%2 == 0 {
 		return append([]string{name, p.keys[0]}, words...)

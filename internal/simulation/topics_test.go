@@ -296,7 +296,8 @@ type rate struct {
 	times int64
 }
 
-// The limit of all keys with a rate.
+// The limit of all keys with a rate. Those of a calendar admit half of the limit in a day and no more, and two days
+// may meet in a span.
 const (
 	rateLimit = 20
 	rateEach  = 500 * time.Millisecond
@@ -310,6 +311,8 @@ func (r *rate) command(n int64, wait bool) (words []string) {
 		return []string{"CL.THROTTLE", r.key, "19", "2", "1", quantity}
 	case 1:
 		words = []string{"TB.ACQUIRE", r.key, "20", "2", "1", quantity}
+	case 2: // a day begins 20 seconds after the beginning of the history, which is 11:13:20 there
+		words = []string{"SW.ALLOW", r.key, "10", "DAY", quantity, "ZONE", "Pacific/Auckland", "FROM", "11:14"}
 	default:
 		words = []string{"RL.USE", "rate", r.key, quantity}
 	}
@@ -329,8 +332,8 @@ func (r *rate) note(a admission) {
 type rates struct{ all []*rate }
 
 func newRates() (r rates) {
-	for i := range 6 {
-		r.all = append(r.all, &rate{key: fmt.Sprintf("rate:%d", i), how: i % 3, times: 1})
+	for i := range 8 {
+		r.all = append(r.all, &rate{key: fmt.Sprintf("rate:%d", i), how: i % 4, times: 1})
 	}
 	return r
 }
