@@ -114,8 +114,11 @@ func (c *Call) otherWindows(start limit.Instant, window int64) bool {
 // used at now.
 func (p *Plan) place(now limit.Instant, c *Call, units int64) window {
 	switch c.Mode {
-	case Fixed, Calendar:
+	case Fixed:
 		p.fixed.place(c, now, units)
+		return &p.fixed
+	case Calendar:
+		p.fixed.placeRule(&c.Calendar, now, units)
 		p.rule = c.Calendar
 		return &p.fixed
 	case Buckets:

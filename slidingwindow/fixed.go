@@ -4,11 +4,12 @@ import (
 	"math"
 	"time"
 
+	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/limit"
 )
 
-// fixed is the state of FIXED and CALENDAR at one instant: the start and the length of a window in nanoseconds,
-// and the units in it.
+// fixed is the state of FIXED and CALENDAR at one instant: the start and the length of a window in
+// nanoseconds, and the units in it.
 type fixed struct {
 	start  limit.Instant
 	window int64
@@ -19,17 +20,18 @@ type fixed struct {
 }
 
 func (s *fixed) place(c *Call, now limit.Instant, units int64) {
-	if c.Mode == Calendar {
-		start, end := c.Calendar.Window(now)
-		*s = fixed{start: start, window: int64(end.Sub(start)), count: units, left: max(end.Sub(now), 1)}
-		return
-	}
 	*s = fixed{start: now, window: int64(c.Window), count: units, left: c.Window}
 	if !c.First {
 		elapsed := time.Duration(elapsedAt(now, int64(c.Phase), s.window))
 		s.start = now.Add(-elapsed)
 		s.left -= elapsed
 	}
+}
+
+// placeRule does for CALENDAR what place does for FIXED.
+func (s *fixed) placeRule(r *calendar.Rule, now limit.Instant, units int64) {
+	start, end := r.Window(now)
+	*s = fixed{start: start, window: int64(end.Sub(start)), count: units, left: max(end.Sub(now), 1)}
 }
 
 // roll sets s.left to the rest of the window at now. If the window is over, the count becomes 0.
