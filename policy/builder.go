@@ -74,6 +74,8 @@ func (b *Builder) Set(e *Entry) error {
 	p.set(b.gen, k)
 	if old != nil {
 		b.drop(old)
+	} else {
+		p.countNetwork(b.gen, k.Pattern, 1)
 	}
 	return nil
 }
@@ -146,6 +148,7 @@ func (b *Builder) Table() *Table {
 func (b *Builder) remove(p *Policy, k *kept) {
 	p = b.own(p, p.Name)
 	p.remove(b.gen, k)
+	p.countNetwork(b.gen, k.Pattern, -1)
 	b.drop(k)
 	if p.empty() {
 		b.policies.remove(b.gen, b.hash(p.Name), named(p.Name))

@@ -83,6 +83,10 @@ func (e *Entry) AppendValue(dst []byte) []byte {
 	if e.File {
 		dst = appendTrue(dst, "file")
 	}
+	if e.Key.IP {
+		dst = appendText(append(dst, `"key":`...), e.Key.String())
+		dst = append(dst, ',')
+	}
 	if e.Factor != 0 {
 		dst = AppendFactor(append(dst, `"factor":`...), e.Factor)
 		dst = append(dst, ',')
@@ -157,6 +161,13 @@ func (e *Entry) decode(value []byte, o Bounds) error {
 		*s.Of(&e.Flags) = r.isTrue(s.Field)
 	}
 	e.File = r.isTrue("file")
+	if r.has(`"key":`) {
+		var err error
+		if e.Key, err = ParseKeyForm(r.text()); err != nil {
+			return fmt.Errorf("record of an entry: %w", err)
+		}
+		r.need(",")
+	}
 	if r.has(`"factor":`) {
 		var err error
 		if e.Factor, err = ParseFactor(r.until(',')); err != nil {

@@ -16,6 +16,8 @@ import (
 func TestRecords(t *testing.T) {
 	main := entryOf(t, policy.Main, "")
 	main.Limits, main.Shadow, main.File, main.Comment, main.Since = limitsOf(t, "tb 200 100 1 sw 5 60 fixed"), true, true, `a "b" \ ü`, 17
+	keyed := entryOf(t, policy.Main, "")
+	keyed.Key, keyed.File, keyed.Comment = policy.KeyForm{IP: true, V4: 24, V6: 56}, true, "c"
 	candidate := entryOf(t, policy.Candidate, "")
 	candidate.Limits, _ = policy.ParseLimits(words("CL 15 30 60"), true, policy.Bounds{})
 	override := entryOf(t, policy.Override, "acme/*")
@@ -29,6 +31,7 @@ func TestRecords(t *testing.T) {
 		key, value string
 	}{
 		{main, "main/api", `{"limits":["TB 200 100 1","SW 5 60 FIXED"],"shadow":true,"file":true,"comment":"a \"b\" \\ ü","since":17}`},
+		{keyed, "main/api", `{"limits":["TB 200 100 1"],"file":true,"key":"IP 24 56","comment":"c","since":0}`},
 		{candidate, "try/api", `{"limits":["CL 15 30 60"],"ms":true,"since":0}`},
 		{override, "override/api/acme/*", `{"limits":["TB 200 100 1"],"until":-5,"since":0}`},
 		{boost, "boost/api/\x00\xff", `{"factor":1.5,"until":1700000000000000001,"since":1700000000000000000}`},
@@ -89,6 +92,11 @@ func TestBadRecords(t *testing.T) {
 		{"main/api", `{"limits":["TB 200 100 1"],"until":5,"since":0}`, policy.ErrField},
 		{"override/api/a", `{"limits":["TB 200 100 1"],"until":9223372036854775807,"since":0}`, policy.ErrRecord},
 		{"override/api/a", `{"limits":["TB 200 100 1"],"shadow":true,"since":0}`, policy.ErrField},
+		{"override/api/a", `{"limits":["TB 200 100 1"],"key":"IP 24 56","since":0}`, policy.ErrField},
+		{"main/api", `{"limits":["TB 200 100 1"],"key":"IP 33 56","since":0}`, policy.ErrKey},
+		{"main/api", `{"limits":["TB 200 100 1"],"key":"IP 024 56","since":0}`, policy.ErrRecord},
+		{"main/api", `{"limits":["TB 200 100 1"],"key":"ip 24 56","since":0}`, policy.ErrRecord},
+		{"main/api", `{"limits":["TB 200 100 1"],"key":"","since":0}`, policy.ErrKey},
 		{"boost/api/a", `{"factor":1.50,"since":0}`, policy.ErrRecord},
 		{"boost/api/a", `{"factor":0,"since":0}`, policy.ErrFactor},
 		{"boost/api/a", `{"file":true,"factor":1.5,"since":0}`, policy.ErrField},

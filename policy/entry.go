@@ -97,7 +97,7 @@ var (
 )
 
 // Check returns nil for a valid entry, otherwise [ErrKind], [ErrName], [ErrPattern], [ErrComment],
-// [ErrFactor] or [ErrField].
+// [ErrKey], [ErrFactor] or [ErrField]. It does not compare a pattern with the Key of its policy.
 func (e *Entry) Check() error {
 	if e.Kind >= kinds {
 		return ErrKind
@@ -111,6 +111,9 @@ func (e *Entry) Check() error {
 		}
 	}
 	if err := checkComment(e.Comment); err != nil {
+		return err
+	}
+	if err := e.Key.check(); err != nil {
 		return err
 	}
 	switch {

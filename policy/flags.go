@@ -7,6 +7,8 @@ type Flags struct {
 	// Count says that the limits also charge the calls that they deny, but take no place of a concurrency
 	// limit for them.
 	Count bool
+	// Key says what the keys of the policy are.
+	Key KeyForm
 }
 
 // Switch is a flag that is on or off.

@@ -23,6 +23,8 @@ type Policy struct {
 	// prefixes; it is nil if there are none.
 	exact    hashed[*kept]
 	prefixes *prefix
+	// networks has the lengths of those exact patterns that are networks; it is nil if there are none.
+	networks *networks
 	// gen is the generation of the Builder in which the policy may be changed.
 	gen uint64
 }
@@ -88,12 +90,17 @@ type Applied struct {
 
 // Find sets a to the entries that apply to key at now. For each kind this is the entry whose
 // pattern is key, if that entry is in force. Otherwise it is the entry with the longest matching
-// prefix among those in force. Find allocates nothing.
+// prefix among those in force. Find allocates nothing. If Main.Key has IP, [Policy.FindNetwork] is used instead.
 func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 	*a = Applied{}
 	if p.prefixes != nil {
 		p.findPrefixes(key, now, a)
 	}
+	p.findExact(key, now, a)
+}
+
+// findExact does what Find does, for the patterns that are exact. It replaces entries in a.
+func (p *Policy) findExact(key []byte, now limit.Instant, a *Applied) {
 	if p.exact.count == 0 {
 		return
 	}

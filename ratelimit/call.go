@@ -85,8 +85,8 @@ type Call struct {
 	// place of a concurrency limit is then taken until the reservation ends, and [Decider.Find] sets Member
 	// to the token of ID if it is nil.
 	Reserve reservation.Terms
-	// StateKey is the key of the state of the policy's first clause, if the front has computed it;
-	// otherwise nil.
+	// StateKey is the key of the state of the policy's first clause, if the front has computed it from Policy
+	// and Key; otherwise nil. It is not used if the keys of the policy are addresses.
 	StateKey []byte
 	// Now is the instant of the call, that of the store which decides it.
 	Now limit.Instant
@@ -115,26 +115,6 @@ func (c *Call) Least() int64 {
 // Looks reports whether the call charges and returns nothing: its mode is Peek or its quantity is
 // 0.
 func (c *Call) Looks() bool { return c.Mode == Peek || c.Quantity == 0 }
-
-// fingerprint returns the fingerprint of the arguments of the call. The clauses of the policy are not
-// part of it: a policy that changes between two calls makes no difference.
-func (c *Call) fingerprint() uint32 {
-	var p idempotency.Print
-	p.Bytes(c.Policy)
-	p.Bytes(c.Key)
-	p.Int(c.Quantity)
-	p.Int(int64(len(c.Quantities)))
-	for _, n := range c.Quantities {
-		p.Int(n)
-	}
-	p.Int(int64(c.Mode))
-	p.Int(int64(c.MaxWait))
-	p.Bytes(c.Member)
-	if c.Reserve.TTL > 0 {
-		p.Int(int64(c.Reserve.TTL))
-	}
-	return p.Sum()
-}
 
 // counted reports whether the counters of the policy count the call. They count only calls that
 // charge units.

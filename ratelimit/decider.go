@@ -76,9 +76,14 @@ type Answer struct {
 }
 
 // Find sets the fields of l after its Call: what applies to the key of the call. It also sets the member of
-// a reservation that has none. The errors are [ErrNoPolicy] and [ErrCount].
+// a reservation that has none. The errors are [ErrNoPolicy], [ErrCount], [ErrNoAddress] and [ErrWide].
 func (d *Decider) Find(l *Lookup) error {
 	d.keys.begin(l.Volatile)
+	return d.find(l)
+}
+
+// find does what Find does, for one of several calls that are decided together.
+func (d *Decider) find(l *Lookup) error {
 	if l.reserves() && l.Member == nil {
 		l.Member = l.ID.Token
 	}
@@ -88,7 +93,9 @@ func (d *Decider) Find(l *Lookup) error {
 	if l.Rules.Main.Count && (l.Mode == Partial || l.Mode >= Wait || l.reserves()) {
 		return ErrCount
 	}
-	l.Rules.Find(l.Key, l.Now, &l.Applied)
+	if err := d.findApplied(l); err != nil {
+		return err
+	}
 	l.Limits = l.Rules.InForce(&l.Applied)
 	return nil
 }

@@ -47,8 +47,8 @@ var explainMember = []byte("\x00RL.EXPLAIN")
 // Tries reports whether the candidate of the policy would decide the call, too.
 func (e *Explanation) Tries() bool { return e.hasCandidate() }
 
-// Explain returns what call would be answered. It changes nothing and counts nothing. The errors are
-// [ErrNoPolicy], [ErrQuantities], [ErrPlaces], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and those of the
+// Explain returns what call would be answered. It changes nothing and counts nothing. The errors are those of
+// [Decider.Find], [ErrQuantities], [ErrPlaces], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and those of the
 // store.
 func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	e.Call = call
@@ -124,7 +124,11 @@ func (e *Explanation) Sentence() string {
 	} else {
 		b.WriteString(strings.Trim(fmt.Sprint(e.Quantities), "[]"))
 	}
-	fmt.Fprintf(&b, " for %q is %s: ", e.Key, verdict)
+	fmt.Fprintf(&b, " for %q ", e.Key)
+	if e.Network != nil {
+		fmt.Fprintf(&b, "of network %s ", e.Network)
+	}
+	fmt.Fprintf(&b, "is %s: ", verdict)
 	if name, entry := e.Entry(); entry == nil {
 		fmt.Fprintf(&b, "the limits of policy %s apply", e.Rules.Name)
 	} else {

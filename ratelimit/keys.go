@@ -1,6 +1,10 @@
 package ratelimit
 
-import "github.com/cellserver/cellserver/policy"
+import (
+	"net/netip"
+
+	"github.com/cellserver/cellserver/policy"
+)
 
 // keys is the buffer for the keys of states that the asks of a batch refer to. The first lasting
 // bytes are in use until the batch ends. The bytes after them belong to one volatile call, such as a
@@ -32,7 +36,16 @@ func (k *keys) add(l *Lookup, i int, candidate bool) []byte {
 		return l.StateKey
 	}
 	from := len(k.buf)
-	if k.buf = policy.AppendStateKey(k.buf, l.Policy, l.Key, i+1, candidate); !l.Volatile {
+	if k.buf = policy.AppendStateKey(k.buf, l.Policy, l.state(), i+1, candidate); !l.Volatile {
+		k.lasting = len(k.buf)
+	}
+	return k.buf[from:len(k.buf):len(k.buf)]
+}
+
+// addNetwork returns the text of network, which is valid as long as the keys of add are.
+func (k *keys) addNetwork(network netip.Prefix, volatile bool) []byte {
+	from := len(k.buf)
+	if k.buf = network.AppendTo(k.buf); !volatile {
 		k.lasting = len(k.buf)
 	}
 	return k.buf[from:len(k.buf):len(k.buf)]

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/clause"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -19,6 +20,39 @@ type Lookup struct {
 	Applied policy.Applied
 	// Limits are the limits in force for the key, before a boost.
 	Limits *policy.Limits
+	// Network is the text of the network that has the state of the call if the keys of the policy are
+	// addresses, such as 10.0.0.0/24, and otherwise nil. It is valid until the batch ends or, for a volatile
+	// call, until the next call.
+	Network []byte
+}
+
+// state returns what the keys of the state are made of, beside the policy: the key of the call, or its network.
+func (l *Lookup) state() []byte {
+	if l.Network != nil {
+		return l.Network
+	}
+	return l.Key
+}
+
+// fingerprint returns the fingerprint of the arguments of the call. The clauses of the policy are not part of it: a
+// policy that changes between two calls makes no difference. An address counts as its network, because a client
+// may send a call again from another port, or its address in another form.
+func (l *Lookup) fingerprint() uint32 {
+	var p idempotency.Print
+	p.Bytes(l.Policy)
+	p.Bytes(l.state())
+	p.Int(l.Quantity)
+	p.Int(int64(len(l.Quantities)))
+	for _, n := range l.Quantities {
+		p.Int(n)
+	}
+	p.Int(int64(l.Mode))
+	p.Int(int64(l.MaxWait))
+	p.Bytes(l.Member)
+	if l.Reserve.TTL > 0 {
+		p.Int(int64(l.Reserve.TTL))
+	}
+	return p.Sum()
 }
 
 // Blocked reports whether a block denies the call. A block does not deny calls that return units,

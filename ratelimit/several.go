@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/cellserver/cellserver/decide"
@@ -42,13 +43,17 @@ func (p *Part) terms() reservation.Terms {
 var ErrClauses = errors.New("too many clauses")
 
 // FindAll is [Decider.Find] for each of parts, and sets the fingerprint of their ID. In case of an
-// error, which may also be [ErrClauses], at is the index of the part that it is about.
+// error, which may also be [ErrClauses] or [ErrTwice], at is the index of the part that it is about.
 func (d *Decider) FindAll(parts []Part) (at int, err error) {
 	n := 0
+	d.keys.begin(parts[0].Volatile)
 	for i := range parts {
 		p := &parts[i]
-		if err := d.Find(&p.Lookup); err != nil {
+		if err := d.find(&p.Lookup); err != nil {
 			return i, err
+		}
+		if p.Network != nil && sharesNetwork(parts[:i], p) {
+			return i, ErrTwice
 		}
 		if n += len(p.Limits.Clauses); n > policy.MaxClauses {
 			return i, ErrClauses
@@ -64,6 +69,16 @@ func (d *Decider) FindAll(parts []Part) (at int, err error) {
 		}
 	}
 	return 0, nil
+}
+
+// sharesNetwork reports whether one of parts, which were looked up, has the policy and the network of p.
+func sharesNetwork(parts []Part, p *Part) bool {
+	for i := range parts {
+		if q := &parts[i]; bytes.Equal(q.Policy, p.Policy) && bytes.Equal(q.Network, p.Network) {
+			return true
+		}
+	}
+	return false
 }
 
 // All decides a call under several policies, which are charged all or none, and counts the answer.

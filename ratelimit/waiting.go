@@ -27,7 +27,7 @@ func (d *Decider) WaitAll(parts []Part) *Waiting {
 			d.about(a, p, p.from, len(p.Limits.Clauses))
 			a.Own(make([]byte, 0, a.Bytes()))
 		}
-		p.Policy, p.Key, p.StateKey, p.Member, p.Quantities, p.From = nil, nil, nil, nil, nil, nil
+		p.Policy, p.Key, p.Network, p.StateKey, p.Member, p.Quantities, p.From = nil, nil, nil, nil, nil, nil, nil
 	}
 	return w
 }

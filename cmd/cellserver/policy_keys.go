@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -109,7 +110,8 @@ func newPolicyChanges(before, after *document.Policy) *policyChanges {
 }
 
 // concerns returns the indexes of the changes that affect key: to the entry that is in force for it
-// afterwards, to a removed entry that was in force before, and to the flags.
+// afterwards, to a removed entry that was in force before, and to the flags. A key that is a network is also
+// affected by a change to an entry for a part of it.
 func (p *policyChanges) concerns(key string) (list []int) {
 	now, goes := "", ""
 	if p.after != nil {
@@ -127,18 +129,31 @@ func (p *policyChanges) concerns(key string) (list []int) {
 	if i, ok := p.entries[""]; ok && p.flags && now != "" {
 		list = append(list, i)
 	}
+	if address, ok := policy.ParseAddress([]byte(key)); ok && (p.after.ofNetworks() || p.before.ofNetworks()) {
+		for pattern, i := range p.entries {
+			part, ok := policy.ParseAddress([]byte(pattern))
+			if ok && part.Bits() > address.Bits() && part.Overlaps(address) {
+				list = append(list, i)
+			}
+		}
+	}
 	return list
 }
+
+// ofNetworks reports whether the patterns of t, which may be nil, are networks.
+func (t *patternTable) ofNetworks() bool { return t != nil && t.networks }
 
 // patternTable finds the override that is in force for a key.
 type patternTable struct {
 	patterns map[string]struct{}
+	// networks tells that the keys of the policy are addresses, and patterns are networks.
+	networks bool
 	// lengths are the lengths of the patterns that end in *, without the star, the longest first.
 	lengths []int
 }
 
 func newPatternTable(p *document.Policy) *patternTable {
-	t := &patternTable{patterns: map[string]struct{}{}}
+	t := &patternTable{patterns: map[string]struct{}{}, networks: p.Key.IP}
 	for i := range p.Overrides {
 		pattern := p.Overrides[i].Pattern
 		t.patterns[pattern] = struct{}{}
@@ -158,6 +173,9 @@ func (t *patternTable) has(pattern string) bool {
 
 // find returns the pattern of the override that is in force for key, "" if there is none.
 func (t *patternTable) find(key string) string {
+	if t.networks {
+		return t.findNetwork(key)
+	}
 	if t.has(key) && !strings.HasSuffix(key, "*") {
 		return key
 	}
@@ -165,6 +183,21 @@ func (t *patternTable) find(key string) string {
 		if n <= len(key) && t.has(key[:n]+"*") {
 			return key[:n] + "*"
 		}
+	}
+	return ""
+}
+
+// findNetwork does what find does, for a key that is a network.
+func (t *patternTable) findNetwork(key string) string {
+	if address, ok := policy.ParseAddress([]byte(key)); ok {
+		for n := address.Bits(); n >= 0; n-- {
+			if network := netip.PrefixFrom(address.Addr(), n).Masked().String(); t.has(network) {
+				return network
+			}
+		}
+	}
+	if t.has("*") {
+		return "*"
 	}
 	return ""
 }

@@ -31,7 +31,7 @@ func TestPolicyCheck(t *testing.T) {
 	require.Equal(t, bad+`:2: limit "TB 200 x 1": value is not an integer or out of range: count is 'x', must be an integer
 `+bad+`:3: limits is missing
 `+bad+`:3: the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'
-`+bad+`:4: unknown field "limit": a policy has comment, ms, shadow, count, limits and overrides
+`+bad+`:4: unknown field "limit": a policy has comment, ms, shadow, count, key, limits and overrides
 `, stdout)
 	require.Empty(t, stderr)
 
@@ -101,6 +101,47 @@ const policiesWanted = `policies:
   same: {limits: [SW 5 60]}
   shy: {limits: [SW 5 60], shadow: true, overrides: {x: {limits: [SW 6 60]}}}
 `
+
+// TestPolicyDiffOfNetworks: a network counts for the longest pattern that contains it, and for patterns of its parts.
+func TestPolicyDiffOfNetworks(t *testing.T) {
+	on(t, func(t *testing.T, m *machine) {
+		const there = `policies:
+  api:
+    key: IP 24 56
+    limits: [SW 5 60]
+    overrides: {10.0.0.0/8: {limits: [SW 8 60]}, 10.1.0.0/16: {limits: [SW 16 60]}, "*": {limits: [SW 1 60]}}
+  was: {limits: [SW 5 60], overrides: {10.0.0.0/8: {limits: [SW 8 60]}}}
+`
+		server := m.fakePolicies(t, there, "api:10.0.0.0/24", "api:10.0.0.0/24#2", "api:10.1.0.0/24", "api:11.0.0.0/24", "api:2001:db8::/56", "was:10.0.0.0/24", "was:acme")
+		file := written(t, strings.NewReplacer("SW 8 60", "SW 9 60", "SW 1 60", "SW 2 60", "10.1.0.0/16: {limits: [SW 16 60]}", "10.0.0.7: {limits: [SW 16 60]}", "was: {", "was: {key: IP 24 56, ").Replace(there))
+		status, stdout, stderr := m.diff(file, "redis://"+server)
+		require.Equal(t, 1, status, stderr)
+		require.Equal(t, `~ api "*"
+    - {limits: [SW 1 60]}
+    + {limits: [SW 2 60]}
+    2 keys
+~ api "10.0.0.0/8"
+    - {limits: [SW 8 60]}
+    + {limits: [SW 9 60]}
+    2 keys
++ api "10.0.0.7/32"
+    + {limits: [SW 16 60]}
+    1 key
+- api "10.1.0.0/16"
+    - {limits: [SW 16 60]}
+    1 key
+~ was
+    - {limits: [SW 5 60]}
+    + {key: IP 24 56, limits: [SW 5 60]}
+    2 keys
+~ was "10.0.0.0/8"
+    - {limits: [SW 8 60]}
+    + {limits: [SW 9 60]}
+    1 key
+6 changes
+`, stdout)
+	})
+}
 
 // TestPolicyDiff: changes and the numbers of their keys, for few and for many policies, and the
 // status.

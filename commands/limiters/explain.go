@@ -51,6 +51,9 @@ func explain(c *command.Call) {
 func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Error) {
 	name, entry := e.Entry()
 	fields := 10 + len(policy.Switches)
+	if e.Network != nil {
+		fields++
+	}
 	if e.Tries() {
 		fields++
 	}
@@ -59,6 +62,10 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 	text(w, "policy", e.Rules.Name)
 	w.BulkString("key")
 	w.Bulk(e.Key)
+	if e.Network != nil {
+		w.BulkString("network")
+		w.Bulk(e.Network)
+	}
 	text(w, "applies", name)
 	w.BulkString("pattern")
 	writePattern(w, entry)

@@ -72,7 +72,8 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 		return resp.ErrReserveStore
 	}
 	if name != nil {
-		a.Family, a.Key, a.Clauses = decide.SettleSeveral, nil, s.settled.of(name, c.Args[1])
+		p := command.ServerState[ratelimit.Service](c).Policy(name)
+		a.Family, a.Key, a.Clauses = decide.SettleSeveral, nil, s.settled.of(name, s.settled.stateOf(p, c.Args[1]))
 	}
 	a.ID = identity(c, c.Args[2])
 	a.Window.LogMaxEntries = c.Server.Limits().LogMaxEntries // of a window that is charged beyond the reserved units
@@ -84,6 +85,22 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 type settledClauses struct {
 	keys    []byte
 	clauses [policy.MaxClauses]decide.Clause // refer to keys
+	network []byte
+}
+
+// stateOf returns the network that has the state of key if the keys of p are addresses. It returns key itself if
+// they are not or if p is nil. It also does so if key is no address for p, because the policy may have had another
+// form of keys when the reservation was made: then key has to be as the state key has it.
+func (m *settledClauses) stateOf(p *policy.Policy, key []byte) []byte {
+	if p == nil || !p.Main.Key.IP {
+		return key
+	}
+	network, err := ratelimit.AppendStateOf(m.network[:0], p, key)
+	if err != nil {
+		return key
+	}
+	m.network = network
+	return network
 }
 
 // of returns the clauses that may have a part of a reservation that was made for key under the policy called

@@ -20,11 +20,19 @@ func resetCommand() *command.Command {
 // reset is the Run function of RL.RESET. It deletes what the key has used of the policy and its
 // candidate, but no entries for the key, such as an override or a block. It deletes the state keys
 // of as many clauses as a policy may have, because the limits may have had more clauses when the
-// key was last used, or an override may have more.
+// key was last used, or an override may have more. If the keys of the policy are addresses, it
+// deletes those of the network.
 func reset(c storeCall) {
-	name, key := c.Args[1], c.Args[2]
-	if command.ServerState[ratelimit.Service](c.Call).Policy(name) == nil {
+	name := c.Args[1]
+	p := command.ServerState[ratelimit.Service](c.Call).Policy(name)
+	if p == nil {
 		c.Fail(command.NoPolicy(name))
+		return
+	}
+	u := useCall{Lookup: ratelimit.Lookup{Call: ratelimit.Call{Policy: name, Key: c.Args[2]}, Rules: p}}
+	key, err := ratelimit.AppendStateOf(nil, p, u.Key)
+	if err != nil {
+		c.Fail(u.failure(err))
 		return
 	}
 	n, db := int64(0), c.Client.Selected()

@@ -136,6 +136,12 @@ func (u *useCall) failure(err error) resp.Error {
 	switch {
 	case errors.Is(err, ratelimit.ErrNoPolicy):
 		return command.NoPolicy(u.Policy)
+	case errors.Is(err, ratelimit.ErrNoAddress):
+		return noAddress(u.Rules, u.Key)
+	case errors.Is(err, ratelimit.ErrWide):
+		return wideNetwork(u.Rules, u.Key)
+	case errors.Is(err, ratelimit.ErrTwice):
+		return resp.SyntaxNear(u.Key) + ": the same policy and network are named twice"
 	case errors.Is(err, ratelimit.ErrNoMember):
 		return errUseMember
 	case errors.Is(err, ratelimit.ErrQuantities):

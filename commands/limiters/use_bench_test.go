@@ -59,6 +59,15 @@ func TestUseAllocatesNothing(t *testing.T) {
 	d.Policies[4].Limits = []string{"CL 15 30 60"}
 	d.Policies[5].Shadow = true
 	d.Policies[9].Limits = []string{"SW 500 MONTH ZONE Europe/Berlin", "SW 100 DAY ZONE Asia/Tokyo FROM 06:30"}
+	ip := policy.KeyForm{IP: true, V4: 24, V6: 56}
+	d.Policies[11].Key, d.Policies[11].Overrides = ip, []document.Override{
+		{Pattern: "10.0.0.0/8", Limits: []string{"TB 2000 1000 1"}},
+		{Pattern: "10.0.0.7/32", Limits: []string{"TB 3000 1000 1"}},
+		{Pattern: "2001:db8::/32", Limits: []string{"TB 2000 1000 1"}},
+		{Pattern: "*", Limits: []string{"TB 2000 1000 1"}},
+	}
+	d.Policies[12].Key, d.Policies[12].Overrides = ip, nil
+	d.Policies[12].Limits = []string{"SW 100 60", "TB 200 100 1"}
 	d.Policies[10].Limits = []string{"SW 500 MONTH ZONE Europe/Berlin"}
 	apply(t, b, d)
 	forever := b.Server().Engine().Options.Now().Add(time.Hour)
@@ -87,6 +96,14 @@ func TestUseAllocatesNothing(t *testing.T) {
 		{"policy06", "key"},
 		{"policy09", "key"},
 		{"policy10", "key"},
+		{"policy11", "10.0.0.7"},
+		{"policy11", "10.0.0.7:443"},
+		{"policy11", "[2001:db8::1%eth0]:443"},
+		{"policy11", "fe80::1%eth0"},
+		{"policy11", "10.0.0.0/25"},
+		{"policy12", "10.0.0.7", "1", "1", "WITHDETAILS"},
+		{"policy11", "10.0.0.7", "AND", "policy12", "10.0.1.7", "AND", "policy12", "10.0.2.7", "AND", "policy00", "key"},
+		{"policy11", "10.0.0.7", "201", "ANY", "policy12", "::ffff:10.0.0.7"},
 		{"policy07", "boosted"},
 		{"policy07", "blocked1"},
 		{"policy07", "exempt"},
@@ -107,13 +124,16 @@ func TestUseAllocatesNothing(t *testing.T) {
 func TestSettlingAllocatesNothing(t *testing.T) {
 	effort.Alone(t)
 	b := inproc.OpenTimed(t)
-	apply(t, b, manyPolicies(1, 0, 0, "SW 100 60 CALLS", "TB 200 100 1", "CC 5 60"))
+	d := manyPolicies(2, 0, 0, "SW 100 60 CALLS", "TB 200 100 1", "CC 5 60")
+	d.Policies[1].Key = policy.KeyForm{IP: true, V4: 24, V6: 56}
+	apply(t, b, d)
 	b.Packet(inproc.Encode(nil, "TB.ACQUIRE", "bucket", "200", "100", "60", "5", "RESERVE", "r", "60"))
 	b.Packet(inproc.Encode(nil, "RL.USE", "policy00", "key", "5", "RESERVE", "r", "60"))
 	for _, args := range [][]string{
 		{"RL.COMMIT", "bucket", "none", "5"},
 		{"RL.COMMIT", "key", "none", "5", "POLICY", "policy00"},
 		{"RL.COMMIT", "key", "none", "5", "6", "POLICY", "nosuch"},
+		{"RL.COMMIT", "10.0.0.7:443", "none", "5", "POLICY", "policy01"},
 		{"RL.CANCEL", "key", "none", "POLICY", "policy00"},
 		{"RL.RENEW", "key", "none", "5000", "POLICY", "policy00", "MS"},
 	} {
@@ -170,4 +190,57 @@ func BenchmarkUse(b *testing.B) {
 		b.ReportMetric(float64(kinds[i].fastest)/turn/depth, kinds[i].name+"-ns")
 	}
 	b.ReportMetric(float64(kinds[1].fastest)/float64(kinds[0].fastest), "ratio")
+}
+
+// BenchmarkUseOfAddresses compares RL.USE with addresses under policies without KEY, with KEY IP 32 56, and with
+// overrides of four prefix lengths in addition. It measures as BenchmarkUse does, over 32,000 addresses.
+func BenchmarkUseOfAddresses(b *testing.B) {
+	const depth, turn = 32, 25
+	limits := []string{"TB 1000000 1 60"}
+	kinds := []struct {
+		name    string
+		packets [][]byte
+		fastest time.Duration
+	}{{name: "no-key"}, {name: "key-ip"}, {name: "key-ip-4"}}
+	d := &document.Document{}
+	for i := range kinds {
+		kinds[i].fastest = time.Hour
+		for n := range 100 {
+			p := document.Policy{Name: fmt.Sprint(kinds[i].name, n), Limits: limits}
+			if i > 0 {
+				p.Key = policy.KeyForm{IP: true, V4: 32, V6: 56}
+			}
+			for _, pattern := range []string{"10.0.0.0/8", "10.0.0.0/16", "10.0.0.0/24", "10.0.0.0/32"} {
+				if i == 2 {
+					p.Overrides = append(p.Overrides, document.Override{Pattern: pattern, Limits: limits})
+				}
+			}
+			d.Policies = append(d.Policies, p)
+		}
+		for p := range 1000 {
+			var packet bytes.Buffer
+			for j := range depth {
+				n := p*depth + j
+				packet.Write(inproc.Encode(nil, "RL.USE", fmt.Sprint(kinds[i].name, n%100), fmt.Sprintf("10.20.%d.%d", n>>8, n&255)))
+			}
+			kinds[i].packets = append(kinds[i].packets, packet.Bytes())
+		}
+	}
+	s := inproc.OpenTimed(b)
+	apply(b, s, d)
+	for n := 0; b.Loop(); n++ {
+		for i := range kinds {
+			k := &kinds[i]
+			began := time.Now()
+			var reply []byte
+			for j := range turn {
+				reply = s.Packet(k.packets[(n*turn+j)%len(k.packets)])
+			}
+			k.fastest = min(k.fastest, time.Since(began))
+			require.Equal(b, byte('*'), reply[0])
+		}
+	}
+	for i := range kinds {
+		b.ReportMetric(float64(kinds[i].fastest)/turn/depth, kinds[i].name+"-ns")
+	}
 }

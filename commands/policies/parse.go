@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"time"
@@ -42,6 +43,8 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 			err = arg.Once(word, &w.millis)
 		case o.flags && w.flagOf(word) != nil:
 			err = arg.Once(word, w.flagOf(word))
+		case o.flags && arg.IsWord(word, "KEY") && !w.flags.Key.IP:
+			rest, err = w.parseKey(rest)
 		case o.text != "" && arg.IsWord(word, o.text) && len(rest) > 0 && w.text == nil:
 			w.text, rest = rest[0], rest[1:]
 		case o.expires && arg.IsWord(word, "EX") && len(rest) > 0 && w.expiry == nil:
@@ -74,6 +77,18 @@ func (w *words) flagOf(word []byte) *bool {
 		}
 	}
 	return nil
+}
+
+// parseKey parses the arguments of KEY at the beginning of args into w, and returns the other arguments.
+func (w *words) parseKey(args [][]byte) (rest [][]byte, err resp.Error) {
+	n := min(len(args), 3)
+	text := bytes.Join(args[:n], []byte{' '})
+	form, failed := policy.ParseKeyForm(string(text))
+	if failed != nil {
+		return nil, resp.Argument("ERR value is no form of keys", "KEY", text, "IP and the lengths of networks for IPv4 and IPv6, such as IP 32 56")
+	}
+	w.flags.Key = form
+	return args[n:], ""
 }
 
 const errNoLimits resp.Error = "ERR LIMITS and its clauses are missing"
@@ -134,9 +149,10 @@ const errNone resp.Error = "ERR this server keeps no policies"
 func fail(c *command.Call, err error) {
 	var answer resp.Error
 	var file *registry.FileError
+	var pattern *registry.PatternError
 	switch {
 	case errors.As(err, &answer):
-	case errors.As(err, &file), registry.IsRefusal(err):
+	case errors.As(err, &file), errors.As(err, &pattern), registry.IsRefusal(err):
 		answer = resp.Error("ERR " + err.Error())
 	case errors.Is(err, limit.ErrNotKept) && c.Server.Options.Persistence != nil:
 		answer = command.Misconf(c.Server.Options.Persistence.Fault())
@@ -178,6 +194,12 @@ func setEntry(c storeCall, make func(main *policy.Entry, now limit.Instant) (*po
 		if main == nil && e.Kind != policy.Main {
 			return nil, command.NoPolicy(name)
 		}
+		if main != nil && e.Kind.HasPattern() {
+			var err error
+			if e.Pattern, err = main.Key.Pattern(e.Pattern); err != nil {
+				return nil, err
+			}
+		}
 		e.Policy, e.Since = string(name), now
 		return []registry.Edit{registry.Set(e)}, nil
 	})
@@ -203,6 +225,13 @@ func deleteEntry(c storeCall, kind policy.Kind) {
 	there := false
 	done := update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
 		e := b.Get(kind, name, pattern)
+		if main := b.Get(policy.Main, name, ""); e == nil && main != nil {
+			stored, err := main.Key.Pattern(pattern)
+			if err != nil {
+				return nil, err
+			}
+			e = b.Get(kind, name, stored)
+		}
 		if there = e != nil; !there {
 			return nil, nil
 		}

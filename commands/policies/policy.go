@@ -124,13 +124,19 @@ func writePolicy(c *command.Call) {
 		return
 	}
 	w := c.W
-	w.Map(11 + len(policy.Switches))
+	w.Map(12 + len(policy.Switches))
 	w.BulkString("name")
 	w.BulkString(p.Name)
 	writeLimits(w, p.Main.Limits)
 	for _, s := range policy.Switches {
 		w.BulkString(s.Field)
 		w.Int(elements.OneIf(*s.Of(&p.Main.Flags)))
+	}
+	w.BulkString("key")
+	if p.Main.Key.IP {
+		w.BulkString(p.Main.Key.String())
+	} else {
+		w.Null()
 	}
 	w.BulkString("comment")
 	w.BulkString(p.Main.Comment)

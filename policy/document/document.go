@@ -42,7 +42,8 @@ type Policy struct {
 	// Millis says that the durations in clauses are in milliseconds, not seconds. In a file it
 	// also applies to overrides without an ms field.
 	Millis bool
-	// Flags are the properties of the policy.
+	// Flags are the properties of the policy. If its Key has IP, the patterns of Overrides are in the form of
+	// [policy.KeyForm.Pattern].
 	policy.Flags
 	// Limits are the clauses, one per string, in the syntax of RL.MULTI: "TB 200 100 1". There is
 	// at least one.

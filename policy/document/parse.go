@@ -69,6 +69,8 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 			pol.Comment, _ = value.String("comment")
 		case "ms":
 			pol.Millis, _ = value.Bool("ms")
+		case "key":
+			pol.Key = keyForm(value)
 		case "limits":
 			limits = value
 		case "overrides":
@@ -77,7 +79,7 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 			p.r.Fault(key.Line, "unknown field %s: a policy has %s", strict.Clipped(key.Text), fields)
 		}
 	}
-	// Parse the clauses last: they depend on ms, which may come after them.
+	// Parse the clauses and the overrides last: they depend on ms and key, which may come after them.
 	e := policy.Entry{Kind: policy.Main, Policy: pol.Name, Comment: pol.Comment}
 	if v.IsMapping() {
 		e.Limits = p.limits(limits, name.Line, pol.Millis)
@@ -85,8 +87,14 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 	p.check(e, name, comment)
 	pol.Limits = textOf(e.Limits)
 	if overrides.IsSet() {
+		lines := map[string]int{} // of the patterns, because several texts are the same network
 		for pattern, value := range overrides.Fields("overrides") {
-			pol.Overrides = append(pol.Overrides, p.override(pattern, value, &pol))
+			o := p.override(pattern, value, &pol)
+			if first, twice := lines[o.Pattern]; twice {
+				p.r.Fault(pattern.Line, "%s is there twice: its first is in line %d", strict.Clipped(o.Pattern), first)
+			}
+			lines[o.Pattern] = pattern.Line
+			pol.Overrides = append(pol.Overrides, o)
 		}
 	}
 	p.d.Policies = append(p.d.Policies, pol)
@@ -98,7 +106,7 @@ var fields = func() string {
 	for i := range policy.Switches {
 		s += policy.Switches[i].Field + ", "
 	}
-	return s + "limits and overrides"
+	return s + "key, limits and overrides"
 }()
 
 // override parses v, the mapping below the pattern of an override of pol.
@@ -127,7 +135,25 @@ func (p *parser) override(pattern strict.Key, v strict.Value, pol *Policy) Overr
 	}
 	p.check(e, pattern, comment)
 	o.Limits = textOf(e.Limits)
+	if network, err := pol.Key.Pattern(o.Pattern); err == nil {
+		o.Pattern = network
+	} else {
+		p.r.Fault(pattern.Line, "%s: %v", strict.Clipped(o.Pattern), err)
+	}
 	return o
+}
+
+// keyForm parses v as the field key of a policy. It returns the zero KeyForm if v is none.
+func keyForm(v strict.Value) policy.KeyForm {
+	text, ok := v.String("key")
+	if !ok {
+		return policy.KeyForm{}
+	}
+	f, err := policy.ParseKeyForm(text)
+	if err != nil {
+		v.Fault("key must be IP with the lengths of networks for IPv4 and IPv6, such as IP 32 56, not %s", strict.Clipped(text))
+	}
+	return f
 }
 
 // validName stands for the name of a policy in checks of other parts, because the name itself is

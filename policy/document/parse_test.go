@@ -105,7 +105,7 @@ version: 1
 	require.Equal(t, strings.TrimSpace(`
 p.yaml:2: the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'
 p.yaml:4: limits is missing
-p.yaml:5: unknown field "limit": a policy has comment, ms, shadow, count, limits and overrides
+p.yaml:5: unknown field "limit": a policy has comment, ms, shadow, count, key, limits and overrides
 p.yaml:6: shadow must be true or false, not the text "yes"
 p.yaml:7: ms must be true or false, not "1"
 p.yaml:8: comment must be text, not "17": write quotes around it
@@ -192,3 +192,56 @@ func parse(text string) (*document.Document, document.Faults) {
 }
 
 var bounds = policy.Bounds{LogMaxEntries: 10_000, MaxMembers: 10_000}
+
+// TestKeysOfAddresses: key makes patterns networks, wherever it stands, and two texts of one network are one pattern.
+func TestKeysOfAddresses(t *testing.T) {
+	d, faults := parse(`policies:
+  api:
+    overrides:
+      10.0.0.9/8: {limits: [TB 1 1 1]}
+      "::ffff:10.0.0.7": {limits: [TB 2 1 1]}
+      "*": {limits: [TB 3 1 1]}
+    limits: [TB 200 100 1]
+    key: ip 24  056
+`)
+	require.NoError(t, faults.Err())
+	const want = `policies:
+  api:
+    key: IP 24 56
+    limits: [TB 200 100 1]
+    overrides:
+      "*":
+        limits: [TB 3 1 1]
+      "10.0.0.0/8":
+        limits: [TB 1 1 1]
+      "10.0.0.7/32":
+        limits: [TB 2 1 1]
+`
+	require.Equal(t, want, string(d.Append(nil)))
+	again, faults := parse(want)
+	require.NoError(t, faults.Err())
+	require.Empty(t, document.Diff(d, again))
+	without, faults := parse(strings.ReplaceAll(want, "    key: IP 24 56\n", ""))
+	require.NoError(t, faults.Err())
+	changes := document.Diff(without, d)
+	require.Len(t, changes, 1)
+	require.Equal(t, "{key: IP 24 56, limits: [TB 200 100 1]}", changes[0].After)
+
+	_, faults = parse(`policies:
+  api:
+    key: IP 24 56
+    limits: [TB 200 100 1]
+    overrides:
+      acme: {limits: [TB 1 1 1]}
+      10.0.0.7: {limits: [TB 1 1 1]}
+      10.0.0.*: {limits: [TB 1 1 1]}
+      10.0.0.7/32: {limits: [TB 1 1 1]}
+  b: {limits: [TB 1 1 1], key: IP 33 56}
+  c: {limits: [TB 1 1 1], key: [IP, 32, 56]}
+`)
+	require.Equal(t, `p.yaml:6: "acme": a pattern of a policy with KEY IP is '*', an IP address or a network such as 10.0.0.0/8
+p.yaml:8: "10.0.0.*": a pattern of a policy with KEY IP is '*', an IP address or a network such as 10.0.0.0/8
+p.yaml:9: "10.0.0.7/32" is there twice: its first is in line 7
+p.yaml:10: key must be IP with the lengths of networks for IPv4 and IPv6, such as IP 32 56, not "IP 33 56"
+p.yaml:11: key must be text, not a list`, faults.Error())
+}

@@ -30,6 +30,9 @@ func (d *Document) Append(dst []byte) []byte {
 		for _, field := range p.switches() {
 			dst = append(append(append(dst, "    "...), field...), ": true\n"...)
 		}
+		if p.Key.IP {
+			dst = append(appendScalar(append(dst, "    key: "...), p.Key.String()), '\n')
+		}
 		dst = append(appendLimits(append(dst, "    "...), p.Limits), '\n')
 		if len(p.Overrides) > 0 {
 			dst = append(dst, "    overrides:\n"...)
@@ -92,6 +95,9 @@ func (p *Policy) appendFlow(dst []byte) []byte {
 	}
 	for _, field := range p.switches() {
 		dst = append(append(dst, field...), ": true, "...)
+	}
+	if p.Key.IP {
+		dst = append(appendScalar(append(dst, "key: "...), p.Key.String()), ", "...)
 	}
 	return append(appendLimits(dst, p.Limits), '}')
 }

@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -99,9 +100,16 @@ func TestAnyDocumentSurvives(t *testing.T) {
 		return o
 	})
 	pol := rapid.Custom(func(t *rapid.T) document.Policy {
+		var key policy.KeyForm
+		if rapid.IntRange(0, 3).Draw(t, "key") == 0 {
+			key, override = policy.KeyForm{IP: true, V4: 24, V6: 56}, rapid.Map(override, func(o document.Override) document.Override {
+				o.Pattern = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(len(o.Pattern))}), 32).String()
+				return o
+			})
+		}
 		return document.Policy{
 			Name:    rapid.StringMatching(`[A-Za-z0-9_.-]{1,64}`).Draw(t, "name"),
-			Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Flags: policy.Flags{Shadow: rapid.Bool().Draw(t, "shadow"), Count: rapid.Bool().Draw(t, "count")}, Limits: limits.Draw(t, "limits"),
+			Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Flags: policy.Flags{Shadow: rapid.Bool().Draw(t, "shadow"), Count: rapid.Bool().Draw(t, "count"), Key: key}, Limits: limits.Draw(t, "limits"),
 			Overrides: rapid.SliceOfNDistinct(override, 0, 5, func(o document.Override) string { return o.Pattern }).Draw(t, "overrides"),
 		}
 	})

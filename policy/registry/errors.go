@@ -2,16 +2,17 @@ package registry
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/cellserver/cellserver/policy"
 )
 
-// IsRefusal reports whether err means that the name, the pattern, the comment or the factor of an
-// entry is invalid, or that there are too many entries. The text of such an error can be a reply to
+// IsRefusal reports whether err means that the name, the pattern, the key form, the comment or
+// the factor of an entry is invalid, or that there are too many entries. The text of such an error can be a reply to
 // a client.
 func IsRefusal(err error) bool {
 	for _, is := range []error{
-		policy.ErrName, policy.ErrPattern, policy.ErrComment, policy.ErrFactor,
+		policy.ErrName, policy.ErrPattern, policy.ErrNetwork, policy.ErrKey, policy.ErrComment, policy.ErrFactor,
 		policy.ErrTooManyPolicies, policy.ErrTooManyOverrides, policy.ErrTooManyOthers,
 	} {
 		if errors.Is(err, is) {
@@ -20,3 +21,18 @@ func IsRefusal(err error) bool {
 	}
 	return false
 }
+
+// PatternError is the error of a policy whose keys are to be addresses, although Pattern, a pattern of it, is no
+// network in the form of [policy.KeyForm.Pattern]. If there are several such patterns, it is the first of them.
+type PatternError struct {
+	Kind            policy.Kind
+	Policy, Pattern string
+}
+
+// Error names the policy, the pattern and the kind of its entry.
+func (e *PatternError) Error() string {
+	return fmt.Sprintf("the %s '%s' of policy '%s' is for no address or network, as KEY IP needs it: delete it first", e.Kind, e.Pattern, e.Policy)
+}
+
+// Unwrap returns [policy.ErrNetwork].
+func (e *PatternError) Unwrap() error { return policy.ErrNetwork }

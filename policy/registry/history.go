@@ -127,7 +127,7 @@ func (h *history) newest(which *Which) (newest Latest) {
 	}
 	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < which.Count; id-- {
 		value, there := h.changes[id]
-		if !there || !bytes.Contains(value, name) || !bytes.Contains(value, pattern) {
+		if !there || !bytes.Contains(value, name) || !bytes.Contains(value, pattern) && !hasNetwork(value, which) {
 			continue
 		}
 		if c, err := decodeChange(id, value); err == nil && which.has(&c) {
@@ -135,6 +135,11 @@ func (h *history) newest(which *Which) (newest Latest) {
 		}
 	}
 	return newest
+}
+
+// hasNetwork reports whether value, a record, contains the stored form of the pattern of which.
+func hasNetwork(value []byte, which *Which) bool {
+	return which.network != "" && bytes.Contains(value, []byte(which.network)) // a network has no escaped characters
 }
 
 // unreadable returns n, the number of changes that cannot be read, and why, the error of the oldest

@@ -57,13 +57,17 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 // Which selects changes of the history.
 type Which struct {
 	Count int // the maximum number
-	// Policy and Pattern select the changes of this policy and pattern; "" selects all.
+	// Policy and Pattern select the changes of this policy and pattern; "" selects all. An address or a network
+	// also selects the changes of its stored form: see [policy.KeyForm.Pattern].
 	Policy, Pattern string
+
+	network string // that form of Pattern, "" if there is none
 }
 
 // has reports whether w selects c. It does not consider Count.
 func (w *Which) has(c *Change) bool {
-	return (w.Policy == "" || c.Policy == w.Policy) && (w.Pattern == "" || c.Pattern == w.Pattern)
+	return (w.Policy == "" || c.Policy == w.Policy) &&
+		(w.Pattern == "" || c.Pattern == w.Pattern || w.network != "" && c.Pattern == w.network)
 }
 
 // Changes returns the changes that which selects, the newest first. It waits for a change in
@@ -81,5 +85,6 @@ func (r *Registry) Latest(which Which) Latest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drain()
+	which.network, _ = policy.CanonicalNetwork(which.Pattern)
 	return r.history.newest(&which)
 }

@@ -543,3 +543,58 @@ func TestCountsOutlastADeletionThatFails(t *testing.T) {
 	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 2 1 1")))
 	require.Same(t, counts, r.Table().Policy([]byte("api")).Counts)
 }
+
+// TestKeysOfAddresses: a policy gets KEY IP only if its patterns are networks, and then none is set that is not. Of
+// several that are not, the error names the first. Nothing is refused when records are loaded.
+func TestKeysOfAddresses(t *testing.T) {
+	m, r := newMemory(), registry.New(registry.Options{})
+	ip := policy.KeyForm{IP: true, V4: 24, V6: 56}
+	limits, refused := policy.ParseLimits(bytes.Fields([]byte("TB 5 1 1")), false, policy.Bounds{})
+	require.Empty(t, refused)
+	main := func(key policy.KeyForm) registry.Edit {
+		return registry.Set(&policy.Entry{Policy: "api", Flags: policy.Flags{Key: key}, Limits: limits, Until: limit.MaxInstant})
+	}
+	block := func(pattern string) registry.Edit {
+		return registry.Set(&policy.Entry{Kind: policy.Block, Policy: "api", Pattern: pattern, Until: limit.MaxInstant})
+	}
+	change := func(edits ...registry.Edit) error {
+		return r.Update(m, registry.Author{}, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) { return edits, nil })
+	}
+	require.NoError(t, change(main(policy.KeyForm{}), block("zz"), block("10.0.0.7"), block("10.0.0.0/8"), block("*"), block("k*")))
+	before := maps.Clone(m.records)
+	var bad *registry.PatternError
+	require.ErrorAs(t, change(main(ip)), &bad)
+	require.EqualError(t, bad, "the block '10.0.0.7' of policy 'api' is for no address or network, as KEY IP needs it: delete it first")
+	require.ErrorIs(t, bad, policy.ErrNetwork)
+	require.Equal(t, before, m.records, "nothing has changed")
+	require.False(t, r.Table().Policy([]byte("api")).Main.Key.IP)
+
+	gone := []registry.Edit{{Kind: policy.Block, Policy: "api", Pattern: "zz"}, {Kind: policy.Block, Policy: "api", Pattern: "10.0.0.7"}}
+	require.NoError(t, change(append(gone, main(ip), registry.Edit{Kind: policy.Block, Policy: "api", Pattern: "k*"})...), "the result counts, not the order")
+	require.ErrorAs(t, change(block("10.1.0.0/16"), block("10.0.0.9/16")), &bad)
+	require.NoError(t, change(main(policy.KeyForm{IP: true, V4: 32, V6: 64})))
+	require.NoError(t, change(main(policy.KeyForm{}), block("any")))
+	require.ErrorAs(t, change(main(ip)), &bad)
+	require.Equal(t, "any", bad.Pattern)
+
+	d, faults := document.Parse("f", []byte("policies: {api: {key: IP 24 56, limits: [TB 5 1 1]}, new: {key: IP 1 2, limits: [TB 5 1 1], overrides: {10.0.0.7: {limits: [TB 6 1 1]}}}}"), policy.Bounds{})
+	require.Empty(t, faults)
+	_, err := r.Apply(m, registry.Author{}, d, policy.Bounds{})
+	require.ErrorAs(t, err, &bad, "a block that the document does not have stays")
+	require.Nil(t, r.Table().Policy([]byte("new")))
+	require.NoError(t, change(registry.Edit{Kind: policy.Block, Policy: "api", Pattern: "any"}))
+	n, err := r.Apply(m, registry.Author{}, d, policy.Bounds{})
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	n, err = r.Apply(m, registry.Author{}, d, policy.Bounds{})
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Equal(t, `SET MAIN KEY IP 1 2 LIMITS TB 5 1 1`, "SET "+registry.Text(r.Table().Policy([]byte("new")).Main, nil))
+
+	m.records["block/api/any"] = m.records["block/api/*"]
+	again := m.reload(t)
+	require.Equal(t, ip, again.Table().Policy([]byte("api")).Main.Key)
+	require.Empty(t, again.Changes(registry.Which{Count: 9, Pattern: "10.0.0.7"}))
+	require.NoError(t, change(block("10.0.0.7/32")))
+	require.Len(t, r.Changes(registry.Which{Count: 9, Pattern: "::ffff:10.0.0.7"}), 1)
+}

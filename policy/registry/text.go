@@ -27,6 +27,9 @@ func Text(e *policy.Entry, civil func(limit.Instant) limit.Instant) string {
 			words = append(words, s.Word)
 		}
 	}
+	if e.Key.IP {
+		words = append(words, "KEY", e.Key.String())
+	}
 	if e.Limits != nil {
 		if e.Limits.Millis {
 			words = append(words, "MS")

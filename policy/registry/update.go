@@ -54,7 +54,7 @@ func (e *FileError) Error() string {
 
 // Update changes entries. plan gets the current entries and the present instant, and returns the
 // edits; it must be fast. Either all edits take effect or none. The error is that of plan or of the
-// store, one for an invalid entry or for too many entries, or a *[FileError]. Update waits for
+// store, one for an invalid entry or for too many entries, a *[FileError] or a *[PatternError]. Update waits for
 // other changes, so no event loop may call it. plan may be called again if the change gives way to
 // an urgent one. Update also removes the entries that have ended.
 func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
@@ -109,7 +109,11 @@ func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now 
 		return err
 	}
 	u := update{registry: r, store: st, by: by, now: now}
-	if err := u.apply(edits); err != nil {
+	err = u.apply(edits)
+	if err == nil {
+		err = u.checkKeys(edits)
+	}
+	if err != nil {
 		u.undo()
 		return err
 	}
@@ -184,6 +188,38 @@ func (u *update) apply(edits []Edit) error {
 			return err
 		}
 		u.before, u.edits = append(u.before, is), append(u.edits, e)
+	}
+	return nil
+}
+
+// checkKeys returns a *[PatternError] if the keys of a policy are addresses after edits, and one of its patterns is
+// for none, or errGivesWay. It checks the patterns that edits set, and all patterns of policies whose keys are
+// addresses only now.
+func (u *update) checkKeys(edits []Edit) error {
+	b := u.registry.builder
+	for i, e := range edits {
+		if err := u.registry.step(i); err != nil {
+			return err
+		}
+		main := b.Get(policy.Main, e.Policy, "")
+		if e.Set == nil || main == nil || !main.Key.IP {
+			continue
+		}
+		var bad *policy.Entry
+		note := func(e *policy.Entry) bool {
+			if e.Kind.HasPattern() && !main.Key.Holds(e.Pattern) && (bad == nil || e.Pattern < bad.Pattern) {
+				bad = e
+			}
+			return true
+		}
+		if before := u.before[i]; e.Kind != policy.Main {
+			note(e.Set)
+		} else if before == nil || !before.Key.IP {
+			b.Each(e.Policy, note)
+		}
+		if bad != nil {
+			return &PatternError{bad.Kind, bad.Policy, bad.Pattern}
+		}
 	}
 	return nil
 }

@@ -1,0 +1,19 @@
+package limiters
+
+import (
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// noAddress returns the error for key, which a call under the policy p names although it is no address.
+func noAddress(p *policy.Policy, key []byte) resp.Error {
+	return resp.Error("NOADDRESS '" + string(command.Echo(key, command.MaxEcho)) + "' is no IP address, which policy '" + p.Name +
+		"' needs as its key")
+}
+
+// wideNetwork returns the error for key, a network that is wider than those of the policy p.
+func wideNetwork(p *policy.Policy, key []byte) resp.Error {
+	return resp.Error("NOADDRESS network '" + string(command.Echo(key, command.MaxEcho)) + "' is too wide for policy '" + p.Name +
+		"', which has KEY " + p.Main.Key.String())
+}
