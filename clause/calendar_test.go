@@ -108,9 +108,9 @@ func TestCalendarErrors(t *testing.T) {
 		require.Contains(t, string(empty), word+" is ''")
 	}
 	long := SlidingWindow(words("k 5 MONTH ZONE "+strings.Repeat("Europe/", 50)), 100_000, &c, nil)
-	require.Equal(t, resp.Error(resp.ErrNoZone), resp.Bare(long))
+	require.Equal(t, resp.ErrNoZone, resp.Bare(long))
 	require.Less(t, len(long), 300, "it shows the beginning of the name")
-	require.Equal(t, resp.Error(resp.ErrNotPositive), resp.Bare(SlidingWindow(words("k 0 MONTH"), 100_000, &c, nil)))
+	require.Equal(t, resp.ErrNotPositive, resp.Bare(SlidingWindow(words("k 0 MONTH"), 100_000, &c, nil)))
 	var room Room
 	_, err := room.Parse(words("SW 0 MONTH CALLS"), nil, Options{Unit: time.Second, Policy: true})
 	require.Empty(t, err)
