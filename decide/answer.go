@@ -67,6 +67,9 @@ func (a *Ask) Reserved() bool {
 	if a.Reserve.TTL == 0 || a.Repeated || a.Full {
 		return false
 	}
+	if a.Family == Several && !slices.ContainsFunc(a.Clauses, func(c Clause) bool { return !c.Unlimited }) {
+		return false
+	}
 	if a.Reserve.Of > 0 && !slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Lease == nil && !c.Unlimited && c.Index == 0 }) {
 		return false
 	}

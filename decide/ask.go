@@ -128,7 +128,7 @@ type Ask struct {
 	Partial bool
 
 	// Counts says that the call is charged even if it is denied: that of a Cell, a Window or a Bucket as if
-	// it were forced. RetryAfter of a denial is then that of a forced call. If the state cannot hold the
+	// it were forced. RetryAfter of a denial is then that of a forced call, unless the call can never pass. If the state cannot hold the
 	// charge, the call is denied as without Counts. A call that shares or waits must not count. For a
 	// Several, each clause has a field of its own.
 	Counts bool

@@ -120,7 +120,7 @@ func (p *Plan) chargeDenied(d *limit.Decision, e *entry.Entry, now limit.Instant
 		return p.decideClause(d, e, now, c, denied)
 	}
 	p.counted = true
-	if d.Refused = was.Refused; d.Refused == 0 || d.RetryAfter == limit.NoRetry {
+	if d.Refused = was.Refused; was.RetryAfter == limit.NoRetry || d.RetryAfter == limit.NoRetry {
 		d.RetryAfter = was.RetryAfter
 	}
 	return err

@@ -9,7 +9,8 @@ import (
 )
 
 // KeyForm says what the keys of a policy are. The zero KeyForm accepts any key. With IP the key of a call is an
-// IP address or a network, and the state belongs to the network with the prefix length V4 or V6 that contains it.
+// IP address or a network, and the state belongs to the network with the prefix length V4 or V6 that contains it,
+// or to a longer one that has an override or a boost: see [KeyForm.Network].
 type KeyForm struct {
 	// IP says that keys are addresses. Otherwise V4 and V6 are 0.
 	IP bool
@@ -58,14 +59,30 @@ func (f KeyForm) check() error {
 	return nil
 }
 
-// Network returns the network that has the state of address. It is false if address is a network that is wider
-// than that. address must be a result of [ParseAddress], and f must have IP.
-func (f KeyForm) Network(address netip.Prefix) (network netip.Prefix, ok bool) {
+// Network returns the network that has the state of address, to which a applies. If the network of an override or
+// a boost is longer than those of f, it has a state of its own, because it has limits of its own: those of one
+// address must not convert the state of all others. It is false if address is a network that is wider than those
+// of f. address must be a result of [ParseAddress], and f must have IP.
+func (f KeyForm) Network(address netip.Prefix, a *Applied) (network netip.Prefix, ok bool) {
 	bits := f.lengthFor(address)
 	if address.Bits() < bits {
 		return netip.Prefix{}, false
 	}
+	for _, e := range [...]*Entry{a.Override, a.Boost} {
+		if e != nil {
+			bits = max(bits, lengthOf(e.Pattern))
+		}
+	}
 	return netip.PrefixFrom(address.Addr(), bits).Masked(), true
+}
+
+// lengthOf returns the prefix length of pattern, the canonical text of a network or "*".
+func lengthOf(pattern string) int {
+	if pattern == "*" {
+		return 0 // an error of Atoi would allocate memory
+	}
+	n, _ := strconv.Atoi(pattern[strings.LastIndexByte(pattern, '/')+1:])
+	return n
 }
 
 // lengthFor returns the prefix length for the family of address.
@@ -110,14 +127,14 @@ func CanonicalNetwork(pattern string) (string, bool) {
 	if !ok || !strings.Contains(pattern, "/") && hasPort(pattern) {
 		return "", false
 	}
-	return network.String(), true
+	return network.Masked().String(), true
 }
 
-// MaxAddress is the maximum length in bytes of the text of an address. It leaves 70 bytes for a zone.
+// MaxAddress is the maximum length in bytes of the text of an address. It leaves at least 70 bytes for a zone.
 const MaxAddress = 128
 
 // ParseAddress parses the key of a call under a policy whose keys are addresses. An address is returned as a
-// network of its full length, and a network without the bits of hosts. Valid texts are those of
+// network of its full length, and a network with the bits of hosts that it was given. Valid texts are those of
 // [netip.ParseAddr] and [netip.ParsePrefix]. An IPv6 address may be in brackets, and a port may follow an IPv4
 // address or the brackets. A zone and a port are ignored. Addresses and networks of IPv4-mapped addresses
 // (::ffff:0:0/96) are returned as those of IPv4. ParseAddress allocates nothing for a valid text.
@@ -192,10 +209,15 @@ func hasPort(s string) bool {
 	return i >= 0 && strings.IndexByte(s[i+1:], ':') < 0
 }
 
-// unmapped returns p without the bits of hosts. A network of IPv4-mapped addresses becomes one of IPv4.
+// unmapped returns p, or if p is a network of IPv4-mapped addresses, that of IPv4. A network that has others, too, is
+// returned without the bits of hosts.
 func unmapped(p netip.Prefix) netip.Prefix {
-	if addr := p.Addr(); addr.Is4In6() && p.Bits() >= 96 {
-		p = netip.PrefixFrom(addr.Unmap(), p.Bits()-96)
+	switch addr := p.Addr(); {
+	case !addr.Is4In6():
+		return p
+	case p.Bits() < 96:
+		return p.Masked()
+	default:
+		return netip.PrefixFrom(addr.Unmap(), p.Bits()-96)
 	}
-	return p.Masked()
 }

@@ -36,10 +36,10 @@ func networkOf(pattern string) (n netip.Prefix, ok bool) {
 	if len(pattern) > maxNetworkText || !strings.Contains(pattern, "/") {
 		return n, false
 	}
-	if n, ok = ParseAddress([]byte(pattern)); !ok || n.String() != pattern {
+	if n, ok = ParseAddress([]byte(pattern)); !ok || n.Masked().String() != pattern {
 		return netip.Prefix{}, false
 	}
-	return n, true
+	return n.Masked(), true
 }
 
 // countNetwork adds more to the number of entries with the prefix length of pattern, if pattern is a network. p
@@ -72,8 +72,9 @@ func (p *Policy) countNetwork(gen uint64, pattern string, more int) {
 
 // FindNetwork does what [Policy.Find] does for a key that is an address or a network, a result of [ParseAddress].
 // For each kind it finds the entry in force whose pattern is the longest network that contains all of address, and
-// otherwise the one with the pattern "*". Other patterns match no address. FindNetwork allocates nothing. It looks
-// up a network for each prefix length that the patterns of the policy have.
+// otherwise the one with the pattern "*". Other patterns match no address. A block also applies if its pattern
+// contains only the address with which a network is written: 10.0.0.7/31 is no way round a block of 10.0.0.7.
+// FindNetwork allocates nothing. It looks up a network for each prefix length that the patterns of the policy have.
 func (p *Policy) FindNetwork(address netip.Prefix, now limit.Instant, a *Applied) {
 	*a = Applied{}
 	if p.prefixes != nil {
@@ -87,9 +88,11 @@ func (p *Policy) FindNetwork(address netip.Prefix, now limit.Instant, a *Applied
 	var room [maxNetworkText]byte
 	addr := address.Addr()
 	for _, l := range *p.networks.list(addr) { // longer networks replace shorter ones in a
-		if l.bits > address.Bits() {
-			return
-		}
+		before := *a
 		p.findExact(netip.PrefixFrom(addr, l.bits).Masked().AppendTo(room[:0]), now, a)
+		if l.bits > address.Bits() {
+			before.Block = a.Block
+			*a = before
+		}
 	}
 }

@@ -36,8 +36,13 @@ type nets map[id]struct {
 
 // find returns what sinceOf returns, for an address.
 func (m nets) find(address netip.Prefix, now limit.Instant) (applied [4]limit.Instant) {
-	longest, bits := [4]int{-1, -1, -1, -1}, bitsOf(address)
+	longest, network := [4]int{-1, -1, -1, -1}, bitsOf(address)
+	whole := bitsOf(netip.PrefixFrom(address.Addr(), address.Addr().BitLen()))
 	for at, e := range m {
+		bits := network
+		if at.kind == policy.Block {
+			bits = whole
+		}
 		if i := at.kind - policy.Override; now < e.until && strings.HasPrefix(bits, e.bits) && len(e.bits) > longest[i] {
 			longest[i], applied[i] = len(e.bits), e.since
 		}
@@ -130,6 +135,9 @@ func TestNetworksModel(t *testing.T) {
 		for _, o := range []old{{table, m, now}, was[random.IntN(len(was))]} {
 			for range 5 {
 				address := near(random)
+				if with := near(random).Addr(); with.Is4() == address.Addr().Is4() {
+					address = netip.PrefixFrom(with, address.Bits()) // with bits of hosts
+				}
 				var a policy.Applied
 				o.table.Policy([]byte("p0")).FindNetwork(address, o.now, &a)
 				var got [4]limit.Instant

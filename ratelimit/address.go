@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"errors"
 
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 )
 
@@ -17,10 +18,10 @@ var (
 	ErrTwice = errors.New("the same policy and network are named twice")
 )
 
-// AppendStateOf appends what names the state of key under the policy p, in place of the key of a call: key itself,
-// or the network of key if the keys of p are addresses. The errors are [ErrNoAddress] and [ErrWide]; then dst is
+// AppendStateOf appends what names the state of key under the policy p at now, in place of the key of a call: key
+// itself, or the network of key if the keys of p are addresses. The errors are [ErrNoAddress] and [ErrWide]; then dst is
 // returned as it was.
-func AppendStateOf(dst []byte, p *policy.Policy, key []byte) ([]byte, error) {
+func AppendStateOf(dst []byte, p *policy.Policy, key []byte, now limit.Instant) ([]byte, error) {
 	f := p.Main.Key
 	if !f.IP {
 		return append(dst, key...), nil
@@ -29,7 +30,9 @@ func AppendStateOf(dst []byte, p *policy.Policy, key []byte) ([]byte, error) {
 	if !ok {
 		return dst, ErrNoAddress
 	}
-	network, ok := f.Network(address)
+	var a policy.Applied
+	p.FindNetwork(address, now, &a)
+	network, ok := f.Network(address, &a)
 	if !ok {
 		return dst, ErrWide
 	}
@@ -49,11 +52,11 @@ func (d *Decider) findApplied(l *Lookup) error {
 	if !ok {
 		return ErrNoAddress
 	}
-	network, ok := f.Network(address)
+	l.Rules.FindNetwork(address, l.Now, &l.Applied)
+	network, ok := f.Network(address, &l.Applied)
 	if !ok {
 		return ErrWide
 	}
 	l.Network, l.StateKey = d.keys.addNetwork(network, l.Volatile), nil // the front does not know the network
-	l.Rules.FindNetwork(address, l.Now, &l.Applied)
 	return nil
 }

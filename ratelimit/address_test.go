@@ -43,7 +43,7 @@ func TestNoAddress(t *testing.T) {
 		at, err := f.FindAll(parts)
 		require.Equal(t, 1, at)
 		require.ErrorIs(t, err, want)
-		state, err := ratelimit.AppendStateOf([]byte("before"), f.table.Policy([]byte("api")), []byte(key))
+		state, err := ratelimit.AppendStateOf([]byte("before"), f.table.Policy([]byte("api")), []byte(key), start)
 		require.ErrorIs(t, err, want)
 		require.Equal(t, "before", string(state))
 	}
@@ -54,7 +54,7 @@ func TestNoAddress(t *testing.T) {
 	require.ErrorIs(t, err, ratelimit.ErrTwice)
 	parts[2].Key = []byte("10.0.1.9")
 	require.EqualValues(t, 8, f.all(t, parts).Remaining)
-	state, err := ratelimit.AppendStateOf(nil, f.table.Policy([]byte("user")), []byte("any"))
+	state, err := ratelimit.AppendStateOf(nil, f.table.Policy([]byte("user")), []byte("any"), start)
 	require.NoError(t, err)
 	require.Equal(t, "any", string(state))
 }

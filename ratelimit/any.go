@@ -5,7 +5,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Any decides a call under several policies, of which the first that passes is charged, and counts
+// Any decides a call under several policies, of which the first that passes is charged, as are those with the flag
+// Count that were tried before it, and counts
 // the answer. [Decider.FindAll] has looked up its parts. Any sets the Details of the parts that it
 // tries, in their order: the last of them passes, or else all parts deny the call. Then the result
 // is the decision of the part that would pass first, by RetryAfter. Any uses a. The mode must be

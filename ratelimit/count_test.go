@@ -50,7 +50,9 @@ func TestCountIsThatOfEnvoy(t *testing.T) {
 			want.ResetAfter = time.Duration((window+1)*seconds*1e9 - now)
 		}
 		if sum > most {
-			want.Refused, want.RetryAfter = 1, want.ResetAfter
+			if want.Refused = 1; hits <= most {
+				want.RetryAfter = want.ResetAfter
+			}
 		}
 		require.Equal(t, want, f.decided(t, key, quantity(hits)), "call %d: %d hits at %d", i, hits, sum)
 	}
@@ -104,7 +106,7 @@ func TestCountForces(t *testing.T) {
 // with FORCE.
 func charged(denied, forced ratelimit.Answer) ratelimit.Answer {
 	one := func(denied, forced limit.Decision) limit.Decision {
-		if forced.Refused = denied.Refused; denied.Refused == 0 || forced.RetryAfter == limit.NoRetry {
+		if forced.Refused = denied.Refused; denied.RetryAfter == limit.NoRetry || forced.RetryAfter == limit.NoRetry {
 			forced.RetryAfter = denied.RetryAfter
 		}
 		return forced

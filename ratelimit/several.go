@@ -52,7 +52,7 @@ func (d *Decider) FindAll(parts []Part) (at int, err error) {
 		if err := d.find(&p.Lookup); err != nil {
 			return i, err
 		}
-		if p.Network != nil && sharesNetwork(parts[:i], p) {
+		if p.Network != nil && sharesState(parts[:i], p) {
 			return i, ErrTwice
 		}
 		if n += len(p.Limits.Clauses); n > policy.MaxClauses {
@@ -71,10 +71,10 @@ func (d *Decider) FindAll(parts []Part) (at int, err error) {
 	return 0, nil
 }
 
-// sharesNetwork reports whether one of parts, which were looked up, has the policy and the network of p.
-func sharesNetwork(parts []Part, p *Part) bool {
+// sharesState reports whether one of parts, which were looked up, has the policy and the state of p.
+func sharesState(parts []Part, p *Part) bool {
 	for i := range parts {
-		if q := &parts[i]; bytes.Equal(q.Policy, p.Policy) && bytes.Equal(q.Network, p.Network) {
+		if q := &parts[i]; bytes.Equal(q.Policy, p.Policy) && bytes.Equal(q.state(), p.state()) {
 			return true
 		}
 	}
@@ -120,6 +120,7 @@ func (d *Decider) All(parts []Part, a *decide.Ask) (whole *limit.Decision, at in
 		case p.counts():
 			d.about(&d.piece, p, p.from, len(p.Limits.Clauses))
 			d.store.Decide(&d.piece)
+			d.tryCandidate(p, d.piece.Err != nil || d.piece.Refused)
 		}
 	}
 	return &d.whole, 0, nil
@@ -146,17 +147,23 @@ func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) {
 	if err != nil {
 		return at, err
 	}
-	if d.about(a, &parts[0], 0, strict); parts[0].lenient() {
-		a.Reserve.Link, a.Reserve.Keys = false, nil // its own ask has them
+	d.about(a, &parts[0], 0, strict)
+	a.Reserve.Link, a.Reserve.Keys = false, nil
+	for i := range parts {
+		if p := &parts[i]; p.link && !p.lenient() { // the ask about a lenient part has its link
+			a.Reserve.Link, a.Reserve.Keys = true, p.keys
+		}
 	}
 	return 0, nil
 }
 
 // reserveAll completes the clauses of parts, which were filled in, for a reservation: their numbers, and the
-// names of all keys but the first that has a window or a bucket. The errors are [reservation.ErrFamily],
+// names of all keys but the first that has a window or a bucket. That is a key of the first part, or of a later one
+// if the limits before it are NONE. The errors are [reservation.ErrFamily],
 // [reservation.ErrFirst] and [reservation.ErrKeys]; at is the index of the part that the error is about.
 func (d *Decider) reserveAll(parts []Part) (at int, err error) {
-	first, of := []byte(nil), uint8(0)
+	var first []byte
+	linking, of := 0, uint8(0)
 	d.linked = d.linked[:0]
 	for i := range parts {
 		p := &parts[i]
@@ -170,14 +177,17 @@ func (d *Decider) reserveAll(parts []Part) (at int, err error) {
 				continue
 			}
 			if first == nil && c.Lease == nil {
-				first = c.Key
+				first, linking = c.Key, i
 				continue
 			}
 			d.linked = append(d.linked, c.Key)
 		}
-		if first == nil {
+		if first == nil && len(d.linked) > 0 {
 			return 0, reservation.ErrFirst
 		}
+	}
+	if first == nil {
+		return 0, nil // nothing is kept
 	}
 	if d.linked = append(d.linked, first); reservation.CheckKeys(d.linked) != nil {
 		return 0, reservation.ErrKeys
@@ -185,7 +195,7 @@ func (d *Decider) reserveAll(parts []Part) (at int, err error) {
 	for i := range parts {
 		parts[i].of = of
 	}
-	parts[0].link, parts[0].keys = true, d.linked[:len(d.linked)-1]
+	parts[linking].link, parts[linking].keys = true, d.linked[:len(d.linked)-1]
 	return 0, nil
 }
 
@@ -303,8 +313,11 @@ func (d *Decider) AnswerAll(parts []Part, a *decide.Ask) *limit.Decision {
 		if a.Repeats() {
 			continue
 		}
-		if denies := denies(a, clauses, p.Details); denies || !a.Refused {
+		switch denies := denies(a, clauses, p.Details); {
+		case denies || !a.Refused:
 			d.conclude(p, denies, denies)
+		case p.counts():
+			d.tryCandidate(p, false) // another policy denies the call, and this one is charged
 		}
 	}
 	return &d.whole
@@ -352,6 +365,12 @@ func (d *Decider) conclude(p *Part, denied, answered bool) {
 	if n := p.Counts(); n != nil {
 		n.Answered(answered)
 	}
+	d.tryCandidate(p, denied)
+}
+
+// tryCandidate has the candidate of the policy of p decide the call, too, if it has one. denied says whether the limits deny
+// the call.
+func (d *Decider) tryCandidate(p *Part, denied bool) {
 	if p.hasCandidate() && !p.Looks() && p.Mode != Block {
 		d.try(&p.Lookup, denied)
 	}

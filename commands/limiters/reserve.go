@@ -5,6 +5,7 @@ import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/reservation"
@@ -73,7 +74,7 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 	}
 	if name != nil {
 		p := command.ServerState[ratelimit.Service](c).Policy(name)
-		a.Family, a.Key, a.Clauses = decide.SettleSeveral, nil, s.settled.of(name, s.settled.stateOf(p, c.Args[1]))
+		a.Family, a.Key, a.Clauses = decide.SettleSeveral, nil, s.settled.of(name, s.settled.stateOf(p, c.Args[1], c.Store.Now()))
 	}
 	a.ID = identity(c, c.Args[2])
 	a.Window.LogMaxEntries = c.Server.Limits().LogMaxEntries // of a window that is charged beyond the reserved units
@@ -88,14 +89,14 @@ type settledClauses struct {
 	network []byte
 }
 
-// stateOf returns the network that has the state of key if the keys of p are addresses. It returns key itself if
+// stateOf returns the network that has the state of key at now if the keys of p are addresses. It returns key itself if
 // they are not or if p is nil. It also does so if key is no address for p, because the policy may have had another
 // form of keys when the reservation was made: then key has to be as the state key has it.
-func (m *settledClauses) stateOf(p *policy.Policy, key []byte) []byte {
+func (m *settledClauses) stateOf(p *policy.Policy, key []byte, now limit.Instant) []byte {
 	if p == nil || !p.Main.Key.IP {
 		return key
 	}
-	network, err := ratelimit.AppendStateOf(m.network[:0], p, key)
+	network, err := ratelimit.AppendStateOf(m.network[:0], p, key, now)
 	if err != nil {
 		return key
 	}

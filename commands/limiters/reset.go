@@ -30,7 +30,7 @@ func reset(c storeCall) {
 		return
 	}
 	u := useCall{Lookup: ratelimit.Lookup{Call: ratelimit.Call{Policy: name, Key: c.Args[2]}, Rules: p}}
-	key, err := ratelimit.AppendStateOf(nil, p, u.Key)
+	key, err := ratelimit.AppendStateOf(nil, p, u.Key, c.Store.Now())
 	if err != nil {
 		c.Fail(u.failure(err))
 		return

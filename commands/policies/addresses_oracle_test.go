@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,13 @@ type rule struct {
 	text string // the network as the server shows it
 }
 
+// length returns the length of the network.
+func (r rule) length() int {
+	_, length, _ := strings.Cut(r.text, "/")
+	n, _ := strconv.Atoi(length) // 0 for "*"
+	return n
+}
+
 // addresses are the test's model of a policy with KEY IP, by the bits of its patterns.
 type addresses struct {
 	*oracle
@@ -175,17 +183,17 @@ func (o *addresses) call() {
 	h := o.host()
 	c := o.dice.call("api", o.written(h, false))
 	came := c.key
-	l := o.limits
+	most := map[int]int{4: o.v4, 16: o.v6}[len(h.ip)]
+	l, state := o.limits, most
 	if r, found := o.longest(o.overrides, h); found {
-		l = r.limits
+		l, state = r.limits, max(state, r.length())
 		o.seen["overridden"]++
 	}
 	if r, found := o.longest(o.boosts, h); found {
-		l = l.boosted(r.factor)
+		l, state = l.boosted(r.factor), max(state, r.length())
 		o.seen["boosted"]++
 	}
-	most := map[int]int{4: o.v4, 16: o.v6}[len(h.ip)]
-	block, blocked := o.longest(o.blocks, h)
+	block, blocked := o.longest(o.blocks, host{h.ip, 8 * len(h.ip)})
 	_, exempt := o.longest(o.exempts, h)
 	want := ""
 	switch {
@@ -205,7 +213,7 @@ func (o *addresses) call() {
 		want = inproc.Five(1, shownLimit(&l.clauses[0]), 0, left, left)
 		o.seen["blocked"]++
 	default:
-		c.key = h.text(most)
+		c.key = h.text(state)
 		kind := ""
 		if want, kind = o.expected(&c, l); kind == "" {
 			return // no command has the same meaning

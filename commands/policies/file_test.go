@@ -34,7 +34,10 @@ type policyFile struct {
 
 func newPolicyFile(t testing.TB, text string) *policyFile {
 	t.Helper()
-	f := &policyFile{t, filepath.Join(t.TempDir(), "policies.yaml")}
+	dir, err := os.MkdirTemp("", "") // a short path, because the errors that name it for each fault have a maximum length
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	f := &policyFile{t, filepath.Join(dir, "policies.yaml")}
 	f.write(text)
 	return f
 }
