@@ -22,6 +22,7 @@ import tempfile
 os.environ["ASYNC_REDIS_IMPLEMENTATION"] = "redispy"
 
 import pytest
+import redis.asyncio
 
 import suite_plugin
 from checks import PORT, say
@@ -43,6 +44,23 @@ def prepare(mode, folder):
         return ["tests/aio"]
     shutil.rmtree(tests / "aio")
     return ["tests"]
+
+
+def be_patient():
+    """Gives the one script with a huge cost time on a busy machine.
+
+    It computes for seconds. By default redis-py gives up after five, and a server answers
+    BUSY after as many.
+    """
+    redis.Redis(port=int(PORT)).config_set("busy-reply-threshold", 120_000)
+    for connection in redis.connection, redis.asyncio.connection:
+        init = connection.AbstractConnection.__init__
+
+        def waits(self, *args, init=init, **options):
+            options.setdefault("socket_timeout", 120)
+            init(self, *args, **options)
+
+        connection.AbstractConnection.__init__ = waits
 
 
 def run(wanted):
@@ -77,6 +95,7 @@ def main(mode):
     os.dup2(2, 1)  # what pytest prints is a diagnostic
     with tempfile.TemporaryDirectory() as folder:
         wanted = prepare(mode, folder)
+        be_patient()
         os.chdir(folder)
         sys.path.insert(0, folder)
         passed, failed = run(wanted)
