@@ -8,6 +8,9 @@ import (
 
 // ParseUnit returns the unit with the given name, in upper or lower case, or None.
 func ParseUnit(word []byte) Unit {
+	if len(word) == 0 || word[0] < 'A' {
+		return None // nearly always a number of seconds
+	}
 	for u := Day; u <= Year; u++ {
 		if strings.EqualFold(string(word), unitNames[u]) {
 			return u

@@ -168,7 +168,7 @@ func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 // d.Refused is the number of units that were not granted.
 func (p *Plan) share(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
 	switch {
-	case c.Fixed || c.Unlimited:
+	case c.Fixed:
 		err = p.decideClause(d, e, now, c, charging)
 	case c.Window != nil:
 		was := c.Window.Charge

@@ -282,7 +282,7 @@ func (p *Plan) oneHolding(e *entry.Entry, now limit.Instant, a *Ask) error {
 	r := idempotency.Record{Ready: readyAt(now, &a.Decision, a.Family == Bucket && a.Bucket.Promises())}
 	granted := a.granted(&r)
 	if p.counted {
-		r, granted = idempotency.Record{Missing: 1, Ready: limit.MinInstant}, 1
+		r, granted = deniedRecord, 1
 	}
 	if granted == 0 {
 		id, reserves = nil, false

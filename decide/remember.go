@@ -55,7 +55,7 @@ func (p *Plan) oneRemembering(e *entry.Entry, now limit.Instant, a *Ask) error {
 	r := idempotency.Record{Ready: readyAt(now, &a.Decision, a.Family == Bucket && a.Bucket.Promises())}
 	granted := a.Decision.Refused == 0
 	if p.counted {
-		r, granted = idempotency.Record{Missing: 1, Ready: limit.MinInstant}, true
+		r, granted = deniedRecord, true
 	} else if asked := a.shared(); asked > 0 {
 		r.Missing, granted = a.Decision.Refused, a.Decision.Refused < asked
 	}
@@ -203,11 +203,13 @@ func (s *Rounds) decideRemembering(d *limit.Decision, e *entry.Entry, c *Clause)
 	return nil
 }
 
-// record returns what a repetition of the call needs of the clause c, whose decision is d. A call that was
-// charged although it is denied is missing one unit.
+// deniedRecord is the record of a call that was charged although it is denied: it is missing one unit.
+var deniedRecord = idempotency.Record{Missing: 1, Ready: limit.MinInstant}
+
+// record returns what a repetition of the call needs of the clause c, whose decision is d.
 func (s *Rounds) record(d *limit.Decision, c *Clause) idempotency.Record {
 	if s.counted {
-		return idempotency.Record{Missing: 1, Ready: limit.MinInstant}
+		return deniedRecord
 	}
 	promises := c.Bucket != nil && c.Bucket.Promises()
 	return idempotency.Record{Missing: s.ask.Missing, Ready: readyAt(s.now, d, promises)}

@@ -80,8 +80,8 @@ func (s *Rounds) Start(a *Ask, now limit.Instant) {
 
 // Round begins the next round and returns true if the caller has to judge each clause in it. It
 // returns false if the decision is complete. If a clause is refused in the first round and the call
-// is not a Partial, there is a second round, which charges only the clauses with Counts. A call with a token has one
-// more round at the beginning.
+// is not a Partial, there is a second round, which charges only the clauses with Counts. A call with a
+// token has one more round at the beginning.
 func (s *Rounds) Round() bool {
 	switch {
 	case !s.begun:

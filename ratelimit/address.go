@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"errors"
+	"net/netip"
 
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
@@ -22,40 +23,43 @@ var (
 // itself, or the network of key if the keys of p are addresses. The errors are [ErrNoAddress] and [ErrWide]; then dst is
 // returned as it was.
 func AppendStateOf(dst []byte, p *policy.Policy, key []byte, now limit.Instant) ([]byte, error) {
-	f := p.Main.Key
-	if !f.IP {
+	if !p.Main.Key.IP {
 		return append(dst, key...), nil
 	}
-	address, ok := policy.ParseAddress(key)
-	if !ok {
-		return dst, ErrNoAddress
-	}
 	var a policy.Applied
-	p.FindNetwork(address, now, &a)
-	network, ok := f.Network(address, &a)
-	if !ok {
-		return dst, ErrWide
+	network, err := networkOf(p, key, now, &a)
+	if err != nil {
+		return dst, err
 	}
 	return network.AppendTo(dst), nil
+}
+
+// networkOf returns the network that has the state of key under p, whose keys are addresses, and sets a to the
+// entries that apply to key at now. The errors are [ErrNoAddress] and [ErrWide].
+func networkOf(p *policy.Policy, key []byte, now limit.Instant, a *policy.Applied) (netip.Prefix, error) {
+	address, ok := policy.ParseAddress(key)
+	if !ok {
+		return netip.Prefix{}, ErrNoAddress
+	}
+	p.FindNetwork(address, now, a)
+	network, ok := p.Main.Key.Network(address, a)
+	if !ok {
+		return netip.Prefix{}, ErrWide
+	}
+	return network, nil
 }
 
 // findApplied sets l.Applied and, if the keys of the policy are addresses, l.Network. The entries that apply are
 // those for the address as it came. The errors are [ErrNoAddress] and [ErrWide].
 func (d *Decider) findApplied(l *Lookup) error {
-	f := l.Rules.Main.Key
-	if !f.IP {
+	if !l.Rules.Main.Key.IP {
 		l.Network = nil
 		l.Rules.Find(l.Key, l.Now, &l.Applied)
 		return nil
 	}
-	address, ok := policy.ParseAddress(l.Key)
-	if !ok {
-		return ErrNoAddress
-	}
-	l.Rules.FindNetwork(address, l.Now, &l.Applied)
-	network, ok := f.Network(address, &l.Applied)
-	if !ok {
-		return ErrWide
+	network, err := networkOf(l.Rules, l.Key, l.Now, &l.Applied)
+	if err != nil {
+		return err
 	}
 	l.Network, l.StateKey = d.keys.addNetwork(network, l.Volatile), nil // the front does not know the network
 	return nil

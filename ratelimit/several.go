@@ -88,10 +88,9 @@ func sharesState(parts []Part, p *Part) bool {
 // The policies that can deny are decided together, as one decision about all their clauses. If they
 // pass, each policy that cannot deny, because of an exemption or a shadow, is decided and charged by
 // itself; an error of its keys counts as a denial. A policy with the flag Count is charged in any case, unless
-// there is a block. The result is the decision that binds: that on the
-// clauses of the policies that can deny or, if no policy can, on all clauses. A block of any policy
-// denies the call, and then only the blocked policies are tried. The repetition of a call charges no
-// policy, and tries only those that can deny.
+// there is a block. The result is the decision that binds: that on the clauses of the policies that can deny
+// or, if no policy can, on all clauses. A block of any policy denies the call, and then only the blocked
+// policies are tried. The repetition of a call charges no policy, and tries only those that can deny.
 //
 // The errors are those of [Decider.Ask] and of the store. at is the index of the part that an error of
 // Ask is about.
@@ -159,8 +158,8 @@ func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) {
 
 // reserveAll completes the clauses of parts, which were filled in, for a reservation: their numbers, and the
 // names of all keys but the first that has a window or a bucket. That is a key of the first part, or of a later one
-// if the limits before it are NONE. The errors are [reservation.ErrFamily],
-// [reservation.ErrFirst] and [reservation.ErrKeys]; at is the index of the part that the error is about.
+// if the limits before it are NONE. The errors are [reservation.ErrFamily], [reservation.ErrFirst] and
+// [reservation.ErrKeys]; at is the index of the part that the error is about.
 func (d *Decider) reserveAll(parts []Part) (at int, err error) {
 	var first []byte
 	linking, of := 0, uint8(0)

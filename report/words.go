@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cellserver/cellserver/calendar"
 )
 
 // LimitWords describes what a call of a limiter allows: "100/s" for cl.throttle with the arguments
@@ -40,9 +42,6 @@ func LimitWords(command, args string) (words string, perSecond float64) {
 	return "", 0
 }
 
-// calendarDays has about how many days a window takes that follows the calendar, by its name.
-var calendarDays = map[string]float64{"DAY": 1, "WEEK": 7, "MONTH": 30, "YEAR": 365}
-
 // perTime describes a limit of the form "count per seconds". The count is in fields[at] and the
 // number of seconds in the next field, or the name of a window that follows the calendar. words is ""
 // if the fields are no such limit.
@@ -55,8 +54,8 @@ func perTime(fields []string, at int) (words string, perSecond float64) {
 	if err != nil {
 		return "", 0
 	}
-	if days := calendarDays[strings.ToUpper(period)]; days > 0 && at == 0 {
-		return thousands(n) + "/" + strings.ToLower(period), float64(n) / (days * 86400)
+	if unit := calendar.ParseUnit([]byte(period)); unit != calendar.None && at == 0 {
+		return thousands(n) + "/" + strings.ToLower(period), float64(n) / unit.Nominal().Seconds()
 	}
 	seconds, err := strconv.ParseInt(period, 10, 64)
 	if err != nil || seconds <= 0 {

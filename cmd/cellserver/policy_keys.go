@@ -29,7 +29,7 @@ func countKeys(ctx context.Context, client *redis.Client, changes []document.Cha
 			p = newPolicyChanges(old[changes[i].Policy], now[changes[i].Policy])
 			c.policies[changes[i].Policy] = p
 		}
-		p.entries[changes[i].Pattern] = i
+		p.add(changes[i].Pattern, i)
 	}
 	// The names of policies contain no special characters of patterns.
 	patterns := []string{"*:*"}
@@ -95,6 +95,14 @@ type policyChanges struct {
 	flags bool
 	// entries maps patterns to the indexes of changes, with "" for the policy itself.
 	entries map[string]int
+	// networks has those patterns of entries that are networks, if the keys of the policy are addresses.
+	networks []changedNetwork
+}
+
+// changedNetwork is a network for which the change with an index is.
+type changedNetwork struct {
+	network netip.Prefix
+	change  int
 }
 
 func newPolicyChanges(before, after *document.Policy) *policyChanges {
@@ -107,6 +115,14 @@ func newPolicyChanges(before, after *document.Policy) *policyChanges {
 	}
 	p.flags = before != nil && after != nil && before.Flags != after.Flags
 	return p
+}
+
+// add adds the i-th change, which is about pattern.
+func (p *policyChanges) add(pattern string, i int) {
+	p.entries[pattern] = i
+	if network, ok := policy.ParseAddress([]byte(pattern)); ok && (p.after.ofNetworks() || p.before.ofNetworks()) {
+		p.networks = append(p.networks, changedNetwork{network, i})
+	}
 }
 
 // concerns returns the indexes of the changes that affect key: to the entry that is in force for it
@@ -129,11 +145,13 @@ func (p *policyChanges) concerns(key string) (list []int) {
 	if i, ok := p.entries[""]; ok && p.flags && now != "" {
 		list = append(list, i)
 	}
-	if address, ok := policy.ParseAddress([]byte(key)); ok && (p.after.ofNetworks() || p.before.ofNetworks()) {
-		for pattern, i := range p.entries {
-			part, ok := policy.ParseAddress([]byte(pattern))
-			if ok && part.Bits() > address.Bits() && part.Overlaps(address) {
-				list = append(list, i)
+	if len(p.networks) == 0 {
+		return list
+	}
+	if address, ok := policy.ParseAddress([]byte(key)); ok {
+		for _, n := range p.networks {
+			if n.network.Bits() > address.Bits() && n.network.Overlaps(address) {
+				list = append(list, n.change)
 			}
 		}
 	}

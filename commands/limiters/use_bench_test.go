@@ -144,18 +144,46 @@ func TestSettlingAllocatesNothing(t *testing.T) {
 	}
 }
 
+// kindOfCall is a kind of call that a benchmark compares with others: packets of pipelined calls, and the least time
+// that a turn of them has taken.
+type kindOfCall struct {
+	name    string
+	packets [][]byte
+	fastest time.Duration
+}
+
+// pipelined is the number of calls of a packet.
+const pipelined = 32
+
+// takeTurns sends the packets of kinds to s, some of each kind in turn, and reports the time of a call in the fastest
+// turn of each.
+func takeTurns(b *testing.B, s *inproc.Fed, kinds []kindOfCall) {
+	const turn = 25
+	for n := 0; b.Loop(); n++ {
+		for i := range kinds {
+			k := &kinds[i]
+			began := time.Now()
+			var reply []byte
+			for j := range turn {
+				reply = s.Packet(k.packets[(n*turn+j)%len(k.packets)])
+			}
+			k.fastest = min(k.fastest, time.Since(began))
+			require.Equal(b, byte('*'), reply[0])
+		}
+	}
+	for i := range kinds {
+		b.ReportMetric(float64(kinds[i].fastest)/turn/pipelined, kinds[i].name+"-ns")
+	}
+}
+
 // BenchmarkUse compares RL.USE with the corresponding TB.ACQUIRE, in pipelines of 32 over 32,000
 // keys, with 100 policies, 10,000 exact overrides and 1,000 prefixes. Both charge the same keys
 // and take turns as in BenchmarkUsers: the fastest turn of each is reported.
 func BenchmarkUse(b *testing.B) {
-	const depth, turn = 32, 25
+	const depth = pipelined
 	// With these numbers a bucket is still in use at its next call, however long that takes.
 	const capacity, count, period = "1000000", "1", "60"
-	kinds := []struct {
-		name    string
-		packets [][]byte
-		fastest time.Duration
-	}{{name: "tb.acquire"}, {name: "rl.use"}}
+	kinds := []kindOfCall{{name: "tb.acquire"}, {name: "rl.use"}}
 	for i := range kinds {
 		kinds[i].fastest = time.Hour
 		for p := range 1000 {
@@ -174,34 +202,16 @@ func BenchmarkUse(b *testing.B) {
 	}
 	s := inproc.OpenTimed(b)
 	apply(b, s, manyPolicies(100, 10_000, 1000, "TB "+capacity+" "+count+" "+period))
-	for n := 0; b.Loop(); n++ {
-		for i := range kinds {
-			k := &kinds[i]
-			began := time.Now()
-			var reply []byte
-			for j := range turn {
-				reply = s.Packet(k.packets[(n*turn+j)%len(k.packets)])
-			}
-			k.fastest = min(k.fastest, time.Since(began))
-			require.Equal(b, byte('*'), reply[0])
-		}
-	}
-	for i := range kinds {
-		b.ReportMetric(float64(kinds[i].fastest)/turn/depth, kinds[i].name+"-ns")
-	}
+	takeTurns(b, s, kinds)
 	b.ReportMetric(float64(kinds[1].fastest)/float64(kinds[0].fastest), "ratio")
 }
 
 // BenchmarkUseOfAddresses compares RL.USE with addresses under policies without KEY, with KEY IP 32 56, and with
 // overrides of four prefix lengths in addition. It measures as BenchmarkUse does, over 32,000 addresses.
 func BenchmarkUseOfAddresses(b *testing.B) {
-	const depth, turn = 32, 25
+	const depth = pipelined
 	limits := []string{"TB 1000000 1 60"}
-	kinds := []struct {
-		name    string
-		packets [][]byte
-		fastest time.Duration
-	}{{name: "no-key"}, {name: "key-ip"}, {name: "key-ip-4"}}
+	kinds := []kindOfCall{{name: "no-key"}, {name: "key-ip"}, {name: "key-ip-4"}}
 	d := &document.Document{}
 	for i := range kinds {
 		kinds[i].fastest = time.Hour
@@ -228,19 +238,5 @@ func BenchmarkUseOfAddresses(b *testing.B) {
 	}
 	s := inproc.OpenTimed(b)
 	apply(b, s, d)
-	for n := 0; b.Loop(); n++ {
-		for i := range kinds {
-			k := &kinds[i]
-			began := time.Now()
-			var reply []byte
-			for j := range turn {
-				reply = s.Packet(k.packets[(n*turn+j)%len(k.packets)])
-			}
-			k.fastest = min(k.fastest, time.Since(began))
-			require.Equal(b, byte('*'), reply[0])
-		}
-	}
-	for i := range kinds {
-		b.ReportMetric(float64(kinds[i].fastest)/turn/depth, kinds[i].name+"-ns")
-	}
+	takeTurns(b, s, kinds)
 }

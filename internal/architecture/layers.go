@@ -332,7 +332,7 @@ var layers = map[string]layer{
 		why:     "metrics range over the registry of figures: they call no other part",
 	},
 	"report": {
-		imports: []string{"acl", "figure", "stats", "limit"},
+		imports: []string{"acl", "calendar", "figure", "stats", "limit"},
 		why:     "the server passes the figures of a report to it: report knows no session, no store and no port",
 	},
 	"top": {
