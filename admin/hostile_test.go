@@ -19,6 +19,7 @@ import (
 
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/admin"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
@@ -136,7 +137,7 @@ func TestForeignPagesReachNothing(t *testing.T) {
 
 // TestHostileRequestsAreBounded: whatever is sent, the answer is an error and others are served.
 func TestHostileRequestsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := serve(t, newConfig(t))
 		for what, sent := range map[string]string{
 			"garbage":             "\x00\xff\x16\x03\x01garbage\r\n\r\n",
@@ -171,7 +172,7 @@ func TestHostileRequestsAreBounded(t *testing.T) {
 
 // TestALongBodyIsRefused: a handler never gets more of it than its bound.
 func TestALongBodyIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newConfig(t)
 		var read atomic.Int64
 		c.API = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -199,7 +200,7 @@ func TestALongBodyIsRefused(t *testing.T) {
 // TestSlowClientsKeepOutNobody: with all connections held by clients that send their requests
 // byte by byte, and many more of these connecting, other clients are served at once.
 func TestSlowClientsKeepOutNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newConfig(t)
 		c.MaxConnections = 8
 		p := serve(t, c)
@@ -216,7 +217,7 @@ func TestSlowClientsKeepOutNobody(t *testing.T) {
 
 // TestASlowHeaderIsCutOff: within the time that a header may take.
 func TestASlowHeaderIsCutOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		conn := serve(t, newConfig(t)).raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n")
 		_, err := conn.Read(make([]byte, 1))
@@ -228,7 +229,7 @@ func TestASlowHeaderIsCutOff(t *testing.T) {
 // TestConnectionsThatAreServedKeepTheirPlace: only those that ask for nothing make room. A request
 // beyond the bound is refused.
 func TestConnectionsThatAreServedKeepTheirPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newConfig(t)
 		c.MaxConnections = 2
 		serving, end := make(chan struct{}), make(chan struct{})
@@ -257,7 +258,7 @@ func TestConnectionsThatAreServedKeepTheirPlace(t *testing.T) {
 // TestClientsThatReadNothingKeepOutNoProbe: 200 of them have asked for more than they take, again and
 // again, and each probe is answered at once.
 func TestClientsThatReadNothingKeepOutNoProbe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newConfig(t)
 		long := bytes.Repeat([]byte("x"), 8<<20)
 		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(long) })
@@ -293,7 +294,7 @@ func (l slowLogins) Attempt(user, address string) (time.Duration, bool, func(*ac
 // TestGuessingIsSlow: an address that has failed often waits for each answer, and few of its
 // attempts wait at once.
 func TestGuessingIsSlow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newConfig(t)
 		logins := slowLogins{make(chan string, 100)}
 		c.Logins = logins
@@ -377,7 +378,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 // TestProfilesAreForThoseWhoMayDebug: only users with the permission for DEBUG get profiles, and
 // only with the option that allows them.
 func TestProfilesAreForThoseWhoMayDebug(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newConfig(t)
 		c.Pprof = true
 		p := serve(t, c)

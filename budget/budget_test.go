@@ -6,12 +6,14 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/bubble"
 )
 
 // TestAsManyLargeRepliesAtOnceAsFit: requests are granted in the order of arrival, as many at once
 // as there is room for. A request that never fits is granted when no memory is held.
 func TestAsManyLargeRepliesAtOnceAsFit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := &Budget{Room: func() int64 { return 100 }}
 		var mu sync.Mutex // two may be granted memory at once
 		var order []string

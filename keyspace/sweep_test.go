@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/asks"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
@@ -73,7 +74,7 @@ func sweepReachesAll(t *testing.T, n int) {
 // TestRun runs housekeeping in a synctest bubble with a clock that is like a real one: expired keys
 // are removed without a lookup, and Run ends with its context.
 func TestRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ks := keyspace.New(keyspace.Options{Clock: clock.NewSystem(clock.Options{}.WithSources(
 			func() int64 { return time.Now().UnixNano() }, func() int64 { return time.Now().UnixNano() }, func() int64 { return time.Now().UnixNano() }))})
 		defer ks.Close()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/bubble"
 )
 
 func TestRead(t *testing.T) {
@@ -48,7 +50,7 @@ func TestReadDir(t *testing.T) {
 // TestAccessesThatHang: the caller gets an error in time. Once many accesses hang, it gets the
 // error at once. Everything works again when they return.
 func TestAccessesThatHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})
 		for i := range maxStuck {
 			began := time.Now()

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -21,7 +21,7 @@ import (
 // caller again, and the admitted units are charged.
 func TestManyGoroutinesSubmit(t *testing.T) {
 	for _, timeout := range []time.Duration{2 * time.Millisecond, time.Minute} {
-		synctest.Test(t, func(t *testing.T) { manySubmit(t, timeout) })
+		bubble.Test(t, func(t *testing.T) { manySubmit(t, timeout) })
 	}
 }
 

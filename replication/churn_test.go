@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/asks"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -98,7 +98,7 @@ func TestChurn(t *testing.T) {
 	}
 	for seed := range uint64(2) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 1))
 				w := newWeb(t)
 				nodes := []*member{w.start("a:1", 0), w.start("b:2", time.Minute), w.start("c:3", -time.Minute)}
@@ -148,7 +148,7 @@ func TestChurn(t *testing.T) {
 // TestAcknowledgedSurvives promotes the replica at any moment. It must have everything that it
 // has acknowledged.
 func TestAcknowledgedSurvives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		for range 10 {
 			w := newWeb(t)
 			a, b := w.start("a:1", 0), w.start("b:2", 0)

@@ -5,11 +5,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/keyspace"
 )
 
@@ -17,7 +17,7 @@ import (
 // keys change. The writer waits for replicas that are far behind. So the backlog has what the
 // replicas lack, and each has only one full resynchronization. In the end all keys must be equal.
 func TestCutsUnderChurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		cuts := 60
 		if drill {
 			cuts = 1000

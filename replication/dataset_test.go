@@ -3,11 +3,11 @@ package replication_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/replication"
@@ -31,7 +31,7 @@ func (m *member) refused(keys int) {
 func TestOtherDataSetIsRefused(t *testing.T) {
 	for name, since := range map[string][]string{"nothing": nil, "a key": {"l"}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				a, b, c := w.start("a:1", 0), w.start("b:2", 0), w.start("c:3", 0)
 				require.True(t, a.client().put("k", "1"))
@@ -70,7 +70,7 @@ func TestOtherDataSetIsRefused(t *testing.T) {
 // TestRestoredDataSetIsKept: a promoted replica does not by itself undo a restore of the old
 // primary. If the restored server is promoted, the other one follows it and accepts its data set.
 func TestRestoredDataSetIsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.True(t, a.client().put("k", "1"))
@@ -106,7 +106,7 @@ func TestRestoredDataSetIsKept(t *testing.T) {
 // TestRestoredServerGivesUp: a restored server accepts another data set if the operator allows
 // it, and then behaves like any other server.
 func TestRestoredServerGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.True(t, a.client().put("k", "1"))
@@ -126,7 +126,7 @@ func TestRestoredServerGivesUp(t *testing.T) {
 // TestPoliciesAloneAreKept: a replica that has policies but no other key also refuses an empty
 // primary.
 func TestPoliciesAloneAreKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.True(t, a.client().do(func(v *keyspace.Handle) {
@@ -145,7 +145,7 @@ func TestPoliciesAloneAreKept(t *testing.T) {
 // follow the primary that it refused. It refuses again. In the other direction, the empty primary
 // follows.
 func TestPromotedReplicaStillRefuses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.True(t, a.client().put("k", "1"))
@@ -176,7 +176,7 @@ func TestPromotedReplicaStillRefuses(t *testing.T) {
 // TestSameDataSetIsTakenOver: the data set stays the same after a FLUSHALL and a restart, a
 // promotion, and a backup.
 func TestSameDataSetIsTakenOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.True(t, a.client().put("k", "1"))
@@ -212,7 +212,7 @@ func TestUnknownDataSetMatches(t *testing.T) {
 		"of a primary that is old": {primary: someID, replica: someID[1:] + "0", old: true, want: "unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				z, a, b := w.start("z:9", 0), w.start("a:1", 0), w.start("b:2", 0)
 				require.True(t, z.client().put("k", "1"))
@@ -243,7 +243,7 @@ func TestUnknownDataSetMatches(t *testing.T) {
 // TestHalfAStateIsNoDataSet: a replica that is promoted during its full resynchronization begins
 // a new data set.
 func TestHalfAStateIsNoDataSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		b := w.start("b:2", 0)
 		set := b.keeper.DataSet()
@@ -259,7 +259,7 @@ func TestHalfAStateIsNoDataSet(t *testing.T) {
 
 // TestRestartedReplicaRefusesAnotherDataSet: a restarted replica knows the data set of its files.
 func TestRestartedReplicaRefusesAnotherDataSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.True(t, a.client().put("k", "1"))

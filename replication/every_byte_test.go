@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/replication"
 )
@@ -95,7 +95,7 @@ func (w *web) startEachByte(address string, e *eachByte) *member {
 func TestFullSyncIsCutAtEachByte(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		t.Run("half a state before "+strconv.FormatBool(half), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				var e eachByte
 				a, b := w.start("a:1", 0), w.startEachByte("b:2", &e)
@@ -138,7 +138,7 @@ func requireOwnOrNone(t *testing.T, b *member, whole bool) {
 // TestSmallFullSyncIsCutAtEachByte does the same to replicas of a few keys. It cuts in each part
 // of the synchronization: the handshake, blocks, the end and the clock.
 func TestSmallFullSyncIsCutAtEachByte(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a := w.start("a:1", 0)
 		fill, rng := a.client(), rand.New(rand.NewPCG(1, 3))
@@ -183,7 +183,7 @@ func TestSmallFullSyncIsCutAtEachByte(t *testing.T) {
 // TestStreamIsCutAtEachByte ends the link of a replica after each number of bytes of a stream.
 // The replica continues behind what it has, without a full resynchronization, and loses nothing.
 func TestStreamIsCutAtEachByte(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		var e eachByte
 		a, b := w.start("a:1", 0), w.startEachByte("b:2", &e)

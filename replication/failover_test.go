@@ -9,11 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/resp"
@@ -21,7 +21,7 @@ import (
 
 // TestFailoverErrors: the texts and the order of the errors are those of Redis.
 func TestFailoverErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		fail := func(p *member, c protocol.Failover) resp.Error { return p.node.Failover(c) }
@@ -41,7 +41,7 @@ func TestFailoverErrors(t *testing.T) {
 // TestFailoverLosesNothing fails over under load again and again. Each change that one node
 // accepted must be on the other.
 func TestFailoverLosesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		b.follow(a)
@@ -113,7 +113,7 @@ func TestFailoverEnds(t *testing.T) {
 		require.Equal(t, int64(1), b.keeper.suspended.Load(), "without a full sync")
 	}
 	t.Run("timeout", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("not there yet", "v"))
@@ -124,7 +124,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	})
 	t.Run("abort while waiting", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("not there yet", "v"))
@@ -138,7 +138,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	})
 	t.Run("the target loses its link while it is awaited", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("not there yet", "v"))
@@ -152,7 +152,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	})
 	t.Run("a replica that needs everything comes while the target is awaited", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("not there yet", "v"))
@@ -169,7 +169,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	})
 	t.Run("abort under way", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			w.refuse(b.address, true)
 			require.Empty(t, a.node.Failover(protocol.Failover{}))
@@ -184,7 +184,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	})
 	t.Run("orders to change the role", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			w.refuse(b.address, true)
 			require.Empty(t, a.node.Failover(protocol.Failover{}))
@@ -200,7 +200,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	})
 	t.Run("refused", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			w.refuse(b.address, true)
 			require.Empty(t, a.node.Failover(protocol.Failover{}))
@@ -227,7 +227,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	}
 	t.Run("the target lets nobody in", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			var asked atomic.Int64
 			behindProxy(t, w, a, b, func(conn net.Conn) {
@@ -253,7 +253,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	})
 	t.Run("the answer is lost", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			var lost atomic.Bool
 			behindProxy(t, w, a, b, func(conn net.Conn) {
@@ -285,7 +285,7 @@ func TestFailoverEnds(t *testing.T) {
 	})
 	t.Run("the target dies before it is asked", func(t *testing.T) {
 		for _, timeout := range []time.Duration{0, time.Second, 20 * time.Second} {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w, a, b := start(t)
 				w.refuse(b.address, true)
 				began := stopwatch()
@@ -322,7 +322,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	}
 	t.Run("the target dies when it is asked", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			began := stopwatch()
 			dies(t, w, a, b, func() bool { return true })
@@ -332,7 +332,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	})
 	t.Run("the target may have accepted changes before it died", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			began := stopwatch()
 			dies(t, w, a, b, func() bool { return stopwatch()-began > 6*time.Second })
@@ -343,7 +343,7 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	})
 	t.Run("force", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("lost", "v"))
@@ -371,7 +371,7 @@ func TestTakingOverIsConfirmed(t *testing.T) {
 		"it follows":   {func(b *member) { b.node.ReplicaOf("nowhere", "1") }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				a, b := w.start("a:1", 0), w.start("b:2", 0)
 				b.follow(a)
@@ -395,7 +395,7 @@ func TestTakingOverIsConfirmed(t *testing.T) {
 
 // TestSyncTexts checks the answers to PSYNC of a node that cannot serve a replica.
 func TestSyncTexts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		refused := func(p *member, c protocol.PSync) resp.Error {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/replication"
 )
 
@@ -67,7 +67,7 @@ func asIs(*replication.Options) {}
 // state, a new full resynchronization interrupts that, and the files keep the state before it.
 // The two must not overlap: the end of the first rewrite would write an incomplete state.
 func TestFullSyncInterruptsTheAdoptionBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		c, slow := w.startSlow("c:3", asIs)
@@ -92,7 +92,7 @@ func TestFullSyncInterruptsTheAdoptionBefore(t *testing.T) {
 // TestReplicaStopsWithoutItsFiles: a replica that stops does not wait for the rewrite, because
 // the primary has the state.
 func TestReplicaStopsWithoutItsFiles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a := w.start("a:1", 0)
 		c, slow := w.startSlow("c:3", asIs)
@@ -108,7 +108,7 @@ func TestReplicaStopsWithoutItsFiles(t *testing.T) {
 // TestPromotedNodeStopsWithItsFiles: a node that is promoted during the rewrite waits for it when
 // it stops, because it has acknowledged changes to clients.
 func TestPromotedNodeStopsWithItsFiles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a := w.start("a:1", 0)
 		c, slow := w.startSlow("c:3", asIs)
@@ -133,7 +133,7 @@ func TestPromotedNodeStopsWithItsFiles(t *testing.T) {
 
 // TestPromotionInAFullSync: the empty state is written to the files before changes are accepted.
 func TestPromotionInAFullSync(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		c, slow := w.startSlow("c:3", asIs)
 		s := (&speech{t: t, offset: begin}).block("half")
@@ -154,7 +154,7 @@ func TestPromotionInAFullSync(t *testing.T) {
 // TestLinkWithARedisDoesNotWaitForFiles: the state of a Redis is served while the files are
 // rewritten.
 func TestLinkWithARedisDoesNotWaitForFiles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		var b *member
 		f := &redis{node: func() *replication.Node { return b.node }, given: make(chan string), current: someID}
@@ -188,7 +188,7 @@ func TestLinkWithARedisDoesNotWaitForFiles(t *testing.T) {
 
 // TestNoLagNeedsNoReplicas: as in Redis, min-replicas-max-lag 0 disables min-replicas-to-write.
 func TestNoLagNeedsNoReplicas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a := w.start("a:1", 0)
 		a.change(func(s *replication.Settings) { s.MinReplicas, s.MinReplicasMaxLag = 1, time.Second })
@@ -219,7 +219,7 @@ func (l *faultyLog) Refuses() bool { return l.k.faulty.Load() }
 // TestReplicaKeepsItsStateWhileThePrimaryCannotWrite: while the log cannot be written, no full
 // resynchronization begins, because the next attempt to repair the log would end it.
 func TestReplicaKeepsItsStateWhileThePrimaryCannotWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		k := &faultyKeeper{}
 		a := w.startWith("a:1", 0, func(o *replication.Options) {

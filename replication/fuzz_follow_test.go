@@ -2,10 +2,10 @@ package replication_test
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/replication"
 )
 
@@ -50,7 +50,7 @@ func FuzzFollow(f *testing.F) {
 			}
 			out = s.out
 		}
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w := newWeb(t)
 			b := w.start("b:2", 0)
 			require.True(t, b.client().put("own", "x"))

@@ -8,11 +8,11 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/calendar"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/replication"
 )
 
@@ -101,7 +101,7 @@ func TestHandshakeAnswers(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				b := w.start("b:2", 0)
 				require.True(t, b.client().put("own", "x"))
@@ -123,7 +123,7 @@ func TestReplicaWarnsOfAnotherTzdata(t *testing.T) {
 		"": false, " " + someID: false, " tzdata:" + calendar.Release(): false, " tzdata:": false,
 		" tzdata:2019c": true, " " + someID + " tzdata:2019c": true,
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w := newWeb(t)
 			var log bytes.Buffer
 			b := w.startWith("b:2", 0, func(o *replication.Options) {
@@ -142,7 +142,7 @@ func TestReplicaWarnsOfAnotherTzdata(t *testing.T) {
 
 // TestHandshakeCommands checks the commands that a replica sends, and their order.
 func TestHandshakeCommands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		b := w.start("b:2", 0)
 		set := func(f func(s *replication.Settings)) {

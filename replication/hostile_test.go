@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
@@ -171,7 +171,7 @@ func TestHostilePrimary(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				b := w.start("b:2", 0)
 				require.True(t, b.client().put("own", "x"))
@@ -226,7 +226,7 @@ func TestFriendlyPrimary(t *testing.T) {
 	}
 	for name, f := range rows {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				b := w.start("b:2", 0)
 				require.True(t, b.client().put("own", "x"))
@@ -266,7 +266,7 @@ func TestHostileStream(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				a, b := w.start("a:1", 0), w.start("b:2", 0)
 				require.True(t, a.client().put("own", "x"))
@@ -300,7 +300,7 @@ func TestForgedLengthTakesNoMemory(t *testing.T) {
 		"frame": func(s *speech) { s.tail(0, 0, 0, 0x3f, 0, 0, 0, 0, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				b := w.start("b:2", 0)
 				s := &speech{t: t, offset: begin}
@@ -320,7 +320,7 @@ func TestForgedLengthTakesNoMemory(t *testing.T) {
 // TestSyncThatBreaksIsDoneAgain cuts the first full resynchronization. Until the second has
 // ended, the replica serves nothing.
 func TestSyncThatBreaksIsDoneAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.True(t, a.client().put("k", "x"))

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/simnet"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/replication"
@@ -42,7 +42,7 @@ var history = []string{
 // TestInfo: the names and the order of fields are those of Redis 7. The fields that Redis lacks
 // follow.
 func TestInfo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.Equal(t, append(append([]string{"role", "connected_slaves"}, history...), "cell_data_set"), names(a.node.Info()))
@@ -93,7 +93,7 @@ func TestInfo(t *testing.T) {
 
 // TestInfoOfASync checks INFO of a replica during a full resynchronization.
 func TestInfoOfASync(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		b := w.start("b:2", 0)
 		require.True(t, b.client().put("own", "v"))
@@ -139,7 +139,7 @@ func TestInfoOfASync(t *testing.T) {
 
 // TestSelf: a node refuses to follow itself.
 func TestSelf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		network := simnet.New() // the node compares the addresses of the connection
 		const host, port = "127.0.0.1", "6379"
 		l, err := network.Listen(net.JoinHostPort(host, port))
@@ -198,7 +198,7 @@ func (f *redis) Follow(ctx context.Context, _ net.Conn, r *bufio.Reader, reply s
 
 // TestRedis lets the RedisFollower take over a connection, and the Redis hand over to the node.
 func TestRedis(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		var b *member
 		f := &redis{node: func() *replication.Node { return b.node }, given: make(chan string), current: someID}
@@ -265,7 +265,7 @@ func TestRedis(t *testing.T) {
 // TestStreamEndsWithoutReplicas: a primary whose backlog was freed writes no stream, and begins
 // another history for the next replica.
 func TestStreamEndsWithoutReplicas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		c := a.client()
@@ -307,7 +307,7 @@ func (m *member) keeperPosition() uint64 {
 
 // TestGapBeginsAHistory: if the log drops records, replicas get a full resynchronization.
 func TestGapBeginsAHistory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		c := a.client()
@@ -326,7 +326,7 @@ func TestGapBeginsAHistory(t *testing.T) {
 // TestClockOfAReplica: the clock of a replica is behind its primary's and never ahead. After a
 // promotion it continues from there, whatever the wall clock shows.
 func TestClockOfAReplica(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 24*time.Hour), w.start("b:2", 0)
 		require.True(t, a.client().put("k", "1"))
@@ -350,7 +350,7 @@ func TestClockOfAReplica(t *testing.T) {
 // TestFilesThatCannotAdopt: a state that could not be written to the files is served
 // nevertheless.
 func TestFilesThatCannotAdopt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		full := errors.New("the disk is full")
@@ -363,7 +363,7 @@ func TestFilesThatCannotAdopt(t *testing.T) {
 }
 
 func TestRedisReplicaIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a := w.start("a:1", 0)
 		_, pump, err := a.node.PSync(protocol.PSync{ReplID: "?", Offset: -1})

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/replication"
@@ -18,7 +18,7 @@ import (
 func TestReplicaHasWhatItsPrimaryHas(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				a, b := w.start("a:1", 0), w.start("b:2", ahead)
 				c := a.client()
@@ -49,7 +49,7 @@ func TestReplicaHasWhatItsPrimaryHas(t *testing.T) {
 // follow clock records with later instants. Keys that have expired in between must still exist on
 // a replica, too.
 func TestWhatTakesLongFindsItsKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", time.Hour)
 		b.follow(a)
@@ -93,7 +93,7 @@ func TestWhatTakesLongFindsItsKeys(t *testing.T) {
 // TestFormerPrimaryKeepsWhatHasJustExpired: the clock of the new primary may be behind, so keys
 // that have expired on the old primary may not have expired there.
 func TestFormerPrimaryKeepsWhatHasJustExpired(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a := w.start("a:1", 0)
 		var expiry limit.Instant
@@ -115,7 +115,7 @@ func TestFormerPrimaryKeepsWhatHasJustExpired(t *testing.T) {
 
 // TestChain has a replica of a replica, and a third replica that follows that one.
 func TestChain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b, c := w.start("a:1", 0), w.start("b:2", time.Hour), w.start("c:3", -time.Hour)
 		cl := a.client()
@@ -146,7 +146,7 @@ func TestChain(t *testing.T) {
 // TestFormerPrimaryGoesOn: a primary that follows the replica which was promoted in its place
 // gets a partial resynchronization, if both have the same stream up to the promotion.
 func TestFormerPrimaryGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		ca, cb := a.client(), b.client()
@@ -171,7 +171,7 @@ func TestFormerPrimaryGoesOn(t *testing.T) {
 // TestPrimaryWithOwnChangesIsReplaced: a primary that has accepted other changes since gets a
 // full resynchronization.
 func TestPrimaryWithOwnChangesIsReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		ca, cb := a.client(), b.client()
@@ -192,7 +192,7 @@ func TestPrimaryWithOwnChangesIsReplaced(t *testing.T) {
 }
 
 func TestFollowingTheSameAgainChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		b.follow(a)
@@ -210,7 +210,7 @@ func TestFollowingTheSameAgainChangesNothing(t *testing.T) {
 
 // TestEmptyPrimaryIsRefused: an empty primary is also refused if it does not send its data set.
 func TestEmptyPrimaryIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.True(t, a.client().put("k", "1"))
@@ -234,7 +234,7 @@ func TestEmptyPrimaryIsRefused(t *testing.T) {
 }
 
 func TestReplicasThatAreMissingOrGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		for _, p := range []*member{a, b} {

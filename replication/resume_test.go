@@ -2,12 +2,12 @@ package replication_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/replication"
 )
 
@@ -29,7 +29,7 @@ func (w *web) startAgain(was *member, ahead time.Duration) *member {
 func TestRestartedReplicaGoesOn(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWeb(t)
 				a, b := w.start("a:1", 0), w.start("b:2", 0)
 				c := a.client()
@@ -61,7 +61,7 @@ func TestRestartedReplicaGoesOn(t *testing.T) {
 // TestRestartedReplicaIsPromoted: a restarted replica that is promoted keeps its history, so
 // other replicas continue from there.
 func TestRestartedReplicaIsPromoted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b, c := w.start("a:1", 0), w.start("b:2", 0), w.start("c:3", 0)
 		require.True(t, a.client().put("k", "1"))
@@ -90,7 +90,7 @@ func TestRestartedReplicaIsPromoted(t *testing.T) {
 
 // TestRestartedReplicaRefusesAnEmptyPrimary: a restarted replica knows the primary of its state.
 func TestRestartedReplicaRefusesAnEmptyPrimary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		require.True(t, a.client().put("k", "1"))
@@ -110,7 +110,7 @@ func TestRestartedReplicaRefusesAnEmptyPrimary(t *testing.T) {
 // TestOriginIsLeftByReplicasOnly: other nodes record no origin, because their files do not have
 // the state of a primary.
 func TestOriginIsLeftByReplicasOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b, c := w.start("a:1", 0), w.start("b:2", 0), w.start("c:3", 0)
 		require.True(t, a.client().put("k", "1"))

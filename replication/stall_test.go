@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/replication"
 )
 
@@ -120,7 +120,7 @@ func TestStuckPrimary(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := startSlow(t, func(p *slowPrimary) {
 					_, _ = p.conn.Write(row.begins)
 					p.repeats(row.then)
@@ -166,7 +166,7 @@ func TestSlowPrimary(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				var done atomic.Bool
 				b := startSlow(t, func(p *slowPrimary) { f(p); done.Store(true) })
 				eventually(t, "all is said", func() bool { return done.Load() && b.node.IsWhole() && b.info()["master_replid"] == someID })

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/replication"
 )
@@ -45,7 +45,7 @@ func (w *web) startMeddled(address string) (*member, *meddled) {
 // TestRecordThatDoesNotFitTheState: if a valid record cannot be applied, the state is not the
 // primary's. To request the record again would not help, so a full resynchronization follows.
 func TestRecordThatDoesNotFitTheState(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a := w.start("a:1", 0)
 		b, k := w.startMeddled("b:2")
@@ -63,7 +63,7 @@ func TestRecordThatDoesNotFitTheState(t *testing.T) {
 // TestPromotionThatIsTakenBack: a node that is promoted during a full resynchronization, and then
 // ordered to follow another node, has a complete, empty state, and is not loading.
 func TestPromotionThatIsTakenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		b, k := w.startMeddled("b:2")
 		w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/transport"
@@ -45,7 +46,7 @@ func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				journal := &records{}
 				e, ks, clock := startKept(t, journal)
 				other, _ := e.Open(inproc.NewPeer())

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -63,7 +64,7 @@ func answered(t *testing.T, c *remotedouble.Session, want string) {
 // TestBlockElsewhereIsFIFO: calls that wait for the same key pass in the order of arrival, and room
 // that another server has made is noticed within a tenth of a second.
 func TestBlockElsewhereIsFIFO(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		other, err := remotedouble.Share(s.Double, s.Clock, nil)
 		require.NoError(t, err)
@@ -96,7 +97,7 @@ func TestBlockElsewhereIsFIFO(t *testing.T) {
 // TestBlockElsewhereNoticesRoomAtOnce: room that a call of the same server makes goes to the
 // waiting client at once, without a timer.
 func TestBlockElsewhereNoticesRoomAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		for take, free := range map[string][2]string{
 			"CC.ACQUIRE k 1 60 a": {"CC.ACQUIRE k 1 60 b BLOCK 0", "CC.RELEASE k a"},
 			"SW.ALLOW k 1 60 LOG": {"SW.ALLOW k 1 60 LOG BLOCK 0", "SW.ALLOW k 1 60 -1 LOG"},
@@ -129,7 +130,7 @@ func settledOr(t *testing.T, s *remotedouble.Server, c *remotedouble.Session) {
 // TestBlockElsewhereEndsInEveryWay: a wait ends by a timeout, by CLIENT UNBLOCK, when the client
 // disconnects, when the server stops, if the call could never pass, and by an error.
 func TestBlockElsewhereEndsInEveryWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s, err := remotedouble.NewServer(epoch, 1, nil)
 		require.NoError(t, err)
 		c := open(t, s.Engine)
@@ -174,7 +175,7 @@ func TestBlockElsewhereEndsInEveryWay(t *testing.T) {
 
 // TestBlockElsewhereIsInterruptedWhileItTries: a wait can be ended while the Remote decides for it.
 func TestBlockElsewhereIsInterruptedWhileItTries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		for range 20 {
 			s := newServer(t)
 			c := open(t, s.Engine)
@@ -207,7 +208,7 @@ func TestBlockElsewhereIsInterruptedWhileItTries(t *testing.T) {
 // TestReservationElsewhereWaits: TB.ACQUIRE BLOCK is decided in its own flight, and replies when
 // its tokens are there. If the client disconnects, the tokens are returned.
 func TestReservationElsewhereWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		c := open(t, s.Engine)
 		rest, out := asking(t, s, c, lines("TB.ACQUIRE b 1 1 10 BLOCK 60", "TB.ACQUIRE b 1 1 10 BLOCK 60", "PING"))

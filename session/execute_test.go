@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/limit"
@@ -156,7 +157,7 @@ func TestExecuteBoundsTheReply(t *testing.T) {
 
 // TestExecutionsEndWithTheServer: a waiting execution returns an error, and no more begin.
 func TestExecutionsEndWithTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s, run := executing(t)
 		e := s.Server().Engine()
 		_, err := s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
@@ -211,7 +212,7 @@ func untilPaused(t *testing.T, e *session.Engine) {
 
 // TestExecuteGoesOnAfterAPause: a command of the admin port continues at the end of CLIENT PAUSE.
 func TestExecuteGoesOnAfterAPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 		require.NoError(t, err)
 		defer s.Close()
@@ -235,7 +236,7 @@ func TestExecuteGoesOnAfterAPause(t *testing.T) {
 // TestExecuteRunsNothingForADeletedUser: a command that waits for the end of a pause has no
 // connection that DELUSER could close.
 func TestExecuteRunsNothingForADeletedUser(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 		require.NoError(t, err)
 		defer s.Close()

@@ -19,6 +19,7 @@ import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/remotedouble"
@@ -86,7 +87,7 @@ const throttle = "CL.THROTTLE k 99 1 60"
 // TestFlightIsOneSubmission: all asks of a batch are submitted together, and the replies come in
 // order, with replies of commands that do not ask in between.
 func TestFlightIsOneSubmission(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		c := open(t, s.Engine)
 		s.Double.Hold()
@@ -131,7 +132,7 @@ func TestFlightTakesThirtyTwo(t *testing.T) {
 // TestFlightEndsBeforeAFence: all commands before it are finished when a command runs that changes
 // the client, and a fence that asks is the only one in its flight.
 func TestFlightEndsBeforeAFence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		for fence, asks := range map[string]int{
 			"CLIENT SETNAME n": 0, "SELECT 0": 0, "HELLO 3": 0, "MULTI": 0, "QUIT": 0, "RESET": 0, "DBSIZE": 1, "SCAN 0": 1, "FLUSHDB": 1,
 			"SW.ALLOW k 1 60 BLOCK 0": 0, "TB.ACQUIRE b 1 1 60 BLOCK 0": 1, "INFO": 0, "AUTH x": 0,
@@ -320,7 +321,7 @@ func TestFlightBeforeTheEndIsAnswered(t *testing.T) {
 // TestClientThatGoesLosesItsAnswersOnly: the asks of a disconnected client are decided all the
 // same, and no other client is disturbed.
 func TestClientThatGoesLosesItsAnswersOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s, err := remotedouble.NewServer(epoch, 1, nil)
 		require.NoError(t, err)
 		s.Double.Hold()
@@ -353,7 +354,7 @@ func TestClientThatGoesLosesItsAnswersOnly(t *testing.T) {
 // TestPauseHoldsBackWhatComesBehindAFlight: a command that a pause delays runs from its first byte
 // after the pause, and asks before it are answered meanwhile.
 func TestPauseHoldsBackWhatComesBehindAFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		other, c := open(t, s.Engine), open(t, s.Engine)
 		_, _ = other.Feed(lines("CLIENT PAUSE 1000 WRITE"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -45,7 +46,7 @@ func (s stoppedStore) NotifyStart(wake func()) {
 // TestWaitingForTheWorldTakesNoWorker: while a script keeps the world stopped, waiting goroutines,
 // such as the timers of thousands of clients, do not create workers.
 func TestWaitingForTheWorldTakesNoWorker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := &testGate{}
 		e := NewEngine(env.Options{
 			NewStore:  func() env.Store { return stoppedStore{gate: g} },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/simnet"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -32,7 +33,7 @@ type World struct {
 // simulated network. They have no event loops, child processes or sockets.
 func Bubble(t *testing.T, f func(t *testing.T, w *World)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Unix(0, int64(Epoch))))
 		f(t, &World{Net: simnet.New(), t: t})
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
@@ -34,7 +35,7 @@ func connect(t *testing.T, n *simnet.Network) (near, far net.Conn) {
 // in runs f in a bubble with a network.
 func in(t *testing.T, f func(t *testing.T, n *simnet.Network)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, simnet.New()) })
+	bubble.Test(t, func(t *testing.T) { f(t, simnet.New()) })
 }
 
 func read(t *testing.T, c net.Conn, want string) {

@@ -5,11 +5,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/remote/engine"
 )
 
@@ -45,7 +45,7 @@ func TestFaultsSayWhatBecameOfASwap(t *testing.T) {
 		"negative length":    {"$-2\r\n", "malformed", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				f := newFake(t, healthy)
 				e := f.ready(t, func(o *engine.Options) { o.Timeout = 100 * time.Millisecond })
 				answer := but(test.reply, "evalsha", "eval")
@@ -69,7 +69,7 @@ func TestFaultsSayWhatBecameOfASwap(t *testing.T) {
 }
 
 func TestGetIsSentAgainWhenAnIdleConnectionHasEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		f := newFake(t, healthy)
 		e := f.ready(t)
 		for range 20 {
@@ -92,7 +92,7 @@ func TestGetIsSentAgainWhenAnIdleConnectionHasEnded(t *testing.T) {
 // TestNodeThatIsSilentIsAskedNoMore: after some timeouts requests fail at once with the same
 // reason, and any number of calls takes no more goroutines.
 func TestNodeThatIsSilentIsAskedNoMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		f := newFake(t, healthy)
 		e := f.ready(t, func(o *engine.Options) { o.Timeout = 20 * time.Millisecond })
 		silent := func([]string) string { return "" }
@@ -135,7 +135,7 @@ func TestNodeThatIsSilentIsAskedNoMore(t *testing.T) {
 // TestNodeThatLoadsIsAskedNoMore: no requests go to a node that answers TIME but has not loaded its
 // keys yet.
 func TestNodeThatLoadsIsAskedNoMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		f := newFake(t, healthy)
 		e := f.ready(t)
 		loading := func(words []string) string {
@@ -161,7 +161,7 @@ func TestNodeThatLoadsIsAskedNoMore(t *testing.T) {
 
 // TestErrorsOfWritesLeaveReadsAlone: a full node still answers reads.
 func TestErrorsOfWritesLeaveReadsAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		f := newFake(t, but("-OOM command not allowed when used memory > 'maxmemory'.\r\n", "evalsha", "eval"))
 		e := f.ready(t)
 		for range 100 {
@@ -186,7 +186,7 @@ func TestFlushTellsWhatWasNotDeleted(t *testing.T) {
 		"-TRYAGAIN Multiple keys request during rehashing\r\n":       "",
 		":1\r\n": "",
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			f := newFake(t, func(words []string) string {
 				switch words[0] {
 				case "scan":
@@ -208,7 +208,7 @@ func TestFlushTellsWhatWasNotDeleted(t *testing.T) {
 }
 
 func TestCloseAnswersWhatWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		f := newFake(t, healthy)
 		e := f.ready(t, func(o *engine.Options) { o.Timeout = time.Minute })
 		silent := func([]string) string { return "" }
@@ -229,7 +229,7 @@ func TestCloseAnswersWhatWaits(t *testing.T) {
 
 // TestRequestsAreRefusedWhenTooManyWait fills the queue of a node that is silent.
 func TestRequestsAreRefusedWhenTooManyWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		f := newFake(t, healthy)
 		e := f.ready(t, func(o *engine.Options) { o.Timeout = 5 * time.Second })
 		silent := func([]string) string { return "" }
@@ -256,7 +256,7 @@ func TestRequestsAreRefusedWhenTooManyWait(t *testing.T) {
 }
 
 func TestHostsThatAreNoClusterAreToldOf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		one := newFake(t, healthy)
 		two := one.another(healthy)
 		log := &lines{}
@@ -274,7 +274,7 @@ func TestHostsThatAreNoClusterAreToldOf(t *testing.T) {
 // TestClusterThatNamesItsNodesOddly has a node that reports itself without a host, or with one that
 // only it can reach.
 func TestClusterThatNamesItsNodesOddly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		for _, host := range []string{"", "?", "127.0.0.1"} {
 			var port string
 			f := newFake(t, func(words []string) string {
@@ -295,7 +295,7 @@ func TestClusterThatNamesItsNodesOddly(t *testing.T) {
 
 // TestSlotWithoutANodeIsClusterdown has a cluster in which only some slots are served.
 func TestSlotWithoutANodeIsClusterdown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var port string
 		f := newFake(t, func(words []string) string {
 			switch {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/rdb"
 	"github.com/cellserver/cellserver/replication/redis"
 )
@@ -81,7 +82,7 @@ func telling(text string) net.Conn {
 // primary died. The value is read again from the replica that has taken over, which has another
 // history.
 func TestValueOfAnotherHistory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		value := make(chan string, 1)
 		nothing := func() error { return nil }
 		ks := newKeyspace(t)

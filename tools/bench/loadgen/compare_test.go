@@ -7,12 +7,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cellserver/cellserver/tools/bench/loadgen"
 	"github.com/cellserver/cellserver/tools/bench/loadgen/fakeresp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/bubble"
 )
 
 func TestSpread(t *testing.T) {
@@ -48,7 +49,7 @@ func contender(t *testing.T, name string, delay time.Duration, order *[]string) 
 	return loadgen.Contender{Target: target, Options: o}
 }
 
-func TestCompareTakesTurns(t *testing.T) { synctest.Test(t, compareTakesTurns) }
+func TestCompareTakesTurns(t *testing.T) { bubble.Test(t, compareTakesTurns) }
 
 func compareTakesTurns(t *testing.T) {
 	var order []string // the fakes run one at a time
@@ -74,7 +75,7 @@ func compareTakesTurns(t *testing.T) {
 }
 
 func TestCompareFloodsNewKeysEveryRound(t *testing.T) {
-	synctest.Test(t, compareFloodsNewKeysEveryRound)
+	bubble.Test(t, compareFloodsNewKeysEveryRound)
 }
 
 func compareFloodsNewKeysEveryRound(t *testing.T) {
@@ -94,7 +95,7 @@ func compareFloodsNewKeysEveryRound(t *testing.T) {
 	require.Len(t, seen, 200)
 }
 
-func TestCompareKeepsWholeRounds(t *testing.T) { synctest.Test(t, compareKeepsWholeRounds) }
+func TestCompareKeepsWholeRounds(t *testing.T) { bubble.Test(t, compareKeepsWholeRounds) }
 
 func compareKeepsWholeRounds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -161,7 +162,7 @@ func TestKeysUsedOnce(t *testing.T) {
 	}
 }
 
-func TestIdle(t *testing.T) { synctest.Test(t, idles) }
+func TestIdle(t *testing.T) { bubble.Test(t, idles) }
 
 func idles(t *testing.T) {
 	target := inBubble(t, func([]string) string { return "+OK\r\n" })
@@ -210,7 +211,7 @@ func expiring(keys map[string]bool, expires *time.Time) fakeresp.Handler {
 	}
 }
 
-func TestExpiry(t *testing.T) { synctest.Test(t, expires) }
+func TestExpiry(t *testing.T) { bubble.Test(t, expires) }
 
 func expires(t *testing.T) {
 	keys, expires := make(map[string]bool), time.Time{}

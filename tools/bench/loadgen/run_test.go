@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cellserver/cellserver/gcra"
@@ -15,6 +14,8 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen"
 	"github.com/cellserver/cellserver/tools/bench/loadgen/fakeresp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/bubble"
 )
 
 // rig is how a test runs a server.
@@ -34,7 +35,7 @@ var suite = map[string]func(t *testing.T, d rig){
 func TestDriver(t *testing.T) {
 	for name, test := range suite {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, rig{driver: loadgen.DriverGoroutine, start: inBubble}) })
+			bubble.Test(t, func(t *testing.T) { test(t, rig{driver: loadgen.DriverGoroutine, start: inBubble}) })
 		})
 	}
 }
@@ -155,7 +156,7 @@ func catchesOverAdmission(t *testing.T, d rig) {
 	require.Empty(t, r.Checks)
 }
 
-func TestFloodCatchesOverAdmission(t *testing.T) { synctest.Test(t, floodCatchesOverAdmission) }
+func TestFloodCatchesOverAdmission(t *testing.T) { bubble.Test(t, floodCatchesOverAdmission) }
 
 func floodCatchesOverAdmission(t *testing.T) {
 	generous := func([]string) string { return fakeresp.Five(0, 5, 4, -1, 1) }
@@ -242,7 +243,7 @@ func failsWithTheConnection(t *testing.T, d rig) {
 	require.ErrorContains(t, err, "not RESP")
 }
 
-func TestRunRefuses(t *testing.T) { synctest.Test(t, runRefuses) }
+func TestRunRefuses(t *testing.T) { bubble.Test(t, runRefuses) }
 
 func runRefuses(t *testing.T) {
 	target := inBubble(t, func([]string) string { return "-NOAUTH no\r\n" })

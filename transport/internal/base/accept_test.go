@@ -5,11 +5,11 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/transport/internal/base"
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
@@ -17,7 +17,7 @@ import (
 // TestFailedAcceptsWait: while there are no file descriptors, accept is called again after 5, 10,
 // 20, ... 1,000 ms. After a success the next series begins at 5 ms again.
 func TestFailedAcceptsWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		var at []time.Duration // when accept was called
 		stop := make(chan struct{})
