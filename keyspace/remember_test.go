@@ -334,6 +334,7 @@ func bytesPerCall(t testing.TB, calls int) float64 {
 }
 
 func TestMemoryOfRememberedCalls(t *testing.T) {
+	effort.Alone(t)
 	for calls, most := range map[int]float64{1: 64, 4: 40, 20: 50} {
 		got := bytesPerCall(t, calls)
 		t.Logf("%d calls at each key: %.1f bytes a call", calls, got)
@@ -344,6 +345,7 @@ func TestMemoryOfRememberedCalls(t *testing.T) {
 // TestRememberedCallsStayWithinMaxMemory sends calls with ever new tokens to few keys, with room for
 // far fewer than the keys may remember. Calls without a token are decided as before.
 func TestRememberedCallsStayWithinMaxMemory(t *testing.T) {
+	effort.Alone(t)
 	const most = 16 << 20
 	calls := effort.Steps(1_000_000, 10_000_000)
 	ks, v, _ := open(t, keyspace.Options{MaxMemory: most})

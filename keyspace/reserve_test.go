@@ -89,6 +89,7 @@ func do(t testing.TB, v *keyspace.Handle, a *decide.Ask) *decide.Ask {
 // TestReservationsAreRecordedByTheirChanges bounds the bytes of the log for the calls on a key with many
 // reservations and many remembered calls.
 func TestReservationsAreRecordedByTheirChanges(t *testing.T) {
+	effort.Alone(t)
 	const most, mostReserving = 128, 136
 	limits := map[string]func(key string, n int64) decide.Ask{"bucket": tokens}
 	for _, m := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets, slidingwindow.Calendar} {
@@ -163,6 +164,7 @@ func bytesPerReservation(t testing.TB, reservations int, ended bool) float64 {
 }
 
 func TestMemoryOfReservations(t *testing.T) {
+	effort.Alone(t)
 	for n, most := range map[int]float64{1: 190, 4: 110, 100: 90} {
 		got := bytesPerReservation(t, n, false)
 		t.Logf("%d live reservations at each key: %.1f bytes each, with the key", n, got)
@@ -300,6 +302,7 @@ func told(ks *keyspace.Keyspace, now limit.Instant) map[string]string {
 
 // TestFullMemoryRefusesReservations shows that settlements pass while memory is full, and reservations do not.
 func TestFullMemoryRefusesReservations(t *testing.T) {
+	effort.Alone(t)
 	_, v, _ := open(t, keyspace.Options{MaxMemory: 8 << 20})
 	made := 0
 	for ; ; made++ {
