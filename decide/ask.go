@@ -132,6 +132,13 @@ type Ask struct {
 	// charge, the call is denied as without Counts. A call that shares or waits must not count. For a
 	// Several, each clause has a field of its own.
 	Counts bool
+	// Keep is the number of units that have to remain for others after the call, from 0: a call with a positive
+	// quantity that would leave less is denied, and a Partial is granted less. A forced call, a Cancel and a
+	// Lease that does not acquire have none, nor has a Bucket that waits or has the mode Leaky or Warmup.
+	// For a Several, each clause has a field of its own.
+	Keep int64
+	// Rank does not affect the decision: among calls that wait for room, one with a lower rank comes first.
+	Rank int64
 
 	// Next is another ask of the same command, or nil.
 	Next *Ask
@@ -161,6 +168,8 @@ type Clause struct {
 	Fixed bool
 	// Counts says that the clause is charged even if the call is denied: see [Ask.Counts]. A lease is not.
 	Counts bool
+	// Keep is the number of units of the clause that have to remain for others: see [Ask.Keep].
+	Keep int64
 	// Unlimited says that the clause passes every call and keeps nothing. Its key may have any value.
 	Unlimited bool
 

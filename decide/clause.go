@@ -144,12 +144,14 @@ func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner, units int64) (err error) {
 	quantity := c.units()
 	switch {
+	case as == sharing && c.keeps():
+		return p.shareKeeping(d, e, now, c)
 	case as == sharing:
 		return p.share(d, e, now, c)
 	case quantity == nil && as == granting:
 		return p.decideClause(d, e, now, c, charging)
 	case quantity == nil:
-		return p.decideClause(d, e, now, c, denied)
+		return p.judge(d, e, now, c, denied)
 	}
 	asked := *quantity
 	if as == granting {
@@ -157,7 +159,7 @@ func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 		err = p.decideClause(d, e, now, c, charging)
 	} else {
 		*quantity = 1
-		err = p.decideClause(d, e, now, c, denied)
+		err = p.judge(d, e, now, c, denied)
 		d.Refused *= asked
 	}
 	*quantity = asked

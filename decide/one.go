@@ -24,10 +24,13 @@ func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
 
 // one is One for an entry that remembers no calls, as if a had no token.
 func (p *Plan) one(e *entry.Entry, now limit.Instant, a *Ask) error {
-	if a.Counts {
-		return p.oneCounting(e, now, a)
-	}
 	p.counted = false
+	switch {
+	case a.Counts:
+		return p.oneCounting(e, now, a)
+	case a.Keep > 0:
+		return p.oneKeeping(e, now, a)
+	}
 	switch a.Family {
 	case Cell:
 		return p.decideCell(&a.Decision, e, now, &a.Quota, a.Quantity)
@@ -72,9 +75,23 @@ func (p *Plan) oneCounting(e *entry.Entry, now limit.Instant, a *Ask) error {
 	return p.chargeDenied(&a.Decision, e, now, &c)
 }
 
+// oneKeeping is one for an ask that has to leave units for others.
+func (p *Plan) oneKeeping(e *entry.Entry, now limit.Instant, a *Ask) (err error) {
+	c := a.clause()
+	if a.shared() > 0 {
+		err = p.decidePart(&a.Decision, e, now, &c, sharing, 0)
+	} else {
+		err = p.judge(&a.Decision, e, now, &c, charging)
+	}
+	if p.Foreign && err == nil && c.takes() {
+		a.Foreign = 1
+	}
+	return err
+}
+
 // clause returns the limiter of an ask of family Cell, Window, Bucket or Lease as a clause.
 func (a *Ask) clause() (c Clause) {
-	c.Key, c.Counts = a.Key, a.Counts
+	c.Key, c.Counts, c.Keep = a.Key, a.Counts, a.Keep
 	switch a.Family {
 	case Window:
 		c.Window = &a.Window

@@ -365,6 +365,9 @@ func (a *Ask) Fingerprint() uint32 {
 			a.Clauses[i].print(&p)
 		}
 	}
+	if a.Keep > 0 {
+		p.Int(a.Keep)
+	}
 	if a.Reserve.TTL > 0 {
 		p.Int(int64(a.Reserve.TTL))
 	}

@@ -177,7 +177,7 @@ func (s *Rounds) decideState(d *limit.Decision, e *entry.Entry, c *Clause) error
 	if s.as == denied && c.counts() {
 		return s.chargeDenied(d, e, s.now, c)
 	}
-	return s.decideClause(d, e, s.now, c, s.as)
+	return s.judge(d, e, s.now, c, s.as)
 }
 
 // End returns the error of the call: [limit.ErrWrongType] if a clause does not fit its key,
