@@ -68,11 +68,12 @@ type Decider interface {
 
 // Queues has the queues of the clients that wait for room under the limits of a key.
 type Queues interface {
-	// Enqueue adds a waiter to the end of the queue of key, and reports whether it is the first.
+	// Enqueue adds a waiter to the queue of key, behind those of its rank and before those of a higher one, and
+	// reports whether it is the first. A call has one rank, for all keys for which it waits.
 	// wake is called with locks held, so it may only start something. It is called when the waiter
 	// has become the first, or when there may be room for the first. First reports whether the
 	// waiter of ticket is the first now. Dequeue removes it, and must be called exactly once.
-	Enqueue(db int, key []byte, wake func()) (ticket any, first bool)
+	Enqueue(db int, key []byte, rank int64, wake func()) (ticket any, first bool)
 	First(ticket any) bool
 	Dequeue(ticket any)
 }

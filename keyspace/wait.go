@@ -5,7 +5,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/waiting"
 )
 
-// Enqueue puts w at the end of the queue of key and reports whether w is the first. Only the first
+// Enqueue puts w into the queue of key, by its rank, and reports whether w is the first. Only the first
 // waiter needs a timer: the others are woken when they become the first. The caller waits because
 // the limiter has refused it. To lose no wake-up, the caller gets the refusal under the same Lock,
 // or asks the limiter once more after Enqueue.

@@ -69,8 +69,8 @@ func (s *store) Changed(token any) bool { return s.Dirty(token.(*keyspace.Watche
 func (s *store) Unwatch(token any) { s.Handle.Unwatch(token.(*keyspace.Watcher)) }
 
 // Enqueue implements [env.Local].
-func (s *store) Enqueue(db int, key []byte, wake func()) (ticket any, first bool) {
-	w := &waiting.Waiter{Wake: wake}
+func (s *store) Enqueue(db int, key []byte, rank int64, wake func()) (ticket any, first bool) {
+	w := &waiting.Waiter{Wake: wake, Rank: rank}
 	return w, s.Handle.Enqueue(db, key, w)
 }
 

@@ -17,9 +17,10 @@ import (
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// wait is a client that waits for room under one or several keys, in the order of arrival. Only a
+// wait is a client that waits for room under one or several keys, in the order of the ranks and of arrival. Only a
 // client that is the first in the queues of all its keys has a timer for its next attempt, which
 // fires when its call may pass. The other clients are woken when they become the first. If a Remote
 // decides, the first client also looks for room repeatedly: see noticed.
@@ -85,6 +86,8 @@ func (w *wait) look(st env.Store) decide.Ask {
 	switch a.Family {
 	case decide.Window:
 		a.Window.Charge, a.Window.Block = slidingwindow.Peek, false
+	case decide.Bucket:
+		a.Bucket.Charge = tokenbucket.Peek
 	case decide.Lease:
 		a.Lease.Peek, a.Lease.Block = true, false
 	case decide.Several:
@@ -109,7 +112,7 @@ func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
 		return now, false
 	}
 	renewal := w.own()
-	renewal.Lease.Op, renewal.Lease.Block = concurrency.Renew, false
+	renewal.Lease.Op, renewal.Lease.Block, renewal.Keep = concurrency.Renew, false, 0
 	if decideApart(st, server, &renewal); renewal.Err != nil || renewal.Decision.Refused != 0 {
 		return now, false
 	}
@@ -235,7 +238,7 @@ func waitingArgs(c *command.Call, key []byte) [][]byte {
 func (w *wait) enqueue(st env.Store) (first bool) {
 	first = true
 	for _, ref := range w.refs {
-		ticket, is := st.Enqueue(ref.DB, ref.Key, w.wake)
+		ticket, is := st.Enqueue(ref.DB, ref.Key, w.ask.Rank, w.wake)
 		w.tickets, first = append(w.tickets, ticket), first && is
 	}
 	return first

@@ -15,6 +15,10 @@ type Waiter struct {
 	// and when it is the first and there may be room for it. A call does not guarantee that there
 	// is room. Wake is called with a shard locked: it must neither block nor use the keyspace.
 	Wake func()
+	// Rank orders the queue: a waiter with a lower rank comes before those with a higher one, whenever it has
+	// come. All waiters of one call must have the same rank, so that two calls which wait for the same keys have
+	// the same order in each queue.
+	Rank int64
 	// Hash is the hash of the key. The keyspace sets it.
 	Hash uint64
 
@@ -22,8 +26,8 @@ type Waiter struct {
 	queued bool
 }
 
-// Room has the waiters for room, in a queue for each key in the order of their arrival. The zero value
-// has none.
+// Room has the waiters for room, in a queue for each key in the order of their ranks and, with the same rank,
+// of their arrival. The zero value has none.
 type Room struct {
 	queues map[Key][]*Waiter // no queue is empty; nil while there are none
 }
@@ -31,16 +35,20 @@ type Room struct {
 // Any reports whether there are waiters.
 func (r *Room) Any() bool { return r.queues != nil }
 
-// Add puts w at the end of the queue of the key called name in the database db, and reports whether it
-// is the first there. It copies name.
+// Add puts w into the queue of the key called name in the database db, behind all waiters of its rank, and reports
+// whether it is the first there. It copies name.
 func (r *Room) Add(db int, name []byte, w *Waiter) (first bool) {
 	w.key, w.queued = Key{db, string(name)}, true
 	if r.queues == nil {
 		r.queues = make(map[Key][]*Waiter)
 	}
 	q := r.queues[w.key]
-	r.queues[w.key] = append(q, w)
-	return len(q) == 0
+	at := len(q)
+	for at > 0 && q[at-1].Rank > w.Rank {
+		at--
+	}
+	r.queues[w.key] = slices.Insert(q, at, w)
+	return at == 0
 }
 
 // First reports whether w is the first waiter in its queue. It returns false after [Room.Remove].

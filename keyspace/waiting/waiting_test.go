@@ -1,6 +1,7 @@
 package waiting_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,33 @@ func TestRoomIsFIFO(t *testing.T) {
 	r.Remove(c)
 	r.Remove(other)
 	require.False(t, r.Any())
+}
+
+// TestRoomIsByRank: a waiter with a lower rank is before all with a higher one, and behind those of its own.
+func TestRoomIsByRank(t *testing.T) {
+	var r waiting.Room
+	woken := ""
+	add := func(name string, rank int64) (w *waiting.Waiter, first bool) {
+		w = &waiting.Waiter{Rank: rank, Wake: func() { woken += name }}
+		return w, r.Add(0, []byte("k"), w)
+	}
+	var all []*waiting.Waiter
+	for _, w := range []struct {
+		name  string
+		rank  int64
+		first bool
+	}{{"e", 5, true}, {"f", 5, false}, {"a", 0, true}, {"g", 9, false}, {"b", 0, false}, {"c", 1, false}, {"d", 1, false}} {
+		is, first := add(w.name, w.rank)
+		require.Equal(t, w.first, first, w.name)
+		all = append(all, is)
+	}
+	require.True(t, r.First(all[2]))
+	r.Wake(0, []byte("k"))
+	for r.Any() {
+		i := slices.IndexFunc(all, r.First)
+		r.Remove(all[i])
+	}
+	require.Equal(t, "abcdefg", woken)
 }
 
 // TestElements: a change calls Ready of the first waiter once, a server collects the queue instead, and

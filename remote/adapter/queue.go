@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// queues has the clients that wait for room, in a queue for each key, in the order of their
-// arrival. Any goroutine may use it.
+// queues has the clients that wait for room, in a queue for each key, in the order of their ranks and, with
+// the same rank, of their arrival. Any goroutine may use it.
 type queues struct {
 	number atomic.Int64 // the number of all waiting clients
 
@@ -18,15 +18,16 @@ type queues struct {
 // ticket is the place of a waiting client in the queue of a key.
 type ticket struct {
 	key   string
+	rank  int64
 	wake  func()
 	place *list.Element // guarded by the mutex of the queues: nil after the ticket has left its queue
 }
 
-// enqueue adds a client to the end of the queue of key, and reports whether it is the first in
+// enqueue adds a client to the queue of key, behind all of its rank, and reports whether it is the first in
 // the queue. wake is called when the client becomes the first or there may be room. It is called
 // with the mutex of the queues locked, and must not call methods of the queues.
-func (q *queues) enqueue(key []byte, wake func()) (t *ticket, first bool) {
-	t = &ticket{key: string(key), wake: wake}
+func (q *queues) enqueue(key []byte, rank int64, wake func()) (t *ticket, first bool) {
+	t = &ticket{key: string(key), rank: rank, wake: wake}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waiting := q.byKey[t.key]
@@ -34,9 +35,17 @@ func (q *queues) enqueue(key []byte, wake func()) (t *ticket, first bool) {
 		waiting = list.New()
 		q.byKey[t.key] = waiting
 	}
-	t.place = waiting.PushBack(t)
+	before := waiting.Back()
+	for before != nil && before.Value.(*ticket).rank > rank {
+		before = before.Prev()
+	}
+	if before == nil {
+		t.place = waiting.PushFront(t)
+	} else {
+		t.place = waiting.InsertAfter(t, before)
+	}
 	q.number.Add(1)
-	return t, waiting.Len() == 1
+	return t, before == nil
 }
 
 func (q *queues) isFirst(t *ticket) bool {

@@ -53,6 +53,10 @@ func appendFreed(keys []string, a *decide.Ask) []string {
 		if a.Window.Quantity < 0 {
 			keys = append(keys, string(a.Key))
 		}
+	case decide.Bucket:
+		if a.Bucket.Quantity < 0 {
+			keys = append(keys, string(a.Key))
+		}
 	case decide.Lease:
 		if a.Lease.Op != concurrency.Acquire {
 			keys = append(keys, string(a.Key))

@@ -74,8 +74,8 @@ func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 
 // Enqueue implements [env.Store]: it adds a client to the queue of key, and returns its place
 // there. The number of the database is ignored, because there is only one.
-func (s *store) Enqueue(_ int, key []byte, wake func()) (place any, first bool) {
-	return s.shared.waiting.enqueue(key, wake)
+func (s *store) Enqueue(_ int, key []byte, rank int64, wake func()) (place any, first bool) {
+	return s.shared.waiting.enqueue(key, rank, wake)
 }
 
 // First implements [env.Store]: it reports whether place is the first in its queue.

@@ -57,7 +57,7 @@ func TestWaitersOfAllWorkersShareAQueue(t *testing.T) {
 	one, other := stores.NewStore(), stores.NewStore()
 	var woken []string
 	enqueue := func(st env.Store, key, name string) (place any, first bool) {
-		return st.Enqueue(0, []byte(key), func() { woken = append(woken, name) })
+		return st.Enqueue(0, []byte(key), 0, func() { woken = append(woken, name) })
 	}
 	a, first := enqueue(one, "k", "a")
 	require.True(t, first)
