@@ -87,6 +87,10 @@ func (e *Entry) AppendValue(dst []byte) []byte {
 		dst = appendText(append(dst, `"key":`...), e.Key.String())
 		dst = append(dst, ',')
 	}
+	if e.Classes != "" {
+		dst = appendText(append(dst, `"classes":`...), e.Classes)
+		dst = append(dst, ',')
+	}
 	if e.Factor != 0 {
 		dst = AppendFactor(append(dst, `"factor":`...), e.Factor)
 		dst = append(dst, ',')
@@ -166,6 +170,10 @@ func (e *Entry) decode(value []byte, o Bounds) error {
 		if e.Key, err = ParseKeyForm(r.text()); err != nil {
 			return fmt.Errorf("record of an entry: %w", err)
 		}
+		r.need(",")
+	}
+	if r.has(`"classes":`) {
+		e.Classes = r.text()
 		r.need(",")
 	}
 	if r.has(`"factor":`) {

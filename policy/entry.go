@@ -97,7 +97,7 @@ var (
 )
 
 // Check returns nil for a valid entry, otherwise [ErrKind], [ErrName], [ErrPattern], [ErrComment],
-// [ErrKey], [ErrFactor] or [ErrField]. It does not compare a pattern with the Key of its policy.
+// [ErrKey], [ErrClass], [ErrClassDebt], [ErrFactor] or [ErrField]. It does not compare a pattern with the Key of its policy.
 func (e *Entry) Check() error {
 	if e.Kind >= kinds {
 		return ErrKind
@@ -114,6 +114,9 @@ func (e *Entry) Check() error {
 		return err
 	}
 	if err := e.Key.check(); err != nil {
+		return err
+	}
+	if err := e.checkClasses(e.Limits); err != nil {
 		return err
 	}
 	switch {

@@ -24,6 +24,8 @@ type words struct {
 	text   []byte // the argument of COMMENT or REASON; nil without that option
 	expiry []byte // the argument of EX; nil without that option
 	limits [][]byte
+	// classes has the arguments of CLASS.
+	classes []policy.Class
 }
 
 // options says which options a command accepts.
@@ -45,6 +47,8 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 			err = arg.Once(word, w.flagOf(word))
 		case o.flags && arg.IsWord(word, "KEY") && !w.flags.Key.IP:
 			rest, err = w.parseKey(rest)
+		case o.flags && arg.IsWord(word, "CLASS") && len(rest) > 2 && arg.IsWord(rest[1], "KEEP"):
+			err, rest = w.parseClass(rest[0], rest[2]), rest[3:]
 		case o.text != "" && arg.IsWord(word, o.text) && len(rest) > 0 && w.text == nil:
 			w.text, rest = rest[0], rest[1:]
 		case o.expires && arg.IsWord(word, "EX") && len(rest) > 0 && w.expiry == nil:
@@ -66,6 +70,23 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 	if o.limits && w.limits == nil {
 		return errNoLimits
 	}
+	var err error
+	if w.flags.Classes, err = policy.ClassText(w.classes); err != nil {
+		return resp.Error("ERR " + err.Error())
+	}
+	return ""
+}
+
+// parseClass adds the class called name, which leaves the share that text says.
+func (w *words) parseClass(name, text []byte) resp.Error {
+	if policy.CheckName(name) != nil {
+		return resp.Error("ERR " + policy.ErrClass.Error())
+	}
+	keep, err := policy.ParseShare(string(text))
+	if err != nil {
+		return resp.Argument(resp.ErrNotInteger, "KEEP", text, "a share from 0% to 100%")
+	}
+	w.classes = append(w.classes, policy.Class{Name: string(name), Keep: keep})
 	return ""
 }
 

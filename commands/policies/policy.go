@@ -124,7 +124,7 @@ func writePolicy(c *command.Call) {
 		return
 	}
 	w := c.W
-	w.Map(12 + len(policy.Switches))
+	w.Map(13 + len(policy.Switches))
 	w.BulkString("name")
 	w.BulkString(p.Name)
 	writeLimits(w, p.Main.Limits)
@@ -137,6 +137,12 @@ func writePolicy(c *command.Call) {
 		w.BulkString(p.Main.Key.String())
 	} else {
 		w.Null()
+	}
+	w.BulkString("classes")
+	classes := p.Main.ClassList()
+	w.Array(len(classes))
+	for _, c := range classes {
+		w.BulkString(c.String())
 	}
 	w.BulkString("comment")
 	w.BulkString(p.Main.Comment)

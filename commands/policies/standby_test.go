@@ -18,7 +18,7 @@ func allEntries(t testing.TB, c *inproc.Client) {
 	c.Set(hour,
 		"RL.POLICY SET tried COMMENT gold LIMITS TB 5 1 3600 SW 9 3600 FIXED", "RL.POLICY TRY tried LIMITS TB 7 1 3600",
 		"RL.POLICY SET quiet SHADOW COUNT LIMITS SW 1 3600 FIXED",
-		"RL.POLICY SET edge KEY IP 24 56 LIMITS SW 9 3600 FIXED", "RL.OVERRIDE SET edge 10.0.0.7/8 LIMITS SW 8 3600 FIXED",
+		"RL.POLICY SET shared CLASS batch KEEP 30% CLASS web KEEP 0% LIMITS SW 9 3600 FIXED", "RL.POLICY SET edge KEY IP 24 56 LIMITS SW 9 3600 FIXED", "RL.OVERRIDE SET edge 10.0.0.7/8 LIMITS SW 8 3600 FIXED",
 		"RL.OVERRIDE SET api over* EX 100000 LIMITS SW 77 3600 FIXED", "RL.OVERRIDE SET api free LIMITS NONE", "RL.BOOST api boosted 2.5 EX 100000",
 		"RL.BLOCK api blocked* EX 100000 REASON abuse", "RL.EXEMPT api exempt EX 100000",
 		"RL.POLICY SET gone LIMITS TB 5 1 3600", "RL.BLOCK api gone EX 100000")
@@ -33,10 +33,10 @@ func allAnswers(t testing.TB, c *inproc.Client) (all []string) {
 		require.True(t, found)
 		all = append(all, strings.Join(strings.SplitN(answer, "\r\n", 5)[:3], " "))
 	}
-	for _, name := range []string{"tried", "quiet", "edge"} {
+	for _, name := range []string{"tried", "quiet", "edge", "shared"} {
 		all = append(all, c.Do("RL.POLICY", "GET", name))
 	}
-	return append(all, c.Say("RL.POLICY LIST"), c.Say("RL.POLICY DUMP"), c.Say("RL.CHANGES COUNT 100"), c.Say("RL.EXPLAIN gone k"), c.Say("RL.EXPLAIN edge 10.0.0.9"))
+	return append(all, c.Say("RL.POLICY LIST"), c.Say("RL.POLICY DUMP"), c.Say("RL.CHANGES COUNT 100"), c.Say("RL.EXPLAIN gone k"), c.Say("RL.EXPLAIN shared k 9 CLASS batch"), c.Say("RL.EXPLAIN edge 10.0.0.9"))
 }
 
 // changing are commands that change policies, which a replica refuses, and a user without the
@@ -95,8 +95,8 @@ func TestReplicasHavePolicies(t *testing.T) {
 		require.NoError(t, first.Stop())
 		first.Restart()
 		again := first.Dial()
-		require.Equal(t, want[:9], allAnswers(t, again)[:9])
-		require.Equal(t, inproc.Array(inproc.Bulk("api"), inproc.Bulk("edge"), inproc.Bulk("own"), inproc.Bulk("quiet"), inproc.Bulk("tried")), again.Say("RL.POLICY LIST"))
+		require.Equal(t, want[:11], allAnswers(t, again)[:11])
+		require.Equal(t, inproc.Array(inproc.Bulk("api"), inproc.Bulk("edge"), inproc.Bulk("own"), inproc.Bulk("quiet"), inproc.Bulk("shared"), inproc.Bulk("tried")), again.Say("RL.POLICY LIST"))
 	})
 }
 

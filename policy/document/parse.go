@@ -71,6 +71,8 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 			pol.Millis, _ = value.Bool("ms")
 		case "key":
 			pol.Key = keyForm(value)
+		case "classes":
+			pol.Classes = classes(value)
 		case "limits":
 			limits = value
 		case "overrides":
@@ -84,6 +86,7 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 	if v.IsMapping() {
 		e.Limits = p.limits(limits, name.Line, pol.Millis)
 	}
+	e.Classes = pol.Classes
 	p.check(e, name, comment)
 	pol.Limits = textOf(e.Limits)
 	if overrides.IsSet() {
@@ -106,7 +109,7 @@ var fields = func() string {
 	for i := range policy.Switches {
 		s += policy.Switches[i].Field + ", "
 	}
-	return s + "key, limits and overrides"
+	return s + "key, classes, limits and overrides"
 }()
 
 // override parses v, the mapping below the pattern of an override of pol.
@@ -154,6 +157,28 @@ func keyForm(v strict.Value) policy.KeyForm {
 		v.Fault("key must be IP with the lengths of networks for IPv4 and IPv6, such as IP 32 56, not %s", strict.Clipped(text))
 	}
 	return f
+}
+
+// classes parses v as the field classes of a policy, a mapping of names to shares. It returns "" if v is none.
+func classes(v strict.Value) string {
+	var all []policy.Class
+	for name, value := range v.Fields("classes") {
+		text, ok := value.Scalar("a class")
+		keep, err := policy.ParseShare(text)
+		if ok && err != nil {
+			value.Fault("a class must have a share from 0%% to 100%%, not %s", strict.Clipped(text))
+		}
+		if policy.CheckName([]byte(name.Text)) != nil {
+			value.Fault("%s: %v", strict.Clipped(name.Text), policy.ErrClass)
+			continue
+		}
+		all = append(all, policy.Class{Name: name.Text, Keep: keep})
+	}
+	text, err := policy.ClassText(all)
+	if err != nil {
+		v.Fault("classes: %v", err)
+	}
+	return text
 }
 
 // validName stands for the name of a policy in checks of other parts, because the name itself is

@@ -33,6 +33,9 @@ func (d *Document) Append(dst []byte) []byte {
 		if p.Key.IP {
 			dst = append(appendScalar(append(dst, "    key: "...), p.Key.String()), '\n')
 		}
+		if p.Classes != "" {
+			dst = append(p.appendClasses(append(dst, "    "...)), '\n')
+		}
 		dst = append(appendLimits(append(dst, "    "...), p.Limits), '\n')
 		if len(p.Overrides) > 0 {
 			dst = append(dst, "    overrides:\n"...)
@@ -74,6 +77,19 @@ func (p *Policy) sorted() []*Override {
 	return list
 }
 
+// appendClasses appends the classes of the policy as YAML on one line.
+func (p *Policy) appendClasses(dst []byte) []byte {
+	dst = append(dst, "classes: {"...)
+	for i, c := range p.ClassList() {
+		if i > 0 {
+			dst = append(dst, ", "...)
+		}
+		dst = append(appendScalar(dst, c.Name), ": "...)
+		dst = append(strconv.AppendInt(dst, c.Keep, 10), '%')
+	}
+	return append(dst, '}')
+}
+
 // switches returns the names of the switches of the policy that are on.
 func (p *Policy) switches() (fields []string) {
 	for _, s := range policy.Switches {
@@ -98,6 +114,9 @@ func (p *Policy) appendFlow(dst []byte) []byte {
 	}
 	if p.Key.IP {
 		dst = append(appendScalar(append(dst, "key: "...), p.Key.String()), ", "...)
+	}
+	if p.Classes != "" {
+		dst = append(p.appendClasses(dst), ", "...)
 	}
 	return append(appendLimits(dst, p.Limits), '}')
 }

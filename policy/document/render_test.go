@@ -3,6 +3,7 @@ package document_test
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,9 +108,14 @@ func TestAnyDocumentSurvives(t *testing.T) {
 				return o
 			})
 		}
+		var classes []policy.Class
+		for i := range rapid.IntRange(0, 16).Draw(t, "classes") {
+			classes = append(classes, policy.Class{Name: rapid.SampledFrom([]string{"a", "on", "1", "-", "null", "web.batch"}).Draw(t, "class") + strconv.Itoa(i), Keep: rapid.Int64Range(0, 100).Draw(t, "keep")})
+		}
+		classText, _ := policy.ClassText(classes)
 		return document.Policy{
 			Name:    rapid.StringMatching(`[A-Za-z0-9_.-]{1,64}`).Draw(t, "name"),
-			Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Flags: policy.Flags{Shadow: rapid.Bool().Draw(t, "shadow"), Count: rapid.Bool().Draw(t, "count"), Key: key}, Limits: limits.Draw(t, "limits"),
+			Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Flags: policy.Flags{Shadow: rapid.Bool().Draw(t, "shadow"), Count: rapid.Bool().Draw(t, "count"), Key: key, Classes: classText}, Limits: limits.Draw(t, "limits"),
 			Overrides: rapid.SliceOfNDistinct(override, 0, 5, func(o document.Override) string { return o.Pattern }).Draw(t, "overrides"),
 		}
 	})

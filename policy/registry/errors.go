@@ -7,12 +7,13 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// IsRefusal reports whether err means that the name, the pattern, the key form, the comment or
-// the factor of an entry is invalid, or that there are too many entries. The text of such an error can be a reply to
+// IsRefusal reports whether err means that the name, the pattern, the key form, the comment, the factor or
+// a class of an entry is invalid, or that there are too many entries. The text of such an error can be a reply to
 // a client.
 func IsRefusal(err error) bool {
 	for _, is := range []error{
 		policy.ErrName, policy.ErrPattern, policy.ErrNetwork, policy.ErrKey, policy.ErrComment, policy.ErrFactor,
+		policy.ErrClass, policy.ErrClassDebt,
 		policy.ErrTooManyPolicies, policy.ErrTooManyOverrides, policy.ErrTooManyOthers,
 	} {
 		if errors.Is(err, is) {

@@ -30,6 +30,9 @@ func Text(e *policy.Entry, civil func(limit.Instant) limit.Instant) string {
 	if e.Key.IP {
 		words = append(words, "KEY", e.Key.String())
 	}
+	for _, c := range e.ClassList() {
+		words = append(words, "CLASS", c.Name, "KEEP", strconv.FormatInt(c.Keep, 10)+"%")
+	}
 	if e.Limits != nil {
 		if e.Limits.Millis {
 			words = append(words, "MS")
