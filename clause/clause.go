@@ -169,6 +169,21 @@ func (r *Room) Clause(key []byte) decide.Clause {
 	return c
 }
 
+// Limit returns the limit of the parsed clause, or its capacity, as an answer shows it.
+func (r *Room) Limit() int64 {
+	switch r.Kind {
+	case Window:
+		return r.Window.Limit
+	case Bucket:
+		return r.Bucket.Capacity
+	case Lease:
+		return r.Lease.Limit
+	case Unlimited:
+		return decide.Unlimited
+	}
+	return r.Quota.Limit()
+}
+
 // SetMember sets the member of a clause of the kind Lease, without a copy, and returns an error if
 // the member is too long. A clause does not contain its member; the command with the clause does.
 func (r *Room) SetMember(member []byte) resp.Error {

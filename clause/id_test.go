@@ -19,13 +19,13 @@ import (
 // in common. quantity is that of the calls.
 func identityOf(t *testing.T, quantity, options string) (Identity, resp.Error) {
 	t.Helper()
-	var bucket, window Identity
+	var bucket, window CallOptions
 	err := Acquire(acquireArgs("k 9 1 1 "+quantity+" "+options), new(tokenbucket.Call), &bucket)
 	require.Equal(t, err, SlidingWindow(acquireArgs("k 9 1 "+quantity+" "+options), 0, new(slidingwindow.Call), &window), options)
 	if err == "" {
 		require.Equal(t, bucket, window, options)
 	}
-	return bucket, err
+	return bucket.Identity, err
 }
 
 func TestIdentity(t *testing.T) {
@@ -46,9 +46,9 @@ func TestIdentity(t *testing.T) {
 		require.Empty(t, err, options)
 		require.Equal(t, want, got, options)
 	}
-	got := Identity{Token: []byte("before"), TTL: 1}
+	got := CallOptions{Identity{Token: []byte("before"), TTL: 1}, Keep{Units: 1}}
 	require.Empty(t, Acquire(acquireArgs("k 9 1 1 WAIT 5 RESERVE a 3"), new(tokenbucket.Call), &got))
-	require.Equal(t, Identity{Token: []byte("a"), TTL: 3 * time.Second}, got)
+	require.Equal(t, CallOptions{Identity: Identity{Token: []byte("a"), TTL: 3 * time.Second}}, got)
 }
 
 func TestIdentityErrors(t *testing.T) {

@@ -26,6 +26,7 @@ type windowArgs struct {
 	// timeout is the argument of BLOCK; nil without BLOCK.
 	timeout []byte
 	id      IdentityArgs
+	keep    Keep
 	// zoned and from say that the arguments have ZONE and FROM.
 	zoned, from bool
 	anyZone     bool // see Options.AnyZone
@@ -49,14 +50,14 @@ const (
 //
 //	SW.ALLOW key limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS m [EVEN]]
 //	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
-//	  [BLOCK timeout] [ID token | RESERVE id ttl]
+//	  [KEEP units | KEEP share%] [BLOCK timeout] [ID token | RESERVE id ttl]
 //	SW.ALLOW key limit DAY | WEEK | MONTH | YEAR [quantity] [FIXED] [ZONE zone] [FROM start] ..
 //
-// into call, and the arguments of ID or RESERVE into id, unless id is nil. logMax is the option
+// into call, and the options that are not those of a window into o, unless o is nil. logMax is the option
 // sw-log-max-entries. The words are checked from left to right. After that come the checks that
 // depend on several words, such as contradictions and the bounds of the window. The error is "" on
 // success.
-func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, id *Identity) resp.Error {
+func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, o *CallOptions) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("sw.allow")
 	}
@@ -76,14 +77,14 @@ func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, id *Id
 	if a.call.Millis {
 		unit = time.Millisecond
 	}
-	if a.excludesID() {
+	if a.excludesID() || a.call.Penalize && !a.keep.None() {
 		return resp.SyntaxNear(a.excluded)
 	}
 	if err := a.id.Check(unit, a.call.Quantity, true); err != "" {
 		return err
 	}
-	if id != nil {
-		*id = a.id.Identity
+	if o != nil {
+		*o = CallOptions{a.id.Identity, a.keep}
 	}
 	return a.build(args[0], unit, logMax, call)
 }
@@ -166,6 +167,9 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 		return rest[1:], a.id.Identify(rest[0])
 	case arg.IsWord(word, "RESERVE") && len(rest) > 1 && a.id.Token == nil:
 		return rest[2:], a.id.Reserve(rest[0], rest[1])
+	case arg.IsWord(word, "KEEP") && len(rest) > 0 && a.keep.None():
+		a.keep, err = ParseKeep(rest[0])
+		return rest[1:], err
 	}
 	return nil, resp.SyntaxNear(word)
 }
@@ -175,7 +179,7 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 func (a *windowArgs) judge(word []byte) {
 	c := &a.call
 	forcing := c.Charge == slidingwindow.Partial || c.Charge == slidingwindow.Force
-	excluded := c.Penalize && forcing ||
+	excluded := c.Penalize && (forcing || !a.keep.None()) ||
 		a.excludesID() ||
 		c.Block && (forcing || c.Penalize || c.Charge == slidingwindow.Peek) ||
 		c.Even && c.Mode != slidingwindow.None && c.Mode != slidingwindow.Buckets ||

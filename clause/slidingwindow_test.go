@@ -248,6 +248,7 @@ func FuzzSlidingWindow(f *testing.F) {
 	f.Add("k 5 10 3 BUCKETS 6 EVEN ANCHOR KEY PENALIZE MS")
 	f.Add("k 100 60 80 FIXED RESERVE a 30")
 	f.Add("k 5 10 MS RESERVE a 999 PARTIAL")
+	f.Add("k 5 10 2 KEEP 40% LOG")
 	f.Add("k 5 10 -3 LOG BLOCK 1.5 MS")
 	f.Add("k 9223372036854775807 2305843009 ANCHOR -9223372036 FIXED FORCE")
 	f.Fuzz(func(t *testing.T, line string) {
@@ -256,15 +257,16 @@ func FuzzSlidingWindow(f *testing.F) {
 			args = append(args, []byte(arg))
 		}
 		var (
-			c  slidingwindow.Call
-			id Identity
+			c slidingwindow.Call
+			o CallOptions
 		)
-		if err := SlidingWindow(args, 0, &c, &id); err != "" {
+		if err := SlidingWindow(args, 0, &c, &o); err != "" {
 			require.Equal(t, slidingwindow.Call{}, c)
 			return
 		}
 		require.NoError(t, c.Validate())
-		checkIdentity(t, &id, c.Quantity)
+		checkIdentity(t, &o.Identity, c.Quantity)
+		checkKeep(t, o.Keep)
 		require.GreaterOrEqual(t, c.Timeout, time.Duration(0))
 	})
 }

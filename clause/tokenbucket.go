@@ -18,8 +18,8 @@ const defaultCold = 3
 // Acquire parses args, the arguments of TB.ACQUIRE from the key on, into call. It makes all checks
 // that do not depend on the stored bucket. First it checks the words from left to right, then
 // whether options contradict each other, and last the timeout of BLOCK and whether values would
-// overflow. The arguments of ID or RESERVE go into id, unless id is nil. The error is "" on success.
-func Acquire(args [][]byte, call *tokenbucket.Call, id *Identity) resp.Error {
+// overflow. The other options go into o, unless o is nil. The error is "" on success.
+func Acquire(args [][]byte, call *tokenbucket.Call, o *CallOptions) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("tb.acquire")
 	}
@@ -37,8 +37,8 @@ func Acquire(args [][]byte, call *tokenbucket.Call, id *Identity) resp.Error {
 	if err := w.id.Check(unit, w.quantity, w.mode() == tokenbucket.Greedy); err != "" {
 		return err
 	}
-	if id != nil {
-		*id = w.id.Identity
+	if o != nil {
+		*o = CallOptions{w.id.Identity, w.keep}
 	}
 	return w.build(unit, call)
 }
@@ -78,6 +78,7 @@ const (
 	wordForce
 	wordID
 	wordReserve
+	wordKeep
 
 	anyMode   = wordGreedy | wordInterval | wordLeaky | wordWarmup
 	anyWait   = wordWait | wordBlock
@@ -106,6 +107,7 @@ var bucketOptions = []struct {
 	{"FORCE", wordForce, 0},
 	{"ID", wordID, 1},
 	{"RESERVE", wordReserve, 2},
+	{"KEEP", wordKeep, 1},
 }
 
 // bucketWords has the arguments of TB.ACQUIRE or of a TB clause, with times as numbers without a
@@ -118,6 +120,7 @@ type bucketWords struct {
 	cold                              float64
 	block                             []byte // the argument of BLOCK; nil without BLOCK
 	id                                IdentityArgs
+	keep                              Keep
 	clause                            bool   // the arguments are a clause, which has fewer options
 	quantified                        bool   // the arguments contain a quantity
 	coldWord                          []byte // the word COLD, which requires WARMUP; nil without COLD
@@ -209,6 +212,9 @@ func (w *bucketWords) value(word bucketWord, values [][]byte) (err resp.Error) {
 		return w.id.Identify(text)
 	case wordReserve:
 		return w.id.Reserve(text, values[1])
+	case wordKeep:
+		w.keep, err = ParseKeep(text)
+		return err
 	}
 	n, ok := arg.Int(text)
 	switch {
@@ -242,7 +248,8 @@ func (w *bucketWords) contradicts() bool {
 		several(anyID) || with(wordReserve, wordPeek) ||
 		with(wordPartial, wordDebt|wordWarmup) ||
 		with(wordDebt, wordInterval|wordLeaky|wordWarmup) ||
-		with(wordInit, wordLeaky|wordWarmup)
+		with(wordInit, wordLeaky|wordWarmup) ||
+		with(wordKeep, wordWait|wordLeaky|wordWarmup|wordDebt)
 }
 
 // build fills call from the arguments, with times in unit, and validates it. If the call is not

@@ -24,7 +24,7 @@ func (c *Call) NewAsk(f decide.Family, key []byte) *decide.Ask {
 	}
 	a := &c.ask
 	a.DB, a.Key, a.Family, a.Err, a.Foreign = c.Client.Selected(), key, f, nil, 0
-	a.ID.Token, a.Reserve.TTL, a.Lapsed, a.Counts = nil, 0, 0, false
+	a.ID.Token, a.Reserve.TTL, a.Lapsed, a.Counts, a.Keep, a.Rank = nil, 0, 0, false, 0, 0
 	return a
 }
 

@@ -118,6 +118,11 @@ func NoPolicy(name []byte) resp.Error {
 	return resp.Error("NOPOLICY No such policy '" + string(Echo(name, MaxEcho)) + "'")
 }
 
+// NoClass returns the error for a class called name that the policy called of does not have.
+func NoClass(of string, name []byte) resp.Error {
+	return resp.Error("NOCLASS No such class '" + string(Echo(name, MaxEcho)) + "' of policy '" + of + "'")
+}
+
 // StoreError returns the reply for err, an error of the store. The reply for an unknown error is
 // [resp.ErrInternal].
 func StoreError(err error) resp.Error {

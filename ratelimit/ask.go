@@ -44,6 +44,7 @@ const (
 // ask is Ask for limits, with the memory of m. h says how the ask differs from that of Ask.
 func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	a.DB, a.Err, a.Foreign, a.Lapsed, a.Reserve.TTL, a.Counts = l.DB, nil, 0, 0, 0, l.counts()
+	a.Keep, a.Rank = 0, 0
 	if a.ID.Token = nil; l.ID.Token != nil {
 		a.ID, a.Reserve = l.ID, l.Reserve
 		a.ID.Print = l.fingerprint()
@@ -93,21 +94,42 @@ func (d *Decider) one(l *Lookup, c *policy.Clause, n int64, h how, a *decide.Ask
 	switch c.Kind {
 	case clause.Bucket:
 		a.Family, a.Bucket = decide.Bucket, *bucket
-		return l.setBucket(&a.Bucket, n, h&parks != 0)
+		l.keep(a, n, bucket.Capacity)
+		return l.setBucket(&a.Bucket, n, h&parks != 0 && l.Keep.None())
 	case clause.Window:
 		a.Family, a.Window = decide.Window, *window
 		if c.KeyPhase {
 			a.Window.Phase = slidingwindow.PhaseOf(slidingwindow.HashKey(a.Key), a.Window.Window)
 		}
-		return d.setWindow(l, &a.Window, n)
+		err := d.setWindow(l, &a.Window, n)
+		l.keep(a, n, a.Window.Limit)
+		return err
 	case clause.Lease:
 		a.Family, a.Lease = decide.Lease, *lease
+		l.keep(a, n, lease.Limit)
 		err := d.setLease(l, &a.Lease, n)
 		a.Lease.Peek = l.Looks()
 		return err
 	}
 	a.Family, a.Quota, a.Quantity = decide.Cell, *quota, n
+	l.keep(a, n, quota.Limit())
 	return nil
+}
+
+// keep sets what a, the ask for n of the most units of a limit, has to leave for others.
+func (l *Lookup) keep(a *decide.Ask, n, most int64) {
+	if a.Keep = l.kept(n, most); a.Keep > 0 {
+		a.Rank = l.Keep.Rank(most)
+	}
+}
+
+// kept returns the units that a call for n of the most units of a limit has to leave for others. A call that is
+// forced, gives units back or takes none leaves 0.
+func (l *Lookup) kept(n, most int64) int64 {
+	if n <= 0 || l.Mode == Force {
+		return 0
+	}
+	return l.Keep.Of(most)
 }
 
 // several fills in a, an ask about all clauses of limits.
@@ -117,7 +139,7 @@ func (d *Decider) several(l *Lookup, limits *policy.Limits, h how, m *clause.Mem
 		return err
 	}
 	a.Family, a.Key, a.Clauses, a.Details = decide.Several, nil, m.Clauses, m.Details
-	a.Partial = l.Mode == Partial && l.Quantity > 0
+	a.Partial, a.Rank = l.Mode == Partial && l.Quantity > 0, l.Keep.Rank(m.Rooms[0].Limit())
 	return nil
 }
 
@@ -133,6 +155,7 @@ func (d *Decider) fill(l *Lookup, limits *policy.Limits, h how, m *clause.Memory
 		c := &m.Clauses[from+i]
 		*c = room.Clause(d.keys.add(l, i, h&candidate != 0))
 		c.Peek, c.Force, c.Quantity, c.Fixed, c.Counts = looks, l.Mode == Force, n, room.Calls, l.counts()
+		c.Keep = l.kept(n, room.Limit())
 	}
 	return nil
 }

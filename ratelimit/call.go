@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
@@ -49,6 +50,12 @@ var (
 	// ErrCount says that a policy that counts denied calls does not support the modes Partial, Wait and Block,
 	// nor reservations.
 	ErrCount = errors.New("a policy that counts denied calls takes a quantity whole and at once")
+	// ErrNoClass says that the policy has no class with the name of the call.
+	ErrNoClass = errors.New("no such class")
+	// ErrKeepDebt says that a call cannot keep a part of a bucket that lends tokens.
+	ErrKeepDebt = errors.New("a policy that lends tokens keeps none")
+	// ErrKeepUnits says that the call keeps a number of units, and the limits have several clauses.
+	ErrKeepUnits = errors.New("a number of units is kept of one limit")
 )
 
 // Call is one call of a client under a policy.
@@ -85,6 +92,11 @@ type Call struct {
 	// place of a concurrency limit is then taken until the reservation ends, and [Decider.Find] sets Member
 	// to the token of ID if it is nil.
 	Reserve reservation.Terms
+	// Keep says how much of each limit has to remain for others after the call. Units are for limits with one clause,
+	// and only for a call under one policy. The modes Force and Wait do not support it.
+	Keep clause.Keep
+	// Class is the name of the class of the call, or nil. [Decider.Find] sets Keep to what the policy says of it.
+	Class []byte
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it from Policy
 	// and Key; otherwise nil. It is not used if the keys of the policy are addresses.
 	StateKey []byte

@@ -76,7 +76,8 @@ type Answer struct {
 }
 
 // Find sets the fields of l after its Call: what applies to the key of the call. It also sets the member of
-// a reservation that has none. The errors are [ErrNoPolicy], [ErrCount], [ErrNoAddress] and [ErrWide].
+// a reservation that has none, and Keep of a call with a class. The errors are [ErrNoPolicy], [ErrNoClass],
+// [ErrKeepDebt], [ErrKeepUnits], [ErrCount], [ErrNoAddress] and [ErrWide].
 func (d *Decider) Find(l *Lookup) error {
 	d.keys.begin(l.Volatile)
 	return d.find(l)
@@ -89,6 +90,9 @@ func (d *Decider) find(l *Lookup) error {
 	}
 	if l.Rules = d.service.Policy(l.Policy); l.Rules == nil {
 		return ErrNoPolicy
+	}
+	if err := l.findKeep(); err != nil {
+		return err
 	}
 	if l.Rules.Main.Count && (l.Mode == Partial || l.Mode >= Wait || l.reserves()) {
 		return ErrCount
@@ -157,17 +161,7 @@ func (d *Decider) blocked(l *Lookup, i int) limit.Decision {
 // it. It overwrites d.room.
 func (d *Decider) limitOf(l *Lookup, i int) int64 {
 	l.Limits.Clauses[i].Boost(l.factor(), &d.room)
-	switch d.room.Kind {
-	case clause.Bucket:
-		return d.room.Bucket.Capacity
-	case clause.Window:
-		return d.room.Window.Limit
-	case clause.Lease:
-		return d.room.Lease.Limit
-	case clause.Unlimited:
-		return decide.Unlimited
-	}
-	return d.room.Quota.Limit()
+	return d.room.Limit()
 }
 
 // Answer returns the answer to the call after its ask a was decided without an error, and counts it.

@@ -36,6 +36,8 @@ type Explained struct {
 	// State is the key of the clause's state.
 	State    []byte
 	Decision limit.Decision
+	// Keep is the number of units that the call leaves for others.
+	Keep int64
 	// Retained has the reservations and the remembered calls of that key.
 	Retained decide.Retained
 }
@@ -91,7 +93,7 @@ func (d *Decider) look(
 	for i := range a.Details {
 		all = append(all, Explained{
 			Text: limits.Text[i], Millis: limits.Millis, State: bytes.Clone(a.Clauses[i].Key), Decision: a.Details[i],
-			Retained: a.Retained[i],
+			Keep: a.Clauses[i].Keep, Retained: a.Retained[i],
 		})
 	}
 	return all, a.Binding(), nil
@@ -147,6 +149,9 @@ func (e *Explanation) Sentence() string {
 			continue
 		}
 		fmt.Fprintf(&b, "; %s: %d of %d used", e.Clauses[i].Text, d.Limit-d.Remaining, d.Limit)
+		if keep := e.Clauses[i].Keep; keep > 0 {
+			fmt.Fprintf(&b, ", %d kept for others", keep)
+		}
 		switch k := &e.Clauses[i].Retained; k.Reservations {
 		case 0:
 		case 1:

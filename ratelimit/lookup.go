@@ -52,6 +52,12 @@ func (l *Lookup) fingerprint() uint32 {
 	if l.Reserve.TTL > 0 {
 		p.Int(int64(l.Reserve.TTL))
 	}
+	if l.Class != nil {
+		p.Bytes(l.Class)
+	} else if !l.Keep.None() {
+		p.Int(l.Keep.Units)
+		p.Int(l.Keep.Percent)
+	}
 	return p.Sum()
 }
 
@@ -134,6 +140,33 @@ func reservable(limits *policy.Limits) bool {
 		}
 	}
 	return true
+}
+
+// findKeep sets Keep of a call with a class. The errors are [ErrNoClass], and [ErrKeepDebt] or [ErrKeepUnits] if the
+// limits of the policy do not allow Keep. Those of an override are not looked at: a caller must not get an error by
+// its choice of the key. A bucket of an override that lends tokens lends none to such a call, and Units are for each
+// clause of an override.
+func (l *Lookup) findKeep() error {
+	if l.Class != nil {
+		percent, found := l.Rules.Main.Share(l.Class)
+		if !found {
+			return ErrNoClass
+		}
+		l.Keep = clause.Keep{Percent: percent}
+	}
+	if l.Keep.None() || l.Mode == Force || l.Quantity <= 0 {
+		return nil // such a call ignores Keep
+	}
+	clauses := l.Rules.Main.Limits.Clauses
+	if l.Keep.Units > 0 && len(clauses) > 1 {
+		return ErrKeepUnits
+	}
+	for i := range clauses {
+		if b := clauses[i].Bucket; b != nil && b.Mode == tokenbucket.Debt {
+			return ErrKeepDebt
+		}
+	}
+	return nil
 }
 
 // fits reports whether the call has one quantity, or as many as limits have clauses.

@@ -34,7 +34,8 @@ func takes(a *decide.Ask) bool {
 // frees units. decision is the refusal, which was decided at the instant at. It may be repeated
 // before the instant until. A repeated answer has shorter times, because time has passed.
 type denial struct {
-	call     any // a comparable copy of the call
+	call     any   // a comparable copy of the call
+	keep     int64 // the Keep of the call
 	decision limit.Decision
 	at       limit.Instant
 	until    limit.Instant
@@ -65,7 +66,7 @@ func denialOf(a *decide.Ask, now limit.Instant, most time.Duration) *denial {
 	if d.RetryAfter != limit.NoRetry {
 		most = min(most, d.RetryAfter)
 	}
-	return &denial{call: callOf(a), decision: d, at: a.Now, until: min(a.Now, now).Add(most)}
+	return &denial{call: callOf(a), keep: a.Keep, decision: d, at: a.Now, until: min(a.Now, now).Add(most)}
 }
 
 // asked returns the value of Decision.Refused if all of a is refused: its quantity if it may be
@@ -97,6 +98,9 @@ func callOf(a *decide.Ask) any {
 
 // same reports whether a is the call that was refused.
 func (d *denial) same(a *decide.Ask) bool {
+	if d.keep != a.Keep {
+		return false
+	}
 	switch c := d.call.(type) {
 	case cellCall:
 		return a.Family == decide.Cell && c.quantity == a.Quantity && c.quota == a.Quota

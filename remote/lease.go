@@ -80,9 +80,9 @@ type renewer struct {
 // only the sum of the units matters for its limiter's state. A lease charges units earlier than
 // it hands them out, so limiters whose state depends on the times of the units are always decided
 // by the engine: LOG and BUCKETS, INTERVAL, DEBT, LEAKY, WARMUP, and the limits of concurrency
-// (CC).
+// (CC). So are calls that leave units for others, because a lease does not know how many remain.
 func leasable(a *decide.Ask) bool {
-	if !takes(a) {
+	if !takes(a) || a.Keep > 0 {
 		return false
 	}
 	switch a.Family {

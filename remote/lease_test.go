@@ -238,8 +238,16 @@ func TestLeasedKeyAnswersInPlace(t *testing.T) {
 	other := take(t, "k", 500_000, 1)
 	s.call(t, other)
 	require.Equal(t, paid-4, s.used("k"), "another limit is decided exactly")
+	keeping := *a
+	keeping.Keep = 1_000_000 - paid + 4
+	s.call(t, &keeping)
+	require.False(t, keeping.Decision.Allowed(), "what is paid for counts as used")
+	keeping.Keep--
+	s.call(t, &keeping)
+	require.True(t, keeping.Decision.Allowed())
+	require.Equal(t, paid-3, s.used("k"), "a call that leaves units is decided exactly")
 	s.runFor(time.Second)
-	require.EqualValues(t, 170-4, s.used("k"), "without calls all that is left is given back")
+	require.EqualValues(t, 170-3, s.used("k"), "without calls all that is left is given back")
 	before := s.requests
 	s.runFor(time.Minute)
 	require.Equal(t, before, s.requests)

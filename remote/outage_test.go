@@ -317,6 +317,15 @@ func TestARefusalIsRepeated(t *testing.T) {
 	require.Equal(t, a.Decision.ResetAfter-passed, b.Decision.ResetAfter)
 	require.EqualValues(t, 1, s.count.cachedDenials.Load())
 
+	keeping := one(1)
+	keeping.Keep = 1
+	s.call(t, keeping)
+	require.NotEqual(t, asked, c.ops, "another number of units that stay")
+	asked = c.ops
+	s.call(t, keeping)
+	require.Equal(t, asked, c.ops, "from memory")
+	require.Greater(t, keeping.Decision.RetryAfter, b.Decision.RetryAfter)
+
 	s.call(t, one(0))
 	require.NotEqual(t, asked, c.ops, "a look is no refusal")
 	s.call(t, one(1))

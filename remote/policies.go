@@ -203,7 +203,7 @@ func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int
 // know the leases in the engine.
 func (p *policies) decideLocally(a *decide.Ask) {
 	mine := *a
-	mine.Key, mine.Next = p.keyOf(a.Key), nil
+	mine.Key, mine.Next, mine.Keep = p.keyOf(a.Key), nil, shareKept(a.Keep, p.n)
 	switch a.Family {
 	case decide.Cell:
 		mine.Quota = a.Quota.Share(p.n)

@@ -142,6 +142,7 @@ func TestPolicyLocalDecidesWithAShare(t *testing.T) {
 	p, local := policiesOf(map[string]string{"": Local})
 	for name, a := range asksOf(t, "key") {
 		*local = nil
+		a.Keep = 4
 		before := *a
 		p.answer(a, "refused")
 		if name == "admin" {
@@ -154,6 +155,8 @@ func TestPolicyLocalDecidesWithAShare(t *testing.T) {
 		got := (*local)[0]
 		require.Equal(t, before.Window, a.Window, "what was asked is left alone")
 		require.Equal(t, before.Bucket, a.Bucket)
+		require.EqualValues(t, 4, a.Keep)
+		require.EqualValues(t, 2, got.Keep)
 		switch name {
 		case "release", "renew":
 			require.Zero(t, a.Decision.Refused, "who holds a lease in the engine goes on")
@@ -165,6 +168,7 @@ func TestPolicyLocalDecidesWithAShare(t *testing.T) {
 			require.EqualValues(t, 10, c[1].Window.Limit)
 			require.EqualValues(t, 10, c[2].Bucket.Capacity)
 			require.EqualValues(t, 10, c[3].Lease.Limit)
+			require.Zero(t, c[3].Keep)
 			require.EqualValues(t, 30, a.Clauses[0].Quota.Limit())
 			require.EqualValues(t, 30, a.Clauses[1].Window.Limit)
 			require.EqualValues(t, 30, a.Clauses[2].Bucket.Capacity)

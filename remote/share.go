@@ -16,6 +16,9 @@ import (
 // which denies every call, stays 0.
 func share(most, n int64) int64 { return max(min(1, most), most/n) }
 
+// shareKept returns a server's share of the units that a call leaves for others, rounded up.
+func shareKept(keep, n int64) int64 { return limit.MulDivCeil(keep, 1, n) }
+
 func shareWindow(c *slidingwindow.Call, n int64) { c.Limit = share(c.Limit, n) }
 
 // shareBucket replaces the capacity, the tokens at the start and the rate of c by a server's share.
@@ -41,6 +44,7 @@ func shareBucket(c *tokenbucket.Call, n int64) {
 func shareClauses(all []decide.Clause, n int64) []decide.Clause {
 	mine := make([]decide.Clause, len(all))
 	for i, c := range all {
+		c.Keep = shareKept(c.Keep, n)
 		switch {
 		case c.Quota != nil:
 			q := c.Quota.Share(n)

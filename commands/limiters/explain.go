@@ -14,7 +14,7 @@ func explainCommand() *command.Command {
 	return &command.Command{
 		Name: "rl.explain", Arity: -3, Flags: command.FlagReadonly | command.FlagFast | command.FlagMovableKeys,
 		Keys: command.KeySpec{Derived: &policyKey}, Categories: command.CatPolicy, Group: "policy",
-		Summary: "Says what RL.USE would answer, and why. It changes nothing.", Syntax: "policy key [quantity [quantity ...]]",
+		Summary: "Says what RL.USE would answer, and why. It changes nothing.", Syntax: "policy key [quantity [quantity ...]] [KEEP <units | share%> | CLASS class]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: "a map: what applies to the key, what is decided, and each clause with what is used of it", Run: explain,
 	}
@@ -29,8 +29,8 @@ func explain(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	if len(c.Args) > 4 && len(c.Args) != 3+len(u.Quantities) || u.Mode != ratelimit.Whole || u.millis || u.withDetails || u.Member != nil {
-		c.Fail(resp.SyntaxNear(c.Args[len(c.Args)-1]))
+	if u.Mode != ratelimit.Whole || u.millis || u.withDetails || u.Member != nil || u.id.Token != nil {
+		c.Fail("ERR RL.EXPLAIN takes quantities, KEEP and CLASS, and no other option")
 		return
 	}
 	u.of(c)
@@ -115,6 +115,9 @@ func writeExplained(w *resp.Writer, clauses []ratelimit.Explained) {
 		is := &clauses[i]
 		d, k := &is.Decision, &is.Retained
 		fields := 8
+		if is.Keep > 0 {
+			fields++
+		}
 		if k.IDs > 0 {
 			fields++
 		}
@@ -135,6 +138,9 @@ func writeExplained(w *resp.Writer, clauses []ratelimit.Explained) {
 		number("used", limit.SatSub(d.Limit, d.Remaining))
 		number("retry-after-ms", limit.MillisUp(d.RetryAfter))
 		number("reset-after-ms", limit.MillisUp(d.ResetAfter))
+		if is.Keep > 0 {
+			number("keep", is.Keep)
+		}
 		if k.IDs > 0 {
 			number("ids", k.IDs)
 		}

@@ -11,6 +11,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// complete sets the options o of a, the ask of c, whose limit is most.
+func complete(c *command.Call, a *decide.Ask, o *clause.CallOptions, most int64) resp.Error {
+	if !o.Keep.None() {
+		a.Keep, a.Rank = o.Keep.Of(most), o.Keep.Rank(most)
+	}
+	return identify(c, a, &o.Identity)
+}
+
 // identify gives a, the complete ask of c, the identity that its option ID or RESERVE names, and makes
 // it a reservation with RESERVE. id has the arguments of the option.
 func identify(c *command.Call, a *decide.Ask, id *clause.Identity) resp.Error {

@@ -15,7 +15,7 @@ func slidingWindowCommands() []*command.Command {
 		Summary: "Checks a limit per window and takes quantity units if they fit.",
 		Syntax: "key limit <window | DAY | WEEK | MONTH | YEAR> [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] " +
 			"[ANCHOR <FIRST | KEY | unix-time>] [ZONE zone] [FROM start] " +
-			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout] [ID token | RESERVE id ttl]",
+			"[PENALIZE] [KEEP <units | share%>] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout] [ID token | RESERVE id ttl]",
 		Since: "1.0.0", Complexity: "O(1), amortised for LOG; O(slots) for BUCKETS",
 		Reply: fiveReply, Run: allow, Parse: askAllow, Answer: answerFive, Waits: allowWaits,
 	}}
@@ -27,10 +27,10 @@ const fiveReply = "five integers: limited, limit, remaining, retry after, reset 
 
 func askAllow(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Window, c.Args[1])
-	var id clause.Identity
-	err := clause.SlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window, &id)
+	var o clause.CallOptions
+	err := clause.SlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window, &o)
 	if a.Millis = a.Window.Millis; err == "" {
-		err = identify(c, a, &id)
+		err = complete(c, a, &o, a.Window.Limit)
 	}
 	return c.WithUsage(err)
 }

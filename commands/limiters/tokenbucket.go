@@ -17,23 +17,47 @@ func tokenBucketCommands() []*command.Command {
 		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Takes quantity tokens from a bucket, or reserves them.",
 		Syntax: "key capacity count period [quantity] [GREEDY | INTERVAL | LEAKY | <WARMUP duration [COLD factor]>] " +
-			"[INIT tokens] [DEBT] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE] [ID token | RESERVE id ttl]",
-		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Parse: askAcquire, Answer: answerAcquire, Waits: acquireWaits,
+			"[INIT tokens] [DEBT] [KEEP <units | share%>] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE] [ID token | RESERVE id ttl]",
+		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Run: acquire, Parse: askAcquire, Answer: answerAcquire, Waits: acquireWaits,
 	}}
 }
 
 func askAcquire(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Bucket, c.Args[1])
-	var id clause.Identity
-	err := clause.Acquire(c.Args[1:], &a.Bucket, &id)
+	var o clause.CallOptions
+	err := clause.Acquire(c.Args[1:], &a.Bucket, &o)
 	a.Millis = a.Bucket.Millis
 	if a.Bucket.Block && !c.MayWait() {
 		a.Bucket.MaxWait, a.Bucket.Block = 0, false // like WAIT 0
 	}
 	if err == "" {
-		err = identify(c, a, &id)
+		err = complete(c, a, &o, a.Bucket.Capacity)
 	}
 	return c.WithUsage(err)
+}
+
+// acquire is the Run function of TB.ACQUIRE. A call with BLOCK reserves its tokens, or with KEEP waits for room: tokens
+// that it takes in advance would be missing for those for which it keeps some.
+func acquire(c *command.Call) {
+	if err := askAcquire(c); err != "" {
+		c.Fail(err)
+		return
+	}
+	a := c.OwnAsk()
+	if b := &a.Bucket; b.Block && a.Keep > 0 && b.Quantity > 0 {
+		timeout := b.MaxWait
+		if timeout == tokenbucket.NoLimit {
+			timeout = 0
+		}
+		b.Block, b.Waits, b.MaxWait = false, false, 0
+		waitFor(c, a, timeout, counted{})
+		return
+	}
+	if c.Store.Decide(a); a.Err != nil {
+		c.Fail(command.StoreError(a.Err))
+		return
+	}
+	answerAcquire(c, a)
 }
 
 // acquireWaits is the Waits function of TB.ACQUIRE. It reports whether the arguments are valid and

@@ -20,7 +20,7 @@ func useCommands() []*command.Command {
 		Keys:  command.KeySpec{Derived: &policyKeys}, Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Charges the limits that a policy has for a key, all of them or none, or those of several policies.",
 		Syntax: "policy key [quantity [quantity ...]] [<AND | ANY> policy key [quantity [quantity ...]] ...] " +
-			"[PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]",
+			"[PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [KEEP <units | share%> | CLASS class] [MEMBER member] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause, of several policies by policy",
 		Run:   use, Waits: useWaits, Writes: useWrites,
@@ -54,6 +54,8 @@ const (
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
 	errUsePlaces  resp.Error = "ERR the quantity of a CC clause is a number of places, at most 2147483647"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
+	errUseDebt    resp.Error = "ERR KEEP and CLASS are not for a policy with DEBT"
+	errUseUnits   resp.Error = "ERR KEEP with a number of units is for a policy with one clause: name a share such as KEEP 30%"
 	errUseCount   resp.Error = "ERR PARTIAL, WAIT, BLOCK and RESERVE are not for a policy with COUNT"
 )
 
@@ -106,7 +108,7 @@ func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 		return
 	}
 	a.Millis, a.WithDetails = u.millis, u.withDetails
-	if a.Family != decide.Bucket {
+	if a.Family != decide.Bucket || a.Keep > 0 {
 		waitFor(c, a, u.MaxWait, counted{policy: u.Counts()})
 		return
 	}
@@ -151,6 +153,12 @@ func (u *useCall) failure(err error) resp.Error {
 		return errUsePartial
 	case errors.Is(err, ratelimit.ErrCount):
 		return errUseCount
+	case errors.Is(err, ratelimit.ErrNoClass):
+		return command.NoClass(u.Rules.Name, u.Class)
+	case errors.Is(err, ratelimit.ErrKeepDebt):
+		return errUseDebt
+	case errors.Is(err, ratelimit.ErrKeepUnits):
+		return errUseUnits
 	case errors.Is(err, slidingwindow.ErrLogTooLong):
 		return resp.ErrLogTooLong
 	case errors.Is(err, concurrency.ErrMemberTooLong):

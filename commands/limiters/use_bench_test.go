@@ -69,6 +69,8 @@ func TestUseAllocatesNothing(t *testing.T) {
 	d.Policies[12].Key, d.Policies[12].Overrides = ip, nil
 	d.Policies[12].Limits = []string{"SW 100 60", "TB 200 100 1"}
 	d.Policies[10].Limits = []string{"SW 500 MONTH ZONE Europe/Berlin"}
+	d.Policies[13].Classes, d.Policies[13].Limits = "batch 30% report 60% web 0%", []string{"SW 100 60", "TB 200 100 1", "CC 5 60"}
+	d.Policies[14].Classes = "batch 30%"
 	apply(t, b, d)
 	forever := b.Server().Engine().Options.Now().Add(time.Hour)
 	b.Server().Engine().WithStore(0, func(st env.Store) {
@@ -104,6 +106,12 @@ func TestUseAllocatesNothing(t *testing.T) {
 		{"policy12", "10.0.0.7", "1", "1", "WITHDETAILS"},
 		{"policy11", "10.0.0.7", "AND", "policy12", "10.0.1.7", "AND", "policy12", "10.0.2.7", "AND", "policy00", "key"},
 		{"policy11", "10.0.0.7", "201", "ANY", "policy12", "::ffff:10.0.0.7"},
+		{"policy13", "key", "CLASS", "report", "MEMBER", "m"},
+		{"policy13", "key", "PARTIAL", "KEEP", "50%", "MEMBER", "m", "WITHDETAILS"},
+		{"policy13", "key", "KEEP", "100%", "MEMBER", "m"}, // denied
+		{"policy14", "key", "CLASS", "batch"},
+		{"policy14", "key", "KEEP", "7", "PARTIAL"},
+		{"policy14", "key", "AND", "policy13", "key", "CLASS", "batch", "MEMBER", "m"},
 		{"policy07", "boosted"},
 		{"policy07", "blocked1"},
 		{"policy07", "exempt"},

@@ -14,7 +14,7 @@ import (
 // useCall is a parsed call under one policy of
 //
 //	RL.USE policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
-//	  [MEMBER m] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]
+//	  [KEEP units | KEEP share% | CLASS class] [MEMBER m] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]
 type useCall struct {
 	ratelimit.Lookup
 	// millis says that the times of the reply are in milliseconds, and withDetails that the reply has
@@ -65,6 +65,11 @@ func (u *useCall) parseOptions(rest [][]byte) (err resp.Error) {
 			wait, rest, err = rest[0], rest[1:], u.is(word, ratelimit.Block)
 		case arg.IsWord(word, "MEMBER") && len(rest) > 0 && u.Member == nil:
 			u.Member, rest = rest[0], rest[1:]
+		case arg.IsWord(word, "KEEP") && len(rest) > 0 && u.Class == nil && u.Keep.None():
+			u.Keep, err = clause.ParseKeep(rest[0])
+			rest = rest[1:]
+		case arg.IsWord(word, "CLASS") && len(rest) > 0 && u.Class == nil && u.Keep.None():
+			u.Class, rest = rest[0], rest[1:]
 		case arg.IsWord(word, "ID") && len(rest) > 0 && u.id.Token == nil && u.Mode != ratelimit.Block:
 			err, rest = u.id.Identify(rest[0]), rest[1:]
 		case arg.IsWord(word, "RESERVE") && len(rest) > 1 && u.id.Token == nil && u.Mode != ratelimit.Block && u.Mode != ratelimit.Peek:
@@ -74,6 +79,9 @@ func (u *useCall) parseOptions(rest [][]byte) (err resp.Error) {
 		case arg.IsWord(word, "WITHDETAILS"):
 			err = arg.Once(word, &u.withDetails)
 		default:
+			err = resp.SyntaxNear(word)
+		}
+		if err == "" && u.Mode == ratelimit.Wait && (u.Class != nil || !u.Keep.None()) {
 			err = resp.SyntaxNear(word)
 		}
 		if err != "" {

@@ -78,7 +78,7 @@ func (u *severalCall) of(c *command.Call) {
 		p, from := &u.parts[i], &u.room.callers[i]
 		*from = policyCaller{caller{c}, at - 1}
 		p.DB, p.Now, p.Volatile, p.From = u.DB, u.Now, u.Volatile, from
-		p.Mode, p.MaxWait, p.Member, p.ID, p.Reserve = u.Mode, u.MaxWait, u.Member, u.ID, u.Reserve
+		p.Mode, p.MaxWait, p.Keep, p.Class, p.Member, p.ID, p.Reserve = u.Mode, u.MaxWait, u.Keep, u.Class, u.Member, u.ID, u.Reserve
 		at = policyKeys.After(c.Args, at)
 	}
 	u.parts[0].StateKey = u.StateKey
@@ -124,7 +124,8 @@ func (u *severalCall) failure(at int, err error) resp.Error {
 	case errors.Is(err, ratelimit.ErrClauses):
 		return errTooManyPolicies
 	case errors.Is(err, ratelimit.ErrNoMember), errors.Is(err, ratelimit.ErrQuantities),
-		errors.Is(err, ratelimit.ErrPartial), errors.Is(err, ratelimit.ErrCount), errors.Is(err, ratelimit.ErrPlaces), errors.Is(err, reservation.ErrFamily):
+		errors.Is(err, ratelimit.ErrPartial), errors.Is(err, ratelimit.ErrCount),
+		errors.Is(err, ratelimit.ErrKeepDebt), errors.Is(err, ratelimit.ErrKeepUnits), errors.Is(err, ratelimit.ErrPlaces), errors.Is(err, reservation.ErrFamily):
 		return "ERR policy '" + resp.Error(p.Rules.Name) + "': " + is[len("ERR "):]
 	default:
 		return is

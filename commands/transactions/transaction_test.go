@@ -36,7 +36,7 @@ func TestTransactionTexts(t *testing.T) {
 				"-Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]\r\n",
 				inproc.Five(0, 2, 1, -1, 1), "-ERR value is out of range, must be positive: limit is '0', must be at least 1; usage: "+
 					"SW.ALLOW key limit <window | DAY | WEEK | MONTH | YEAR> [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] [ZONE zone] [FROM start] "+
-					"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout] [ID token | RESERVE id ttl]\r\n", "+none\r\n")},
+					"[PENALIZE] [KEEP <units | share%>] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout] [ID token | RESERVE id ttl]\r\n", "+none\r\n")},
 		)
 		for _, bad := range [][2]string{
 			{"NOSUCH a", "-ERR unknown command 'NOSUCH', with args beginning with: 'a' \r\n"},

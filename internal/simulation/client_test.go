@@ -266,6 +266,9 @@ func (c *client) other() bool {
 		command = []string{"HSET", "hash:" + key, fmt.Sprintf("f%d", c.rng.IntN(10)), strconv.Itoa(c.tags)}
 	case 9:
 		command = []string{"TB.ACQUIRE", "wait:" + key, "4", "2", "1", "3", "BLOCK", "1"}
+		if c.rng.IntN(2) == 0 {
+			command = []string{"TB.ACQUIRE", "wait:" + key, "4", "2", "1", "1", "BLOCK", "1", "KEEP", strconv.Itoa(1 + c.rng.IntN(3))}
+		}
 	case 10:
 		command = []string{"GET", key}
 	case 11:

@@ -1,0 +1,66 @@
+package clause
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Keep says how much a call leaves for others: a number of units, or a share of the limit. The zero value
+// leaves nothing.
+type Keep struct {
+	// Units is the number of units, of a call under one limit, or 0.
+	Units int64
+	// Percent is the share of each limit, from 0 to 100. Units is then 0.
+	Percent int64
+}
+
+// CallOptions are the options of TB.ACQUIRE and SW.ALLOW that are not those of the limiter.
+type CallOptions struct {
+	Identity
+	// Keep is the argument of KEEP.
+	Keep Keep
+}
+
+// ParseKeep parses text, the argument of KEEP: a number of units from 1, or a percentage from 1 to 100 such as 30%.
+// The error is "" on success.
+func ParseKeep(text []byte) (k Keep, err resp.Error) {
+	number, share := bytes.CutSuffix(text, []byte{'%'})
+	n, ok := arg.Int(number)
+	switch {
+	case !ok:
+		return k, resp.Argument(resp.ErrNotInteger, "KEEP", text, mustKeep)
+	case n < 1 || share && n > 100:
+		return k, resp.Argument(resp.ErrNotPositive, "KEEP", text, mustKeep)
+	case share:
+		k.Percent = n
+	default:
+		k.Units = n
+	}
+	return k, ""
+}
+
+const mustKeep = "a number of units, or a share from 1% to 100%"
+
+// None reports whether k leaves nothing.
+func (k Keep) None() bool { return k == Keep{} }
+
+// Of returns the number of units of a limit that stay. A share is rounded up, so that at least that much stays.
+func (k Keep) Of(most int64) int64 {
+	if k.Percent > 0 {
+		return limit.MulDivCeil(max(most, 0), k.Percent, 100)
+	}
+	return k.Units
+}
+
+// Rank returns the rank of a waiting call under a limit, from 0 for a call that leaves nothing: what it leaves in
+// millionths of the limit. Calls with a lower rank get room first.
+func (k Keep) Rank(most int64) int64 {
+	const whole = 1_000_000
+	if k.Percent > 0 || k.Units == 0 {
+		return k.Percent * (whole / 100)
+	}
+	return limit.MulDivCeil(k.Units, whole, max(most, 1))
+}
