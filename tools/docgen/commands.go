@@ -2,7 +2,8 @@
 // docs/commands.md comes from the command table, docs/missing.md from that table and a list of
 // missing commands, docs/options.md and the sample configuration from the option table, and
 // docs/metrics.md from the figures. The summary of docs/performance.md comes from the page's own
-// tables. The program in generate writes the pages. A test fails if one is out of date.
+// tables, and the picture of KEEP from a simulation. The program in generate writes the pages. A test
+// fails if one is out of date.
 package docgen
 
 import (

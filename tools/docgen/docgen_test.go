@@ -89,3 +89,13 @@ func TestSummaryIsWhole(t *testing.T) {
 	summary, _, _ := strings.Cut(string(page), "<!-- summary: end -->")
 	require.Equal(t, 10, strings.Count(summary, "\n- "))
 }
+
+// TestKeepPicture: only without KEEP web calls are denied before they ask for more than the rate.
+func TestKeepPicture(t *testing.T) {
+	picture, err := docgen.KeepPicture()
+	require.NoError(t, err)
+	without, with, found := strings.Cut(picture, ">With KEEP<")
+	require.True(t, found)
+	require.Contains(t, without, "40 s: 521 of 660 web calls denied", "docs/limiters.md says so")
+	require.Contains(t, with, "40 s: 0 of 660 web calls denied")
+}

@@ -34,6 +34,10 @@ func Pages(root string) (map[string]string, error) {
 	if err := config.WriteOptions(&options); err != nil {
 		return nil, fmt.Errorf("writing the options: %w", err)
 	}
+	keep, err := KeepPicture()
+	if err != nil {
+		return nil, err
+	}
 	return map[string]string{
 		"docs/options.md":      options.String(),
 		"docs/commands.md":     page,
@@ -42,5 +46,6 @@ func Pages(root string) (map[string]string, error) {
 		"docs/cellserver.conf": sample.String(),
 		"docs/performance.md":  performance,
 		"docs/" + chartFile:    chart,
+		"docs/" + keepFile:     keep,
 	}, nil
 }
