@@ -37,15 +37,18 @@ func (c *Call) collected(f decide.Family, key []byte) *decide.Ask {
 }
 
 // collects returns the Run function of cmd for a table whose asks a Remote decides. The function
-// gives the ask to the Collector. If cmd has its own Run and a call may wait for room, that Run is
+// gives the ask to the Collector. If cmd has its own Run and a call may wait in the queue of its key, that Run is
 // called instead, without the Collector.
 func collects(cmd *Command) func(c *Call) {
-	run, waits := cmd.Run, cmd.Waits
-	if run == nil || waits == nil {
+	run, queues := cmd.Run, cmd.Queues
+	if queues == nil {
+		queues = cmd.Waits
+	}
+	if run == nil || queues == nil {
 		return (*Call).Collect
 	}
 	return func(c *Call) {
-		if !c.MayWait() || !waits(c.Server, c.Args) {
+		if !c.MayWait() || !queues(c.Server, c.Args) {
 			c.Collect()
 			return
 		}

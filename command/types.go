@@ -70,6 +70,9 @@ type Command struct {
 	// Waits reports whether a call with args waits for room if a limit has none; nil for commands
 	// that never wait.
 	Waits func(s *Server, args [][]byte) bool
+	// Queues reports whether a call with args waits in the queue of its key. nil means as Waits does: it is set if
+	// calls may also wait for units that they have taken in advance.
+	Queues func(s *Server, args [][]byte) bool
 	// Urgent says that calls in the background wait for their turn in a queue of urgent calls, so
 	// that other slow calls do not delay them.
 	Urgent bool

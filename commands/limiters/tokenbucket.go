@@ -19,6 +19,7 @@ func tokenBucketCommands() []*command.Command {
 		Syntax: "key capacity count period [quantity] [GREEDY | INTERVAL | LEAKY | <WARMUP duration [COLD factor]>] " +
 			"[INIT tokens] [DEBT] [KEEP <units | share%>] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE] [ID token | RESERVE id ttl]",
 		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Run: acquire, Parse: askAcquire, Answer: answerAcquire, Waits: acquireWaits,
+		Queues: acquireQueues,
 	}}
 }
 
@@ -44,7 +45,7 @@ func acquire(c *command.Call) {
 		return
 	}
 	a := c.OwnAsk()
-	if b := &a.Bucket; b.Block && a.Keep > 0 && b.Quantity > 0 {
+	if b := &a.Bucket; queues(b, a.Keep > 0) {
 		timeout := b.MaxWait
 		if timeout == tokenbucket.NoLimit {
 			timeout = 0
@@ -66,6 +67,19 @@ func acquireWaits(_ *command.Server, args [][]byte) bool {
 	var call tokenbucket.Call
 	return saysBlock(args) && clause.Acquire(args[1:], &call, nil) == "" && call.Block
 }
+
+// acquireQueues is the Queues function of TB.ACQUIRE. It reports whether the arguments are valid and those of a call that
+// waits in the queue of its key, because it leaves tokens for others.
+func acquireQueues(_ *command.Server, args [][]byte) bool {
+	var (
+		call tokenbucket.Call
+		o    clause.CallOptions
+	)
+	return saysBlock(args) && clause.Acquire(args[1:], &call, &o) == "" && queues(&call, !o.Keep.None())
+}
+
+// queues reports whether the call b waits in the queue of its key. keeps says whether it leaves tokens for others.
+func queues(b *tokenbucket.Call, keeps bool) bool { return b.Block && keeps && b.Quantity > 0 }
 
 // answerAcquire replies with the decision on a. If a has BLOCK and its tokens become available
 // later, it parks the client until then instead.
