@@ -118,9 +118,12 @@ func (w *writer) sequence(args []syntax.Argument) (words []string) {
 		if a.Multiple {
 			times = w.times(a)
 		}
+		whole := w.shape
+		w.shape.length = max(1, whole.length/wordsOf(a))
 		for range times {
 			words = append(words, w.one(a)...)
 		}
+		w.shape = whole
 		switch {
 		case a.Name == "numkeys":
 			counted = begin
@@ -144,7 +147,30 @@ func (w *writer) times(a syntax.Argument) int {
 	case a.Kind == "key":
 		return min(w.shape.times, commandSize/longestKey)
 	}
-	return w.shape.times
+	return max(1, w.shape.times/wordsOf(a))
+}
+
+// wordsOf returns the largest number of words of one repetition of a, so that arguments which are repeated together
+// make a call no longer than others.
+func wordsOf(a syntax.Argument) (n int) {
+	switch a.Kind {
+	case "oneof":
+		for _, sub := range a.Sub {
+			n = max(n, wordsOf(sub))
+		}
+	case "block":
+		for _, sub := range a.Sub {
+			n += wordsOf(sub)
+		}
+	case "pure-token":
+		return 1
+	default:
+		n = 1
+	}
+	if a.Token != "" {
+		n++
+	}
+	return max(1, n)
 }
 
 // one generates one repetition of an argument.
@@ -189,7 +215,7 @@ var values = map[string]string{
 	"unix-time-milliseconds": "4102444800000", "quantity": "1", "limit": "1000000", "capacity": "1000000",
 	"window": "86400", "period": "86400", "lease": "86400", "count": "10000", "max_burst": "1000000", "slots": "60",
 	"duration": "60", "factor": "2", "tokens": "1", "mode": "FIXED", "policy": "api", "quantities": "1", "samples": "0",
-	"bits": "4096", "group": "api", "protover": "3", "type": "string", "client-id": "1", "ttl": "86400", "actual": "1", "sha1": strings.Repeat("0", 40),
+	"bits": "4096", "group": "api", "class": "batch", "share%": "30%", "units": "1", "protover": "3", "type": "string", "client-id": "1", "ttl": "86400", "actual": "1", "sha1": strings.Repeat("0", 40),
 }
 
 // value generates an argument that is neither a key nor a token.
