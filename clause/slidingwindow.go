@@ -77,7 +77,7 @@ func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, o *Cal
 	if a.call.Millis {
 		unit = time.Millisecond
 	}
-	if a.excludesID() || a.call.Penalize && !a.keep.None() {
+	if a.excludesOthers() {
 		return resp.SyntaxNear(a.excluded)
 	}
 	if err := a.id.Check(unit, a.call.Quantity, true); err != "" {
@@ -179,8 +179,8 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 func (a *windowArgs) judge(word []byte) {
 	c := &a.call
 	forcing := c.Charge == slidingwindow.Partial || c.Charge == slidingwindow.Force
-	excluded := c.Penalize && (forcing || !a.keep.None()) ||
-		a.excludesID() ||
+	excluded := c.Penalize && forcing ||
+		a.excludesOthers() ||
 		c.Block && (forcing || c.Penalize || c.Charge == slidingwindow.Peek) ||
 		c.Even && c.Mode != slidingwindow.None && c.Mode != slidingwindow.Buckets ||
 		c.Mode == slidingwindow.Log && a.anchor != anchorEpoch ||
@@ -190,10 +190,12 @@ func (a *windowArgs) judge(word []byte) {
 	}
 }
 
-// excludesID reports whether the options exclude ID or RESERVE, and one of these is among them.
-func (a *windowArgs) excludesID() bool {
+// excludesOthers reports whether the options exclude ID, RESERVE or KEEP, which are not those of a window, and one of
+// these is among them.
+func (a *windowArgs) excludesOthers() bool {
 	c := &a.call
-	return a.id.Token != nil && (c.Block || c.Penalize || a.id.ttl != nil && c.Charge == slidingwindow.Peek)
+	return c.Penalize && !a.keep.None() ||
+		a.id.Token != nil && (c.Block || c.Penalize || a.id.ttl != nil && c.Charge == slidingwindow.Peek)
 }
 
 // modeOption parses the option at the beginning of args if that option selects the mode, the anchor or

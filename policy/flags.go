@@ -18,7 +18,7 @@ type Flags struct {
 	Count bool
 	// Key says what the keys of the policy are.
 	Key KeyForm
-	// Classes is the text of the classes of calls: see [ParseClasses].
+	// Classes is the text of the classes of calls: see [ParseClasses]. It is text so that Flags can be compared.
 	Classes string
 }
 
@@ -113,7 +113,7 @@ func (f *Flags) Share(name []byte) (percent int64, found bool) {
 		word, rest, _ = strings.Cut(rest, " ")
 		share, rest, _ = strings.Cut(rest, " ")
 		if word == string(name) {
-			percent, _ = strconv.ParseInt(strings.TrimSuffix(share, "%"), 10, 64) // ParseClasses has accepted it
+			percent, _ = ParseShare(share) // ParseClasses has accepted it
 			return percent, true
 		}
 	}

@@ -25,10 +25,8 @@ type Part struct {
 	// of the reservation, from 0, and the number of all. The first part, which the settlement names, has a
 	// link to keys, the others of the reservation.
 	number, of uint8
-	// rank is that of the call among those that wait.
-	rank int64
-	link bool
-	keys [][]byte
+	link       bool
+	keys       [][]byte
 }
 
 // terms returns the terms of the reservation of p, or zero if the call is none.
@@ -148,12 +146,10 @@ func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) {
 	if err != nil {
 		return at, err
 	}
-	for i := range parts {
-		parts[0].rank = max(parts[0].rank, parts[i].Keep.Rank(0))
-	}
 	d.about(a, &parts[0], 0, strict)
 	a.Reserve.Link, a.Reserve.Keys = false, nil
 	for i := range parts {
+		a.Rank = max(a.Rank, parts[i].Keep.Rank(0)) // all keep shares
 		if p := &parts[i]; p.link && !p.lenient() { // the ask about a lenient part has its link
 			a.Reserve.Link, a.Reserve.Keys = true, p.keys
 		}
@@ -267,7 +263,7 @@ func (d *Decider) about(a *decide.Ask, p *Part, from, n int) {
 	a.DB, a.Family, a.Key, a.Err, a.Foreign, a.Lapsed = p.DB, decide.Several, nil, nil, 0, 0
 	a.Refused, a.Missing, a.Partial, a.ID, a.Reserve = false, 0, p.Mode == Partial && p.Quantity > 0, p.ID, p.terms()
 	a.Clauses, a.Details = d.main.Clauses[from:from+n], d.main.Details[from:from+n]
-	a.Keep, a.Rank = 0, p.rank
+	a.Keep, a.Rank = 0, 0
 }
 
 // denyAll answers a call of which a block denies one or several of parts. It uses a for the statistics.

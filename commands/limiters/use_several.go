@@ -125,7 +125,7 @@ func (u *severalCall) failure(at int, err error) resp.Error {
 		return errTooManyPolicies
 	case errors.Is(err, ratelimit.ErrNoMember), errors.Is(err, ratelimit.ErrQuantities),
 		errors.Is(err, ratelimit.ErrPartial), errors.Is(err, ratelimit.ErrCount),
-		errors.Is(err, ratelimit.ErrKeepDebt), errors.Is(err, ratelimit.ErrKeepUnits), errors.Is(err, ratelimit.ErrPlaces), errors.Is(err, reservation.ErrFamily):
+		errors.Is(err, ratelimit.ErrKeepDebt), errors.Is(err, ratelimit.ErrPlaces), errors.Is(err, reservation.ErrFamily):
 		return "ERR policy '" + resp.Error(p.Rules.Name) + "': " + is[len("ERR "):]
 	default:
 		return is

@@ -66,6 +66,7 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 		"test of sockets":                {"transport/a_test.go", `package transport_test; import "net"; var l, _ = net.Listen("tcp", ":0")`, ""},
 		"test of real programs":          {"docs/a_test.go", "//go:build real && unix\npackage docs_test; import \"os/exec\"", ""},
 		"test of real programs or not":   {"docs/a_linux_test.go", "//go:build real || linux\n\npackage docs_test; import \"os/exec\"", "starts no program"},
+		"test in a bubble of its own":    {"docs/a_test.go", `package docs_test; import "testing/synctest"; var s = synctest.Test`, "internal/bubble.Test"},
 		"test of simulated programs":     {"docs/a_test.go", `package docs_test; import "` + own + `internal/inproc"; var s = inproc.Bubble`, ""},
 
 		"group with what a command is":   {"commands/hashes/a.go", `package hashes; import "` + own + `command"`, ""},

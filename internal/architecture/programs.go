@@ -13,6 +13,8 @@ const realTag = "real"
 
 const programsWhy = "`go test ./...` starts no program and opens no port outside of transport, so it needs nothing but Go and passes on a busy machine: use inproc.Feed or inproc.Bubble, or put the test behind the build tag " + realTag
 
+const bubbleWhy = "the timers of a bubble crash the race detector on two processors: use internal/bubble.Test or inproc.Bubble"
+
 // programPackages are the packages by which tests start programs or choose ports.
 var programPackages = []string{
 	"os/exec", module + "/internal/activation", module + "/internal/freeport", module + "/internal/programs", module + "/internal/storetest",
@@ -62,7 +64,8 @@ func isReal(tree *ast.File) bool {
 }
 
 // checkPrograms reports each import and call by which a test without the tag real starts a program
-// or opens a port. In one of programPlaces it only notes that the place is needed.
+// or opens a port. In one of programPlaces it only notes that the place is needed. It also reports each call by which a
+// test starts a bubble without the workaround of internal/bubble.
 func (c *checker) checkPrograms(tree *ast.File) {
 	if isReal(tree) {
 		return
@@ -81,8 +84,12 @@ func (c *checker) checkPrograms(tree *ast.File) {
 		if !ok {
 			return true
 		}
-		if x, ok := s.X.(*ast.Ident); ok && slices.Contains(portCalls[x.Name], s.Sel.Name) {
+		switch x, ok := s.X.(*ast.Ident); {
+		case !ok:
+		case slices.Contains(portCalls[x.Name], s.Sel.Name):
 			report(s.Pos(), c.file+" calls "+x.Name+"."+s.Sel.Name, programsWhy)
+		case x.Name == "synctest" && s.Sel.Name == "Test":
+			c.report(s.Pos(), c.file+" calls synctest.Test", bubbleWhy)
 		}
 		return true
 	})
