@@ -90,6 +90,6 @@ func playWithStore(t *testing.T, s *script.Script, section *script.Section, prot
 	options := append(inproc.SectionOptions(section, t.TempDir()), "--store", "redis://127.0.0.1:1")
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		server, double := w.StillWithStore(scriptStart, options...)
-		playSection(t, s, section, proto, script.Target{Dial: server.Connect, Clock: server.Clock, Put: inproc.PutKinds(double.Put)}, nil)
+		playSection(t, s, section, proto, server.Target(inproc.PutKinds(double.Put)), nil)
 	})
 }

@@ -39,7 +39,7 @@ func PlaySection(t *testing.T, s *script.Script, section *script.Section, proto 
 	dir := t.TempDir()
 	Bubble(t, func(t *testing.T, w *World) {
 		server := w.Still(Epoch, groups, SectionOptions(section, dir)...)
-		result, err := script.Run(section, proto, script.Target{Dial: server.Connect, Clock: server.Clock, Put: PutKinds(server.Put)})
+		result, err := script.Run(section, proto, server.Target(PutKinds(server.Put)))
 		for _, d := range result.Differences {
 			t.Error(s.Report(d))
 		}

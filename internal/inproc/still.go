@@ -4,12 +4,14 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/remotedouble"
+	"github.com/cellserver/cellserver/internal/script"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote"
@@ -61,6 +63,11 @@ func (w *World) still(clock *clocktest.Clock, o server.Options, options []string
 		require.NoError(w.t, <-done)
 	})
 	return &Still{Server: s, world: w, addr: l.Addr().String()}
+}
+
+// Target returns s as the target of a script whose keys of other types put creates.
+func (s *Still) Target(put func(kind, key, value string, ttl time.Duration) error) script.Target {
+	return script.Target{Dial: s.Connect, Clock: s.Clock, Settle: s.world.Settle, Put: put}
 }
 
 // Connect opens a connection to the server. The caller closes it.

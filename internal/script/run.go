@@ -17,6 +17,10 @@ type Target struct {
 	Dial func() (net.Conn, error)
 	// Clock is the clock of the server. It is nil for a server in real time.
 	Clock Clock
+	// Settle waits until the server has done everything that needs no time to pass. It is called
+	// before Clock moves. It is nil for a server outside a bubble, where only the number of timers
+	// tells what the server has done.
+	Settle func()
 	// Put creates a key of the kind "string" or "list" with a value. The key expires after ttl; if
 	// ttl is 0, it never does. Put is nil if keys cannot be created in this way.
 	Put func(kind, key, value string, ttl time.Duration) error
@@ -308,13 +312,21 @@ func (r *runner) direct(text string) error {
 	if r.target.Clock == nil {
 		return leftOut("it needs a clock that can be set")
 	}
+	r.settle()
 	r.target.Clock.Set(limit.Instant(d.instant))
 	return nil
+}
+
+func (r *runner) settle() {
+	if r.target.Settle != nil {
+		r.target.Settle()
+	}
 }
 
 func (r *runner) advance(d time.Duration) error {
 	switch {
 	case r.target.Clock != nil:
+		r.settle()
 		r.target.Clock.Advance(d)
 	case d <= longestWait:
 		time.Sleep(d) // the server runs in real time, and so does this step
@@ -344,14 +356,19 @@ func (r *runner) untilBlocked(n int) error {
 
 // untilTimers waits until n timers are set. A script needs that before it moves the clock, because
 // a command that sets its timer afterwards would wait forever. untilTimers does nothing if the
-// target has no Clock.
+// target has no Clock, or if it has Settle, which sees to that with any number of timers: a server
+// with a store has other ones.
 func (r *runner) untilTimers(n int) error {
-	if r.target.Clock == nil {
+	if r.target.Clock == nil || r.target.Settle != nil {
 		return nil
 	}
-	return until(fmt.Sprintf("%d timers set", n), func() (bool, error) {
+	err := until(fmt.Sprintf("%d timers set", n), func() (bool, error) {
 		return r.target.Clock.Timers() == n, nil
 	})
+	if err != nil {
+		return fmt.Errorf("%w, but %d", err, r.target.Clock.Timers())
+	}
+	return nil
 }
 
 // until waits for condition, which becomes true without further steps, for replyTimeout at most.
