@@ -60,7 +60,7 @@ func (w *bucketWords) readClause(args [][]byte, o Options, call *tokenbucket.Cal
 }
 
 // bucketWord is a set of options of TB.ACQUIRE, one bit for each.
-type bucketWord uint16
+type bucketWord uint32
 
 const (
 	wordGreedy bucketWord = 1 << iota
@@ -79,6 +79,7 @@ const (
 	wordID
 	wordReserve
 	wordKeep
+	wordPenalize
 
 	anyMode   = wordGreedy | wordInterval | wordLeaky | wordWarmup
 	anyWait   = wordWait | wordBlock
@@ -108,6 +109,7 @@ var bucketOptions = []struct {
 	{"ID", wordID, 1},
 	{"RESERVE", wordReserve, 2},
 	{"KEEP", wordKeep, 1},
+	{"PENALIZE", wordPenalize, 0},
 }
 
 // bucketWords has the arguments of TB.ACQUIRE or of a TB clause, with times as numbers without a
@@ -249,7 +251,8 @@ func (w *bucketWords) contradicts() bool {
 		with(wordPartial, wordDebt|wordWarmup) ||
 		with(wordDebt, wordInterval|wordLeaky|wordWarmup) ||
 		with(wordInit, wordLeaky|wordWarmup) ||
-		with(wordKeep, wordWait|wordLeaky|wordWarmup|wordDebt)
+		with(wordKeep, wordWait|wordLeaky|wordWarmup|wordDebt) ||
+		with(wordPenalize, wordPartial|wordForce|anyWait|anyID|wordKeep|wordLeaky|wordWarmup|wordDebt)
 }
 
 // build fills call from the arguments, with times in unit, and validates it. If the call is not
@@ -267,6 +270,7 @@ func (w *bucketWords) build(unit time.Duration, call *tokenbucket.Call) resp.Err
 		Waits:    w.has&anyWait != 0,
 		MaxWait:  inUnit(w.wait, unit),
 		Block:    w.has&wordBlock != 0,
+		Penalize: w.has&wordPenalize != 0,
 		Millis:   unit == time.Millisecond,
 	}
 	if w.has&wordInit != 0 {

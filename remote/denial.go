@@ -22,7 +22,7 @@ func takes(a *decide.Ask) bool {
 		return c.Quantity > 0 && (c.Charge == slidingwindow.Whole || c.Charge == slidingwindow.Partial) && !c.Penalize && !c.Block
 	case decide.Bucket:
 		c := &a.Bucket
-		return c.Quantity > 0 && (c.Charge == tokenbucket.Whole || c.Charge == tokenbucket.Partial) && !c.Waits && c.MaxWait == 0 && !c.Block
+		return c.Quantity > 0 && (c.Charge == tokenbucket.Whole || c.Charge == tokenbucket.Partial) && !c.Penalize && !c.Waits && c.MaxWait == 0 && !c.Block
 	case decide.Lease:
 		c := &a.Lease
 		return c.Op == concurrency.Acquire && !c.Peek && !c.Block

@@ -49,6 +49,10 @@ type Call struct {
 	// unless the call sets it.
 	Init int64
 
+	// Penalize makes a refused call count, too: it takes what there is and one token more. It is for the modes Greedy and
+	// Interval, without waiting.
+	Penalize bool
+
 	// MaxWait is the time for which the caller is ready to wait for tokens that it takes now. Waits
 	// says that the call sets MaxWait, even to 0. Leaky mode distinguishes a MaxWait of 0 from
 	// none, since its queue lets calls wait for any time unless MaxWait is set.

@@ -251,6 +251,9 @@ func (b *bucket) force(p *Plan) error {
 func (b *bucket) acquire(p *Plan) error {
 	c := b.call
 	granted, after := b.is.judge(b.now, c)
+	if granted == 0 && c.Penalize && !c.looks() && b.penalize(p) {
+		return nil
+	}
 	if granted == 0 {
 		if b.foreign && b.rewrites && !c.looks() {
 			b.foreign = false
@@ -278,6 +281,23 @@ func (b *bucket) acquire(p *Plan) error {
 	}
 	p.Decision.Refused, p.Decision.RetryAfter = c.Quantity-granted, after
 	return nil
+}
+
+// penalize refuses the call and takes the tokens that there are and one more, but not more than the call wants. It
+// returns false, and does nothing, if there is nothing to take, or the bucket cannot owe so much.
+func (b *bucket) penalize(p *Plan) bool {
+	c, after := b.call, b.is
+	n := min(c.Quantity, limit.SatAdd(b.is.balance(b.now, c.Capacity), 1))
+	if n <= 0 || after.take(b.now, n, c) != nil {
+		return false
+	}
+	b.store(p, &after)
+	b.answer(p, &after)
+	p.Decision.Refused, p.Decision.RetryAfter = 1, limit.NoRetry
+	if c.Quantity <= c.Capacity {
+		p.Decision.RetryAfter = after.wait(b.now, c.Capacity, c.Quantity)
+	}
+	return true
 }
 
 // judge returns granted, the number of tokens that a call with a positive quantity gets, and after,

@@ -24,13 +24,16 @@ func FuzzDecide(f *testing.F) {
 	) {
 		decideAnything(t, tokenbucket.Mode(mode), value, limit.Instant(now), &tokenbucket.Call{
 			Mode: tokenbucket.Mode(choice % 8), Charge: tokenbucket.Charge(choice >> 3 & 3),
-			Waits: choice>>5&1 != 0, Denied: choice>>6&1 != 0,
+			Waits: choice>>5&1 != 0, Denied: choice>>6&1 != 0, Penalize: choice>>7&1 != 0 && penalizes(tokenbucket.Mode(choice%8)),
 			Capacity: capacity, Count: count, Period: time.Duration(period),
 			Interval: time.Duration(period), Quantity: quantity, Init: initial,
 			MaxWait: time.Duration(maxWait), Warmup: time.Duration(warmup), Cold: cold,
 		})
 	})
 }
+
+// penalizes reports whether Penalize is for calls with the mode m.
+func penalizes(m tokenbucket.Mode) bool { return m == tokenbucket.Greedy || m == tokenbucket.Interval }
 
 // TestDecideAnything is FuzzDecide with numbers of every length, drawn so that more of them are
 // valid.
@@ -48,6 +51,7 @@ func TestDecideAnything(t *testing.T) {
 			Quantity: n() - n(), Init: capacity - random.upTo(capacity)*random.Int64N(2),
 			MaxWait: time.Duration(n()), Warmup: time.Duration(1 + random.upTo(1<<61-1)), Cold: 1 + float64(random.upTo(1<<40))/64,
 		}
+		c.Penalize = random.IntN(4) == 0 && penalizes(c.Mode)
 		mode := tokenbucket.Mode(random.IntN(6))
 		at, most := n()-n(), float64(1+random.upTo(1<<62-1))
 		values := [][]byte{

@@ -117,7 +117,11 @@ func (s *scenario) draw() tokenbucket.Call {
 			c.Charge = tokenbucket.Partial
 		}
 	}
-	if c.Charge <= tokenbucket.Peek && s.random.IntN(3) == 0 {
+	switch {
+	case c.Charge > tokenbucket.Peek:
+	case s.random.IntN(4) == 0 && (c.Mode == tokenbucket.Greedy || c.Mode == tokenbucket.Interval):
+		c.Penalize = true
+	case s.random.IntN(3) == 0:
 		c.Waits, c.MaxWait = true, time.Duration(s.random.upTo(min(math.MaxInt64/4, int64(c.Interval))*4))
 	}
 	return c

@@ -153,7 +153,13 @@ func (m *greedyModel) decide(now limit.Instant, c *tokenbucket.Call) (a answer) 
 		if c.Charge == tokenbucket.Partial {
 			a.refused = c.Quantity
 		}
-		if c.Charge != tokenbucket.Peek && (changed || !exists && c.Init < c.Capacity) {
+		n := penalty(c, sub(capacity, ceil(debt, interval)))
+		after := add(debt, mul(n, interval))
+		switch {
+		case n.Sign() > 0 && after.Cmp(mostDebt) <= 0:
+			store(after)
+			describe(after)
+		case c.Charge != tokenbucket.Peek && (changed || !exists && c.Init < c.Capacity):
 			store(debt)
 		}
 	case after.Cmp(mostDebt) > 0:
@@ -207,6 +213,14 @@ func (m *greedyModel) judge(debt, interval, capacity *big.Int, c *tokenbucket.Ca
 		return outcome{granted: zero}
 	}
 	return outcome{granted: num(c.Quantity), wait: wait}
+}
+
+// penalty returns how many tokens a refused call takes from a bucket with so many free ones, which may be negative.
+func penalty(c *tokenbucket.Call, free *big.Int) *big.Int {
+	if !c.Penalize || c.Charge == tokenbucket.Peek {
+		return zero
+	}
+	return greater(zero, lesser(num(c.Quantity), add(free, one)))
 }
 
 // intervalModel is Interval: when the last batch came, used tokens were missing.
@@ -281,6 +295,16 @@ func (m *intervalModel) decide(instant limit.Instant, c *tokenbucket.Call) (a an
 	}
 	o := is.judge(now, c)
 	a.wait = o.wait
+	before := *is
+	if n := penalty(c, sub(capacity, is.used)); o.granted.Sign() == 0 && n.Sign() > 0 {
+		if is.used = add(is.used, n); is.until(now, zero).Cmp(mostDebt) <= 0 && is.used.IsInt64() {
+			a.refused, a.never = 1, o.never
+			store()
+			describe(is)
+			return a
+		}
+		*is = before
+	}
 	if o.granted.Sign() == 0 {
 		a.refused, a.never = 1, o.never
 		if c.Charge == tokenbucket.Partial {
@@ -292,7 +316,6 @@ func (m *intervalModel) decide(instant limit.Instant, c *tokenbucket.Call) (a an
 		return a
 	}
 	a.refused = c.Quantity - o.granted.Int64()
-	before := *is
 	is.used = add(is.used, o.granted)
 	if is.until(now, zero).Cmp(mostDebt) > 0 || !is.used.IsInt64() {
 		a.overflow = true

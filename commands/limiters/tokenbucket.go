@@ -17,7 +17,7 @@ func tokenBucketCommands() []*command.Command {
 		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Takes quantity tokens from a bucket, or reserves them.",
 		Syntax: "key capacity count period [quantity] [GREEDY | INTERVAL | LEAKY | <WARMUP duration [COLD factor]>] " +
-			"[INIT tokens] [DEBT] [KEEP <units | share%>] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE] [ID token | RESERVE id ttl]",
+			"[INIT tokens] [DEBT] [PENALIZE] [KEEP <units | share%>] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE] [ID token | RESERVE id ttl]",
 		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Run: acquire, Parse: askAcquire, Answer: answerAcquire, Waits: acquireWaits,
 		Queues: acquireQueues,
 	}}
