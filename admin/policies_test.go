@@ -145,6 +145,26 @@ func TestKeyOfAPolicyIsExplained(t *testing.T) {
 	})
 }
 
+// TestABannedKeyCanBeFreed: the page says that a policy bans a key, until when, and how it ends.
+func TestABannedKeyCanBeFreed(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		o := w.StartAdmin("--admin-actions", "yes")
+		c := o.Dial()
+		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "LIMITS", "TB", "1", "1", "60", "BAN", "1", "60", "3600"))
+		c.Do("RL.USE", "api", "mine", "2")
+		w.Advance(time.Second)
+		s := stateOf(t, o, "api:mine", "", "")
+		require.Equal(t, "ban", s.Policy.Applies)
+		require.Nil(t, s.Policy.Pattern)
+		require.InDelta(t, time.Now().UnixMilli()+3599_000, s.Policy.Until, 2000)
+		require.Equal(t, []int64{1, 1, 0, 3599, 3599}, s.Policy.Answer)
+		require.Equal(t, "RL.UNBLOCK api mine", offered(&s)["End the ban"])
+		_, answer := runs(t, o, "RL.UNBLOCK", "api", "mine")
+		require.JSONEq(t, `{"reply":1}`, answer)
+		require.Equal(t, "default", stateOf(t, o, "api:mine", "", "").Policy.Applies)
+	})
+}
+
 // TestWhatAUserMayNotReadIsLeftOut: without the permission a user sees no patterns and reasons in
 // the list of changes, no author of what applies, and no actions.
 func TestWhatAUserMayNotReadIsLeftOut(t *testing.T) {

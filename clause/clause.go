@@ -25,14 +25,18 @@ const (
 	Bucket                // TB capacity count period [quantity] [mode] [DEBT] [INIT tokens]
 	Lease                 // CC limit lease
 	Unlimited             // NONE, in a policy
+	Ban                   // BAN refusals window block .., behind the clauses of a policy, which is no limit itself
 )
 
 // Word returns the kind of the clause that begins with the word b, in upper or lower case, or None
 // if no clause begins with b.
 func Word(b []byte) Kind {
 	if len(b) != 2 {
-		if arg.IsWord(b, usages[Unlimited]) {
+		switch {
+		case arg.IsWord(b, usages[Unlimited]):
 			return Unlimited
+		case arg.IsWord(b, "BAN"):
+			return Ban
 		}
 		return None
 	}
@@ -209,7 +213,7 @@ func (r *Room) read(words [][]byte, o Options) resp.Error {
 
 func (r *Room) readKind(words [][]byte, o Options) resp.Error {
 	r.Kind, r.HasQuantity, r.KeyPhase, r.Calls = Word(words[0]), false, false, false
-	if r.Kind == Unlimited && !o.Policy {
+	if r.Kind == Ban || r.Kind == Unlimited && !o.Policy {
 		r.Kind = None
 	}
 	if o.Policy && r.Kind != None && r.Kind != Lease && r.Kind != Unlimited {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/gcra"
@@ -46,6 +47,9 @@ const (
 	// SettleSeveral is Settle for a reservation of a Several. The keys of Clauses, without limits, are
 	// those that may have a part of it, or the names of all its keys.
 	SettleSeveral
+	// Ban says whether the key is banned under a policy. The parameters are Ban and Denied. Such an ask has no
+	// ID. It does not look at the limits of the policy, whose state is under other keys.
+	Ban
 )
 
 // Ask is the question that one command puts to a limiter, and the answer to it. An ask refers to
@@ -121,6 +125,10 @@ type Ask struct {
 	Counter  counter.Call
 	// Settlement has the parameters of a Settle.
 	Settlement reservation.Settlement
+	// Bans has the parameters of a Ban. Denied says that a call of the key was denied, which counts; otherwise the
+	// ask only looks.
+	Bans   *ban.Call
+	Denied bool
 	// Partial makes a Several grant the same number of units to every clause: as many as every
 	// clause can grant. Every clause asks for the same number. A lease and a clause that is Fixed
 	// are granted or refused as a whole. If no unit can be granted, all clauses are refused. With a
@@ -296,6 +304,8 @@ func (a *Ask) OnlyLooks() bool {
 		return bucketLooks(&a.Bucket)
 	case Lease:
 		return leaseLooks(&a.Lease)
+	case Ban:
+		return !a.Denied
 	case Several:
 		return slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Peek }) || !slices.ContainsFunc(a.Clauses, Clause.takes)
 	}

@@ -3,6 +3,7 @@ package decide
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
@@ -91,7 +92,7 @@ func (k *Retained) read(e *entry.Entry, now limit.Instant) (state entry.Entry, r
 	return state, k.IDs > 0 || records != nil, reservations != nil
 }
 
-// describeLimiter calls emit for the fields of e, which is a window, a lease set or a bucket.
+// describeLimiter calls emit for the fields of e, which is a window, a lease set, a bucket or the state of bans.
 func describeLimiter(e *entry.Entry, now limit.Instant, emit func(field string, n int64)) {
 	switch {
 	case e.Kind.IsWindow():
@@ -100,6 +101,12 @@ func describeLimiter(e *entry.Entry, now limit.Instant, emit func(field string, 
 		concurrency.Describe(e.Kind.LeaseMode(), e.Value, now, emit)
 	case e.Kind.IsBucket():
 		tokenbucket.Describe(e.Kind.BucketMode(), e.Value, now, emit)
+	case e.Kind == entry.Ban:
+		i := ban.Describe(e.Value, now)
+		emit("denials", i.Denials)
+		emit("window-age-ms", i.Window.Milliseconds())
+		emit("level", i.Level)
+		emit("banned-ms", limit.MillisUp(max(0, i.Until.Sub(now))))
 	}
 }
 

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/entry"
@@ -121,6 +122,21 @@ func (p *Plan) decideLease(d *limit.Decision, e *entry.Entry, now limit.Instant,
 	*d = l.Decision
 	// An acquired lease may also end earlier than before.
 	p.end(e, Action(l.Action), entry.OfLease(l.Mode), l.Expiry, true)
+	return nil
+}
+
+// decideBan says whether the key is banned. denied says that it was denied, which counts. The error is
+// [limit.ErrWrongType] if e is not the state of bans.
+func (p *Plan) decideBan(d *limit.Decision, e *entry.Entry, now limit.Instant, c *ban.Call, denied bool) error {
+	p.Action, p.by, p.Foreign = Keep, Ban, false
+	if e.Kind != entry.None && e.Kind != entry.Ban {
+		return limit.ErrWrongType
+	}
+	b := &p.bans
+	ban.Decide(e.Value, now, c, denied, b)
+	if *d = b.Decision; b.Stores {
+		p.Action, p.Kind, p.Expiry, p.Frees = Store, entry.Ban, b.Expiry, false
+	}
 	return nil
 }
 

@@ -51,6 +51,8 @@ func (p *Plan) one(e *entry.Entry, now limit.Instant, a *Ask) error {
 	case Cancel:
 		p.cancelBucket(&a.Decision, e, now, &a.Bucket)
 		return nil
+	case Ban:
+		return p.decideBan(&a.Decision, e, now, a.Bans, a.Denied)
 	case Counter:
 		return p.decideCounter(&a.Counted, e, now, &a.Counter)
 	case Admin:

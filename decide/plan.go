@@ -3,6 +3,7 @@ package decide
 import (
 	"errors"
 
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/entry"
@@ -60,6 +61,7 @@ type Plan struct {
 	bucket tokenbucket.Plan
 	lease  concurrency.Plan
 	count  counter.Plan
+	bans   ban.Plan
 	memory memory
 
 	holding holding
@@ -93,6 +95,8 @@ func (p *Plan) apply(value, dst []byte) []byte {
 		return p.lease.Apply(value, dst)
 	case Counter:
 		return p.count.Append(dst[:0])
+	case Ban:
+		return p.bans.Append(dst[:0])
 	}
 	if p.Kind == entry.Cell {
 		return entry.AppendCell(dst[:0], p.tat, p.Expiry)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
@@ -87,6 +88,12 @@ func lease(op concurrency.Op, member string) *decide.Ask {
 	return &decide.Ask{Family: decide.Lease, Lease: concurrency.Call{Op: op, Member: []byte(member), Limit: 2, Lease: time.Minute}}
 }
 
+// denial is an ask that counts a denial for a ban.
+func denial() *decide.Ask {
+	c := &ban.Call{Refusals: 2, Window: time.Minute, Block: time.Hour, Factor: ban.Whole, Max: time.Hour}
+	return &decide.Ask{Family: decide.Ban, Bans: c, Denied: true}
+}
+
 func admin(c decide.AdminCall) *decide.Ask { return &decide.Ask{Family: decide.Admin, Admin: c} }
 
 // limiters returns, for every mode of every family, a function that returns an ask of some units.
@@ -149,9 +156,16 @@ func TestEveryFamilyRefusesOtherKinds(t *testing.T) {
 		holding[name] = k.e
 	}
 	holding["list"] = entry.Entry{Kind: entry.List, Expiry: entry.NoExpiry}
-	family := func(k entry.Kind) []bool { return []bool{k == entry.Cell, k.IsWindow(), k.IsBucket(), k.IsLease()} }
+	all := limiters(t)
+	all["ban"] = func(int64) *decide.Ask { return denial() }
+	k := key{}
+	require.NoError(t, k.ask(t, start, denial()))
+	holding["ban"] = k.e
+	family := func(k entry.Kind) []bool {
+		return []bool{k == entry.Cell, k == entry.Ban, k.IsWindow(), k.IsBucket(), k.IsLease()}
+	}
 	for held, e := range holding {
-		for name, ask := range limiters(t) {
+		for name, ask := range all {
 			k := key{e: e}
 			k.e.Value = bytes.Clone(e.Value)
 			err := k.ask(t, start, ask(1))

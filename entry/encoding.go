@@ -16,6 +16,8 @@ func (k Kind) Encoding() string {
 		return k.BucketMode().String()
 	case k.IsLease():
 		return k.LeaseMode().String()
+	case k == Ban:
+		return "ban"
 	}
 	return k.Type()
 }

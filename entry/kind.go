@@ -22,6 +22,8 @@ const (
 	SortedSet Kind = 4
 	List      Kind = 5
 	Set       Kind = 6
+
+	Ban Kind = 7 // the bans of a key under a policy: see package ban
 )
 
 // These are the first kinds of the limiters with modes. The kind of such a limiter is the sum of
@@ -91,7 +93,7 @@ func (k Kind) IsBucket() bool { return k >= bucketKinds && k < bucketKinds+remem
 // remembers no calls.
 func (k Kind) IsLease() bool { return k >= leaseKinds && k < leaseKinds+remembering }
 
-// IsLimiter reports whether k is the kind of a limiter, whether it remembers calls or not.
+// IsLimiter reports whether k is the kind of a limiter, whether it remembers calls or not. A Ban is none.
 func (k Kind) IsLimiter() bool {
 	k = k.Plain()
 	return k == Cell || k.IsWindow() || k.IsBucket() || k.IsLease()

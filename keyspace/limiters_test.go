@@ -169,7 +169,7 @@ func TestStringsAreDescribed(t *testing.T) {
 func TestTypes(t *testing.T) {
 	for k, want := range map[entry.Kind]string{
 		entry.None: "none", entry.String: "string", entry.Cell: "string", entry.Hash: "hash",
-		entry.SortedSet: "zset", entry.List: "list", entry.Set: "set", 17: "ratelimit", 33: "ratelimit", 49: "ratelimit",
+		entry.SortedSet: "zset", entry.List: "list", entry.Set: "set", entry.Ban: "ratelimit", 17: "ratelimit", 33: "ratelimit", 49: "ratelimit",
 	} {
 		require.Equal(t, want, k.Type())
 	}

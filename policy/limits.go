@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
@@ -29,10 +30,12 @@ type Bounds struct {
 type Limits struct {
 	// Millis says that durations are in milliseconds: the option MS.
 	Millis bool
-	// Text has the text of each clause: see [clause.Text].
+	// Text has the text of each clause: see [clause.Text]. Its last element is that of Bans, if the limits have BAN.
 	Text []string
-	// Clauses has 1 to [MaxClauses] clauses, one for each element of Text.
+	// Clauses has 1 to [MaxClauses] clauses.
 	Clauses []Clause
+	// Bans are the bans for keys that are denied often, or nil.
+	Bans *ban.Call
 
 	// bounds are the bounds under which the limits were parsed.
 	bounds Bounds
@@ -73,10 +76,13 @@ func unit(millis bool) time.Duration {
 // as a number. o has the bounds of the clauses. A limit or capacity of 0 denies every call. An
 // error names the clause ("ERR clause 2: ..."); "" means no error.
 func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
+	words, bans := splitBan(words)
 	n := clause.Count(words)
 	switch {
 	case n < 0:
 		return nil, resp.SyntaxNear(words[0])
+	case n == 0 && bans != nil:
+		return nil, errBanAlone
 	case n == 0:
 		return nil, errNoClause
 	case n > MaxClauses:
@@ -98,7 +104,50 @@ func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
 		}
 		l.Text[i] = clause.Text(one)
 	}
+	if bans != nil {
+		if err := l.addBan(bans); err != "" {
+			return nil, err
+		}
+	}
 	return l, ""
+}
+
+// ParseElement parses words that a document has as one of several clauses: one or more clauses, as ParseLimits does,
+// or only BAN. The result for BAN has no clause.
+func ParseElement(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
+	clauses, bans := splitBan(words)
+	if bans == nil || len(clauses) > 0 {
+		return ParseLimits(words, millis, o)
+	}
+	l := &Limits{Millis: millis, bounds: o}
+	return l, l.addBan(bans)
+}
+
+// splitBan splits words before BAN. bans is nil if there is no such word.
+func splitBan(words [][]byte) (clauses, bans [][]byte) {
+	for i, w := range words {
+		if clause.Word(w) == clause.Ban {
+			return words[:i], words[i:]
+		}
+	}
+	return words, nil
+}
+
+// addBan parses words, which begin with BAN, as the last of l.
+func (l *Limits) addBan(words [][]byte) resp.Error {
+	switch one, rest := clause.Next(words); {
+	case len(rest) > 0:
+		return inClause(len(l.Clauses), errBanLast)
+	case len(l.Clauses) > 0 && l.Clauses[0].Kind == clause.Unlimited:
+		return inClause(len(l.Clauses), errBanNone)
+	default:
+		c, text, err := parseBan(one, l.Millis)
+		if err != "" {
+			return inClause(len(l.Clauses), err)
+		}
+		l.Bans, l.Text = c, append(l.Text, text)
+		return ""
+	}
 }
 
 const (

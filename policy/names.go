@@ -98,6 +98,17 @@ func AppendStateKey(dst, policy, key []byte, i int, candidate bool) []byte {
 	return dst
 }
 
+// AppendBanKey appends the key under which the keyspace stores the bans of key under a policy: "api#ban:acme". Those
+// of the policy's candidate are under "api#try#ban:acme".
+func AppendBanKey(dst, policy, key []byte, candidate bool) []byte {
+	dst = append(dst, policy...)
+	if candidate {
+		dst = append(dst, "#try"...)
+	}
+	dst = append(dst, "#ban:"...)
+	return append(dst, key...)
+}
+
 // ParseStateKey returns the policy and the key for which [AppendStateKey] has made state. For a
 // candidate, policy ends in "#try". For any other state the results have no meaning.
 func ParseStateKey(state []byte) (policy, key []byte) {

@@ -38,8 +38,8 @@ type Counts struct {
 	// Exempted counts calls that an exemption allowed. ExemptedDenied counts those of them that the
 	// limits would have denied.
 	Exempted, ExemptedDenied atomic.Int64
-	// Blocked counts calls that a block denied.
-	Blocked atomic.Int64
+	// Blocked counts calls that a block denied, and Banned those that a ban denied.
+	Blocked, Banned atomic.Int64
 	// ShadowDenied counts calls that were allowed only because the policy is a shadow.
 	ShadowDenied atomic.Int64
 	// TryBoth, TryOnlyOld, TryOnlyNew and TryNeither count calls that a candidate also decided:

@@ -53,6 +53,9 @@ func (d *Decider) tryPart(p *Part, a *decide.Ask) (limit.Decision, error) {
 		passEach(p.Details)
 	}
 	d.Recorder.NoteClauses(p.From, a, true)
+	if !a.Repeats() {
+		d.countDenial(&p.Lookup, &is)
+	}
 	d.conclude(p, denied, is.Refused != 0)
 	return is, nil
 }

@@ -48,6 +48,8 @@ type Decider struct {
 	// that such a call leaves alone.
 	piece decide.Ask
 	zeros [policy.MaxClauses]int64
+	// bans is the ask about the bans of a key, with the memory of its key.
+	bans decide.Ask
 	// linked has the keys of a reservation of several policies, and spare the decisions of one of nothing.
 	linked [][]byte
 	spare  [policy.MaxClauses]limit.Decision
@@ -77,7 +79,7 @@ type Answer struct {
 
 // Find sets the fields of l after its Call: what applies to the key of the call. It also sets the member of
 // a reservation that has none, and Keep of a call with a class. The errors are [ErrNoPolicy], [ErrNoClass],
-// [ErrKeepDebt], [ErrKeepUnits], [ErrCount], [ErrNoAddress] and [ErrWide].
+// [ErrKeepDebt], [ErrKeepUnits], [ErrCount], [ErrNoAddress], [ErrWide] and those of the store.
 func (d *Decider) Find(l *Lookup) error {
 	d.keys.begin(l.Volatile)
 	return d.find(l)
@@ -101,7 +103,7 @@ func (d *Decider) find(l *Lookup) error {
 		return err
 	}
 	l.Limits = l.Rules.InForce(&l.Applied)
-	return nil
+	return d.findBan(l)
 }
 
 // Decide decides the call that l has looked up, and counts the answer. It uses a, which is decided at
@@ -141,8 +143,12 @@ func (d *Decider) denyInto(l *Lookup, a *decide.Ask, details []limit.Decision) {
 	for i := range details {
 		details[i] = d.blocked(l, i)
 	}
-	if !l.Looks() {
+	switch {
+	case l.Looks():
+	case l.Applied.Block != nil:
 		l.Rules.Counts.Blocked.Add(1)
+	default:
+		l.Rules.Counts.Banned.Add(1)
 	}
 	if n := l.Counts(); n != nil {
 		n.Answered(true)
@@ -181,6 +187,8 @@ func (d *Decider) Answer(l *Lookup, a *decide.Ask) Answer {
 	counts := l.Counts()
 	if a.Repeats() {
 		counts = nil
+	} else if !l.counting {
+		d.countDenial(l, answer.Decision)
 	}
 	d.Record(l.From, a, answer.Decision, counts, true)
 	return answer
@@ -250,11 +258,15 @@ func (d *Decider) try(l *Lookup, denied bool) {
 	}
 	a := &d.second
 	refused := true
-	if d.ask(l, l.Rules.Candidate.Limits, candidate, &d.tried, a) == nil {
+	if limits := l.Rules.Candidate.Limits; d.candidateBan(l, limits) == 0 && d.ask(l, limits, candidate, &d.tried, a) == nil {
 		if d.store.Decide(a); a.Err == nil {
 			d.service.Keys.NoteLapsed(a)
 		}
-		refused = a.Err != nil || a.Whole().Refused != 0
+		whole := a.Whole()
+		refused = a.Err != nil || whole.Refused != 0
+		if limits.Bans != nil && a.Err == nil && l.Quantity > 0 && !l.lenient() && l.getsNothing(limits, &whole) {
+			d.store.Decide(d.banAsk(l, limits, true, true))
+		}
 	}
 	if l.Quantity < 0 {
 		return

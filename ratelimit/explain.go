@@ -46,6 +46,15 @@ type Explained struct {
 // the member gets no place of a concurrency limit.
 var explainMember = []byte("\x00RL.EXPLAIN")
 
+// banned makes c a clause that denies the call because of a ban, of which some time is left.
+func (c *Explained) banned(left time.Duration) {
+	d := &c.Decision
+	if never := d.Refused > 0 && d.RetryAfter == limit.NoRetry; !never {
+		d.RetryAfter = max(d.RetryAfter, left)
+	}
+	d.Refused, d.ResetAfter = max(d.Refused, 1), max(d.ResetAfter, left)
+}
+
 // Tries reports whether the candidate of the policy would decide the call, too.
 func (e *Explanation) Tries() bool { return e.hasCandidate() }
 
@@ -73,6 +82,11 @@ func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	}
 	if e.Tries() {
 		e.Candidate, _, e.CandidateErr = d.look(l, l.Rules.Candidate.Limits, candidate, &d.tried)
+		if left := d.candidateBan(l, l.Rules.Candidate.Limits); left > 0 {
+			for i := range e.Candidate {
+				e.Candidate[i].banned(left)
+			}
+		}
 	}
 	return e, nil
 }
@@ -100,14 +114,16 @@ func (d *Decider) look(
 }
 
 // Entry returns the entry of the policy that decides about the key, with the name of its kind:
-// "exemption", "block" or "override". If the limits of the policy itself apply, entry is nil and
-// name is "default".
+// "exemption", "block" or "override". If the key is banned, entry is nil and name is "ban". If the limits of the policy
+// itself apply, entry is nil and name is "default".
 func (e *Explanation) Entry() (name string, entry *policy.Entry) {
 	switch a := &e.Applied; {
 	case a.Exempt != nil:
 		return "exemption", a.Exempt
 	case a.Block != nil:
 		return "block", a.Block
+	case e.banDenies():
+		return "ban", nil
 	case a.Override != nil:
 		return "override", a.Override
 	}
@@ -131,9 +147,12 @@ func (e *Explanation) Sentence() string {
 		fmt.Fprintf(&b, "of network %s ", e.Network)
 	}
 	fmt.Fprintf(&b, "is %s: ", verdict)
-	if name, entry := e.Entry(); entry == nil {
+	switch name, entry := e.Entry(); {
+	case name == "ban":
+		fmt.Fprintf(&b, "the key is banned for %s by policy %s", inMillis(e.banned), e.Rules.Name)
+	case entry == nil:
 		fmt.Fprintf(&b, "the limits of policy %s apply", e.Rules.Name)
-	} else {
+	default:
 		fmt.Fprintf(&b, "%s %q applies", name, entry.Pattern)
 		if entry.Comment != "" {
 			fmt.Fprintf(&b, " (%s)", entry.Comment)
@@ -166,6 +185,9 @@ func (e *Explanation) Sentence() string {
 		default:
 			fmt.Fprintf(&b, ", passes in %s", inMillis(d.RetryAfter))
 		}
+	}
+	if bans := e.Limits.Bans; bans != nil && e.banned == 0 {
+		fmt.Fprintf(&b, "; %s: %d of %d denials", e.Limits.Text[len(e.Limits.Clauses)], e.Denials, bans.Refusals)
 	}
 	if e.Rules.Main.Shadow {
 		b.WriteString("; the policy is a shadow")

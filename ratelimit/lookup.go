@@ -24,6 +24,13 @@ type Lookup struct {
 	// addresses, such as 10.0.0.0/24, and otherwise nil. It is valid until the batch ends or, for a volatile
 	// call, until the next call.
 	Network []byte
+	// Denials is the number of denials of the key that count for its next ban, if the limits have bans.
+	Denials int64
+	// banned is the time for which the key is still banned, or 0. An exemption or SHADOW lets calls pass
+	// nevertheless.
+	banned time.Duration
+	// counting says that a [Denials] counts the denial of the call.
+	counting bool
 }
 
 // state returns what the keys of the state are made of, beside the policy: the key of the call, or its network.
@@ -61,19 +68,34 @@ func (l *Lookup) fingerprint() uint32 {
 	return p.Sum()
 }
 
-// Blocked reports whether a block denies the call. A block does not deny calls that return units,
-// or keys with an exemption.
+// Blocked reports whether a block or a ban denies the call. They do not deny calls that return units, or keys with
+// an exemption.
 func (l *Lookup) Blocked() bool {
-	return l.Applied.Block != nil && l.Applied.Exempt == nil && l.Quantity >= 0
+	return (l.Applied.Block != nil || l.banDenies()) && l.Applied.Exempt == nil && l.Quantity >= 0
 }
 
-// blockedFor returns the time until the end of the block, or [limit.NoRetry] if the block has no
-// end. There must be a block.
+// banDenies reports whether a ban denies the call.
+func (l *Lookup) banDenies() bool { return l.banned > 0 && !l.lenient() }
+
+// Banned returns the time for which the key is still banned, or 0.
+func (l *Lookup) Banned() time.Duration { return l.banned }
+
+// BanKey returns the key of the state of bans.
+func (l *Lookup) BanKey() []byte { return policy.AppendBanKey(nil, l.Policy, l.state(), false) }
+
+// blockedFor returns the time until the end of the block and of the ban, or [limit.NoRetry] if the block has no
+// end. There must be one of them.
 func (l *Lookup) blockedFor() time.Duration {
-	if l.Applied.Block.Until == limit.MaxInstant {
+	b := l.Applied.Block
+	switch {
+	case b == nil:
+		return l.banned
+	case b.Until == limit.MaxInstant:
 		return limit.NoRetry
+	case l.lenient():
+		return b.Until.Sub(l.Now)
 	}
-	return l.Applied.Block.Until.Sub(l.Now)
+	return max(b.Until.Sub(l.Now), l.banned)
 }
 
 // lenient reports whether the call passes even if the limits deny it, because of an exemption or a

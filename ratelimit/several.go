@@ -316,6 +316,9 @@ func (d *Decider) AnswerAll(parts []Part, a *decide.Ask) *limit.Decision {
 		}
 		switch denies := denies(a, clauses, p.Details); {
 		case denies || !a.Refused:
+			if a.Refused && !p.counting {
+				d.countDenial(&p.Lookup, &d.whole)
+			}
 			d.conclude(p, denies, denies)
 		case p.counts():
 			d.tryCandidate(p, false) // another policy denies the call, and this one is charged

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/entry"
@@ -106,6 +107,8 @@ func checkEntry(e *entry.Entry) error {
 		return tokenbucket.Check(k.BucketMode(), e.Value)
 	case k.IsLease():
 		return concurrency.Check(k.LeaseMode(), e.Value)
+	case k == entry.Ban:
+		return ban.Check(e.Value)
 	}
 	return limit.ErrWrongType
 }

@@ -14,7 +14,8 @@ type PolicyState struct {
 	Policy string `json:"policy"`
 	Key    Key    `json:"key"` // the key in calls of RL.USE
 	Text   Key    `json:"text"`
-	// Applies is exemption, block, override or default. For default, Setting is empty.
+	// Applies is exemption, block, ban, override or default. For default, Setting is empty, and for a
+	// ban it has only Until.
 	Applies string `json:"applies"`
 	Setting
 	Comment Key `json:"comment"` // the reason of a block or an exemption, or the comment of an override
@@ -89,7 +90,10 @@ func (r *Reporter) policy(u *acl.User, from string, db int, key string) (*Policy
 		}
 	}
 	at := r.rec.latest()
-	if p.Setting = settingIn(f, at); p.Pattern != nil {
+	switch p.Setting = settingIn(f, at); {
+	case p.Applies == "ban":
+		p.Until = at + intIn(f, "ttl")*1000
+	case p.Pattern != nil:
 		r.whoSet(u, from, p, &p.Setting, strings.TrimSuffix(strings.ToUpper(p.Applies), "ION"))
 	}
 	if boost, is := f["boost"].(map[string]any); is {
@@ -203,6 +207,8 @@ func actionsOnPolicy(p *PolicyState) []Action {
 		end("unexempt", "End the exemption", "RL.UNEXEMPT", &p.Setting)
 	case "override":
 		end("unoverride", "Delete the override", "RL.OVERRIDE DEL", &p.Setting)
+	case "ban":
+		all = append(all, action("unban", "End the ban", true, "RL.UNBLOCK", name, key))
 	}
 	if p.Boost != nil {
 		end("unboost", "End the boost", "RL.UNBOOST", p.Boost)

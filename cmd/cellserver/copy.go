@@ -166,7 +166,7 @@ func (c *copying) unwanted(key []byte, e *entry.Entry) string {
 		return "not of the pattern"
 	case k == entry.String && counter.Check(e.Value) == nil:
 		return ""
-	case !k.IsLimiter():
+	case !k.IsLimiter() && k != entry.Ban:
 		return "not the state of a limiter: " + k.Type()
 	}
 	return ""
@@ -317,6 +317,8 @@ func family(k entry.Kind) string {
 		return "SW.ALLOW " + k.Encoding()
 	case k.IsBucket():
 		return "TB.ACQUIRE " + k.Encoding()
+	case k == entry.Ban:
+		return "bans"
 	}
 	return "CC.ACQUIRE " + k.Encoding()
 }

@@ -26,7 +26,9 @@ func fillLimiters(t *testing.T, dir string) {
 	t.Helper()
 	p := startDaemon(t, "--appendonly", "yes", "--dir", dir, "--appenddirname", "state")
 	c := redis.NewClient(&redis.Options{Addr: p.addr, DisableIdentity: true})
+	require.NoError(t, c.Do(t.Context(), "RL.POLICY", "SET", "api", "LIMITS", "SW", 1, 3600, "FIXED", "BAN", 2, 3600, 3600).Err())
 	for i := range 40 {
+		require.NoError(t, c.Do(t.Context(), "RL.USE", "api", i, 2).Err())
 		for _, words := range [][]any{
 			{"CL.THROTTLE", "cell", 4, 1, 3600, 2},
 			{"SW.ALLOW", "counter", 5, 3600, 2},
@@ -84,7 +86,7 @@ func TestCopyMovesStatesIntoAStoreAndBack(t *testing.T) {
 	fillLimiters(t, dir)
 	from, back := filepath.Join(dir, "state"), filepath.Join(dir, "back")
 	wanted := statesOf(t, from)
-	require.Len(t, wanted, 400)
+	require.Len(t, wanted, 440)
 	node := storetest.Best(t).Single(t, storetest.Options{Password: "secret"})
 	url := node.URL()
 	do := func(args ...string) string {
@@ -114,7 +116,9 @@ func TestCopyMovesStatesIntoAStoreAndBack(t *testing.T) {
 
 	require.Contains(t, do(url, back, "--dry-run"), "would be copied")
 	require.NoDirExists(t, back)
-	require.Contains(t, do(url, back), "40 of CC.ACQUIRE leases\n")
+	said = do(url, back)
+	require.Contains(t, said, "40 of CC.ACQUIRE leases\n")
+	require.Contains(t, said, "40 of bans\n")
 	require.Equal(t, wanted, statesOf(t, back))
 	for _, lasting := range []string{"*[^t]", "*[^r]t"} { // all keys but the short ones, which may be over in one place
 		require.Contains(t, do(back, url, "--match", lasting), " 0 copied\n")

@@ -28,7 +28,7 @@ type wait struct {
 	parked  *command.Wait
 	refs    []env.KeyRef // the keys for which the client waits
 	tickets []any        // the places of the wait in the queues of refs, in the same order
-	locks   []env.KeyRef // the keys that a decision may change: refs and those of counted.all
+	locks   []env.KeyRef // the keys that a decision may change: refs, and those of counted.all and counted.denials
 	ask     decide.Ask   // owns its bytes; only copies of it are decided
 	counted
 
@@ -50,6 +50,8 @@ type counted struct {
 	policy *policy.Counts     // the counters of the policy of the call, or nil
 	all    *ratelimit.Waiting // of a call under several policies; otherwise nil
 	parts  []ratelimit.Part   // those of all, as long as the call runs
+	// denials counts a denial for the bans of the policies; nil if they have none.
+	denials *ratelimit.Denials
 }
 
 // remoteWait is the additional state of a wait whose asks a Remote decides.
@@ -141,6 +143,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 	if by.all != nil {
 		kept += by.all.Bytes()
 	}
+	kept += by.denials.Bytes()
 	w := &wait{parked: c.NewWait(kept), ask: *a, counted: by}
 	w.ask.Own(make([]byte, 0, bytes))
 	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && namesPolicy(c)
@@ -152,9 +155,12 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 		}
 		w.ask.Key = w.ask.Clauses[0].Key // the call is counted under this key
 	}
-	if w.locks = w.refs; by.all != nil {
-		by.all.Apart(func(key []byte) { w.locks = append(slices.Clip(w.locks), env.KeyRef{DB: a.DB, Key: key}) })
+	w.locks = w.refs
+	lock := func(key []byte) { w.locks = append(slices.Clip(w.locks), env.KeyRef{DB: a.DB, Key: key}) }
+	if by.all != nil {
+		by.all.Apart(lock)
 	}
+	by.denials.Keys(lock)
 	room := w.parked.Reserve()
 	if c.Server.Options.Remote != nil {
 		if !room {
@@ -332,10 +338,11 @@ func (w *wait) attempt(st env.Store) {
 	w.parked.Answer(func(out *resp.Writer) { w.answer(out, &now) })
 }
 
-// decided records the decision in now as the result of the wait, for the statistics, unless now has
-// an error.
-func (w *wait) decided(now *decide.Ask) {
+// decided records the decision in now as the result of the wait, for the statistics and for bans, unless now has
+// an error. The locks of the wait are held, or none.
+func (w *wait) decided(st env.Store, now *decide.Ask) {
 	if now.Err == nil {
+		w.denials.Count(st, now)
 		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Counter: w.counter(now)}
 	}
 }
@@ -390,7 +397,7 @@ func (w *wait) decide(on env.Store) (now decide.Ask, over bool) {
 		return now, true
 	}
 	now = w.try(st)
-	w.decided(&now)
+	w.decided(st, &now)
 	return now, true
 }
 
@@ -459,7 +466,7 @@ func (w *wait) decideOnRemote(st env.Store) (now decide.Ask, over bool) {
 			return now, false
 		}
 	}
-	w.decided(&now)
+	w.decided(st, &now)
 	return now, true
 }
 
@@ -491,7 +498,7 @@ func (w *wait) giveUp(st env.Store, out *resp.Writer) {
 	if !passes && now.Decision.Refused == 0 {
 		now.Decision.Refused = 1 // there may be room at this moment, but the call has taken none
 	}
-	w.decided(&now)
+	w.decided(st, &now)
 	w.answer(out, &now)
 }
 
@@ -521,6 +528,7 @@ func (w *wait) end(st env.Store) {
 // error. It also counts the decision, by by as well.
 func answerWaited(c *command.Call, a *decide.Ask, by counted) {
 	c.Conclude(a, func(c *command.Call, a *decide.Ask) {
+		by.denials.Count(c.Store, a)
 		if by.all == nil {
 			record(c, a, &a.Decision, by.policy)
 		} else {

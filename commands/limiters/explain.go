@@ -57,6 +57,9 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 	if e.Tries() {
 		fields++
 	}
+	if e.Limits.Bans != nil {
+		fields++
+	}
 	w.Map(fields)
 	text(w, "text", e.Sentence())
 	text(w, "policy", e.Rules.Name)
@@ -70,7 +73,11 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 	w.BulkString("pattern")
 	writePattern(w, entry)
 	w.BulkString("ttl")
-	w.Int(entry.TTL(e.Now))
+	if name == "ban" {
+		w.Int(limit.SecondsUp(e.Banned()))
+	} else {
+		w.Int(entry.TTL(e.Now))
+	}
 	comment := ""
 	if entry != nil {
 		comment = entry.Comment
@@ -91,6 +98,18 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 	for _, s := range policy.Switches {
 		w.BulkString(s.Field)
 		w.Int(elements.OneIf(*s.Of(&e.Rules.Main.Flags)))
+	}
+	if bans := e.Limits.Bans; bans != nil {
+		w.BulkString("ban")
+		w.Map(4)
+		w.BulkString("limit")
+		w.BulkString(e.Limits.Text[len(e.Limits.Clauses)])
+		w.BulkString("key")
+		w.Bulk(e.BanKey())
+		w.BulkString("denials")
+		w.Int(e.Denials)
+		w.BulkString("banned-ms")
+		w.Int(limit.MillisUp(e.Banned()))
 	}
 	w.BulkString("answer")
 	writeDecision(w, &e.Decision, false)

@@ -120,7 +120,7 @@ func parseInfo(args [][]byte) (by any, err resp.Error) {
 	word, numbers := args[0], 1
 	kind := clause.Word(word)
 	switch kind {
-	case clause.None, clause.Unlimited:
+	case clause.None, clause.Unlimited, clause.Ban:
 		return nil, resp.SyntaxNear(word)
 	case clause.Cell:
 		numbers = 3

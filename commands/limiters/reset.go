@@ -10,8 +10,8 @@ func resetCommand() *command.Command {
 	return &command.Command{
 		Name: "rl.reset", Arity: 3, Flags: command.FlagWrite | command.FlagMovableKeys | command.FlagAudit,
 		Keys: command.KeySpec{Derived: &policyKey}, Categories: command.CatPolicy, Group: "policy",
-		Summary: "Forgets what a key has used of a policy, of all its clauses and those of its candidate.", Syntax: "policy key",
-		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use", RunOn: command.On(reset),
+		Summary: "Forgets what a key has used of a policy, of all its clauses and those of its candidate, and its bans.", Syntax: "policy key",
+		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use, and one more if there were denials or bans", RunOn: command.On(reset),
 		Writes:     func(*command.Call, *command.Command, [][]byte) bool { return true },
 		Disclosure: command.Disclosure{Change: "policy", Pattern: 2, ByCallers: true},
 	}
@@ -43,6 +43,11 @@ func reset(c storeCall) {
 			if c.Store.Delete(db, state) {
 				n++
 			}
+		}
+		state := policy.AppendBanKey(c.Text[:0], name, key, candidate)
+		c.KeepText(state)
+		if c.Store.Delete(db, state) {
+			n++
 		}
 	}
 	c.W.Int(n)

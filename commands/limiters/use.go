@@ -109,7 +109,7 @@ func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 	}
 	a.Millis, a.WithDetails = u.millis, u.withDetails
 	if a.Family != decide.Bucket || a.Keep > 0 {
-		waitFor(c, a, u.MaxWait, counted{policy: u.Counts()})
+		waitFor(c, a, u.MaxWait, counted{policy: u.Counts(), denials: d.Denials(&u.Lookup)})
 		return
 	}
 	if c.Store.Decide(a); a.Err != nil {
@@ -120,6 +120,7 @@ func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 		serveOut(c, a, u.Counts())
 		return
 	}
+	d.Denials(&u.Lookup).Count(c.Store, a)
 	answer := d.Answer(&u.Lookup, a)
 	u.reply(c, &answer)
 }

@@ -71,6 +71,8 @@ func TestUseAllocatesNothing(t *testing.T) {
 	d.Policies[10].Limits = []string{"SW 500 MONTH ZONE Europe/Berlin"}
 	d.Policies[13].Classes, d.Policies[13].Limits = "batch 30% report 60% web 0%", []string{"SW 100 60", "TB 200 100 1", "CC 5 60"}
 	d.Policies[14].Classes = "batch 30%"
+	d.Policies[15].Limits = []string{"SW 1 60", "BAN 1000000 3600 60"}
+	d.Policies[16].Limits = []string{"SW 1 60", "TB 200 100 1", "BAN 1 60 3600"}
 	apply(t, b, d)
 	forever := b.Server().Engine().Options.Now().Add(time.Hour)
 	b.Server().Engine().WithStore(0, func(st env.Store) {
@@ -112,6 +114,10 @@ func TestUseAllocatesNothing(t *testing.T) {
 		{"policy14", "key", "CLASS", "batch"},
 		{"policy14", "key", "KEEP", "7", "PARTIAL"},
 		{"policy14", "key", "AND", "policy13", "key", "CLASS", "batch", "MEMBER", "m"},
+		{"policy15", "key"}, // denied
+		{"policy16", "key"}, // banned
+		{"policy15", "key", "AND", "policy16", "other"},
+		{"policy15", "key", "ANY", "policy16", "other"},
 		{"policy07", "boosted"},
 		{"policy07", "blocked1"},
 		{"policy07", "exempt"},
@@ -246,5 +252,39 @@ func BenchmarkUseOfAddresses(b *testing.B) {
 	}
 	s := inproc.OpenTimed(b)
 	apply(b, s, d)
+	takeTurns(b, s, kinds)
+}
+
+// BenchmarkUseWithBans compares RL.USE under policies without BAN and with it, whose keys are not banned, were denied
+// before, or are banned. It measures as BenchmarkUse does, over 32,000 keys.
+func BenchmarkUseWithBans(b *testing.B) {
+	const depth = pipelined
+	kinds := []kindOfCall{{name: "no-ban"}, {name: "ban"}, {name: "ban-denied"}, {name: "banned"}}
+	limits := [][]string{
+		{"TB 1000000 1 60"},
+		{"TB 1000000 1 60", "BAN 5 1h 1h"},
+		{"TB 1 1 1h", "BAN 1000000 1d 1h"}, // each call but the first is denied and counted
+		{"TB 1 1 1h", "BAN 1 1h 1h"},
+	}
+	d := &document.Document{}
+	for i := range kinds {
+		kinds[i].fastest = time.Hour
+		d.Policies = append(d.Policies, document.Policy{Name: kinds[i].name, Limits: limits[i]})
+		for p := range 1000 {
+			var packet bytes.Buffer
+			for j := range depth {
+				packet.Write(inproc.Encode(nil, "RL.USE", kinds[i].name, fmt.Sprintf("user:%012d", p*depth+j)))
+			}
+			kinds[i].packets = append(kinds[i].packets, packet.Bytes())
+		}
+	}
+	s := inproc.OpenTimed(b)
+	apply(b, s, d)
+	for i := range kinds { // the states that the calls find
+		for _, packet := range kinds[i].packets {
+			s.Packet(packet)
+			s.Packet(packet)
+		}
+	}
 	takeTurns(b, s, kinds)
 }

@@ -384,7 +384,7 @@ func TestRandomWords(t *testing.T) {
 			"api", "other", "k", "k*", "*", "", "\x00\xff", "1", "0", "-1", "9223372036854775807", "-9223372036854775808", "1.5", "MS", "SHADOW",
 			"COMMENT", "REASON", "LIMITS", "EX", "TB", "SW", "CL", "CC", "FIXED", "LOG", "INIT", "DEBT", "PEEK", "PARTIAL", "FORCE", "WAIT",
 			"MEMBER", "WITHDETAILS", "OFF", "COUNT", "POLICY", "10", "60", "policies:", "ANCHOR", "KEY", "INTERVAL", "NONE", "AND", "ANY",
-			"KEEP", "CLASS", "30%", "100%", "batch", "BLOCK",
+			"KEEP", "CLASS", "30%", "100%", "batch", "BLOCK", "BAN", "FACTOR", "MAX",
 		}
 		names := []string{
 			"RL.USE", "RL.USE", "RL.USE", "RL.EXPLAIN", "RL.POLICY SET", "RL.POLICY SET", "RL.POLICY GET", "RL.POLICY LIST", "RL.POLICY DEL",
@@ -395,7 +395,7 @@ func TestRandomWords(t *testing.T) {
 		for i := range effort.Steps(8_000, 200_000) {
 			if i%500 == 0 {
 				c.Do("FLUSHALL")
-				c.Set("RL.POLICY SET api CLASS batch KEEP 30% LIMITS TB 10 1 60 SW 10 60 LOG CC 2 60 CL 3 1 60", "RL.POLICY SET other LIMITS TB 10 1 60 DEBT")
+				c.Set("RL.POLICY SET api CLASS batch KEEP 30% LIMITS TB 10 1 60 SW 10 60 LOG CC 2 60 CL 3 1 60 BAN 50 60 60", "RL.POLICY SET other LIMITS TB 10 1 60 DEBT")
 				w.Advance(time.Second)
 			}
 			call := strings.Fields(names[rng.IntN(len(names))])

@@ -33,7 +33,7 @@ func Group() command.Group {
 			},
 			{
 				Name: "rl.unblock", Arity: 3, Flags: change,
-				Summary: "Ends a block.", Syntax: "policy pattern", Reply: ifThere, RunOn: command.On(end(blockKind)),
+				Summary: "Ends a block, and the ban of a key.", Syntax: "policy pattern", Reply: ifThere, RunOn: command.On(unblock),
 				Writes: always, Urgent: true, Disclosure: command.Disclosure{Change: "policy", Pattern: 2},
 			},
 			{
@@ -91,7 +91,7 @@ func policyContainer() *command.Command {
 		Sub: command.Entries(defaults(), []*command.Command{
 			{
 				Name: "rl.policy|set", Arity: -5, Flags: change,
-				Summary: "Sets the limits of a policy.", Syntax: "name [MS] [SHADOW] [COUNT] [KEY IP v4 v6] [CLASS class KEEP share% ...] [COMMENT text] LIMITS clause [clause ...]",
+				Summary: "Sets the limits of a policy.", Syntax: "name [MS] [SHADOW] [COUNT] [KEY IP v4 v6] [CLASS class KEEP share% ...] [COMMENT text] LIMITS clause [clause ...] [BAN refusals window block [FACTOR factor] [MAX time]]",
 				Reply: "OK",
 				RunOn: command.On(setPolicy), Writes: always, Disclosure: command.Disclosure{Change: "policy", Named: 1},
 			},
@@ -110,7 +110,7 @@ func policyContainer() *command.Command {
 			},
 			{
 				Name: "rl.policy|try", Arity: -4, Flags: change,
-				Summary: "Has a candidate decide beside the policy, or ends that.", Syntax: "name <OFF | LIMITS clause [clause ...]>",
+				Summary: "Has a candidate decide beside the policy, or ends that.", Syntax: "name <OFF | LIMITS clause [clause ...] [BAN refusals window block [FACTOR factor] [MAX time]]>",
 				Reply: "OK", RunOn: command.On(tryPolicy), Writes: always, Disclosure: command.Disclosure{Change: "policy", Named: 1},
 			},
 			{
@@ -145,7 +145,7 @@ func overrideContainer() *command.Command {
 			{
 				Name: "rl.override|set", Arity: -6, Flags: change,
 				Summary: "Sets the limits of some keys of a policy.",
-				Syntax:  "policy pattern [EX duration] [COMMENT text] LIMITS clause [clause ...]", Reply: "OK", RunOn: command.On(setOverride),
+				Syntax:  "policy pattern [EX duration] [COMMENT text] LIMITS clause [clause ...] [BAN refusals window block [FACTOR factor] [MAX time]]", Reply: "OK", RunOn: command.On(setOverride),
 				Writes: always, Disclosure: command.Disclosure{Change: "policy", Pattern: 3},
 			},
 			{

@@ -134,6 +134,7 @@ var sums = [...]counter{
 // counters are the other counters of a policy, in the order in which they are shown.
 var counters = [...]counter{
 	{"blocked", func(n *policy.Counts) *atomic.Int64 { return &n.Blocked }},
+	{"banned", func(n *policy.Counts) *atomic.Int64 { return &n.Banned }},
 	{"exempted", func(n *policy.Counts) *atomic.Int64 { return &n.Exempted }},
 	{"exempted-would-be-denied", func(n *policy.Counts) *atomic.Int64 { return &n.ExemptedDenied }},
 	{"shadow-would-be-denied", func(n *policy.Counts) *atomic.Int64 { return &n.ShadowDenied }},

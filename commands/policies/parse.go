@@ -241,10 +241,17 @@ func nameAt(c *command.Call) int {
 // deleteEntry deletes the entry of kind whose policy and pattern the running command names, and
 // replies with 1 if there was one and with 0 if not.
 func deleteEntry(c storeCall, kind policy.Kind) {
+	if there, done := removeEntry(c, kind); done {
+		c.W.Int(elements.OneIf(there))
+	}
+}
+
+// removeEntry deletes the entry of kind whose policy and pattern the running command names. there says that there
+// was one. If done is false, the command has failed and the reply is an error.
+func removeEntry(c storeCall, kind policy.Kind) (there, done bool) {
 	at := nameAt(c.Call)
 	name, pattern := string(c.Args[at]), string(c.Args[at+1])
-	there := false
-	done := update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
+	done = update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
 		e := b.Get(kind, name, pattern)
 		if main := b.Get(policy.Main, name, ""); e == nil && main != nil {
 			stored, err := main.Key.Pattern(pattern)
@@ -258,7 +265,5 @@ func deleteEntry(c storeCall, kind policy.Kind) {
 		}
 		return []registry.Edit{registry.Delete(e)}, nil
 	})
-	if done {
-		c.W.Int(elements.OneIf(there))
-	}
+	return there, done
 }

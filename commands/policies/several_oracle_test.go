@@ -30,7 +30,7 @@ type ruled struct {
 // counts returns the counters in the order of RL.POLICY GET. No call of the model reserves.
 func (r *ruled) counts() []int64 {
 	return []int64{
-		r.allowed, r.denied, r.blocked, r.exempted, r.exemptDenied, r.shadowHit,
+		r.allowed, r.denied, r.blocked, 0, r.exempted, r.exemptDenied, r.shadowHit,
 		r.tries[[2]bool{}], r.tries[[2]bool{false, true}], r.tries[[2]bool{true, false}], r.tries[[2]bool{true, true}],
 		0, 0,
 	}

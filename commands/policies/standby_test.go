@@ -18,10 +18,11 @@ func allEntries(t testing.TB, c *inproc.Client) {
 	c.Set(hour,
 		"RL.POLICY SET tried COMMENT gold LIMITS TB 5 1 3600 SW 9 3600 FIXED", "RL.POLICY TRY tried LIMITS TB 7 1 3600",
 		"RL.POLICY SET quiet SHADOW COUNT LIMITS SW 1 3600 FIXED",
-		"RL.POLICY SET shared CLASS batch KEEP 30% CLASS web KEEP 0% LIMITS SW 9 3600 FIXED", "RL.POLICY SET edge KEY IP 24 56 LIMITS SW 9 3600 FIXED", "RL.OVERRIDE SET edge 10.0.0.7/8 LIMITS SW 8 3600 FIXED",
+		"RL.POLICY SET harsh LIMITS SW 1 3600 FIXED BAN 1 60 3600", "RL.POLICY SET shared CLASS batch KEEP 30% CLASS web KEEP 0% LIMITS SW 9 3600 FIXED", "RL.POLICY SET edge KEY IP 24 56 LIMITS SW 9 3600 FIXED", "RL.OVERRIDE SET edge 10.0.0.7/8 LIMITS SW 8 3600 FIXED",
 		"RL.OVERRIDE SET api over* EX 100000 LIMITS SW 77 3600 FIXED", "RL.OVERRIDE SET api free LIMITS NONE", "RL.BOOST api boosted 2.5 EX 100000",
 		"RL.BLOCK api blocked* EX 100000 REASON abuse", "RL.EXEMPT api exempt EX 100000",
 		"RL.POLICY SET gone LIMITS TB 5 1 3600", "RL.BLOCK api gone EX 100000")
+	require.Contains(t, c.Say("RL.USE harsh k 2"), ":1\r\n", "denied, which bans the key")
 	require.Equal(t, ":1\r\n", c.Say("RL.POLICY DEL gone"))
 	require.Equal(t, ":1\r\n", c.Say("RL.UNBLOCK api gone"))
 }
@@ -33,9 +34,16 @@ func allAnswers(t testing.TB, c *inproc.Client) (all []string) {
 		require.True(t, found)
 		all = append(all, strings.Join(strings.SplitN(answer, "\r\n", 5)[:3], " "))
 	}
-	for _, name := range []string{"tried", "quiet", "edge", "shared"} {
-		all = append(all, c.Do("RL.POLICY", "GET", name))
+	for _, name := range []string{"tried", "quiet", "edge", "shared", "harsh"} {
+		stored, _, found := strings.Cut(c.Do("RL.POLICY", "GET", name), inproc.Bulk("counts")) // each server has its own counts
+		require.True(t, found)
+		all = append(all, stored)
 	}
+	_, banned, found := strings.Cut(c.Say("RL.EXPLAIN harsh k"), inproc.Bulk("applies"))
+	require.True(t, found)
+	banned, _, _ = strings.Cut(banned, inproc.Bulk("ttl"))
+	require.Contains(t, banned, inproc.Bulk("ban"))
+	all = append(all, banned)
 	return append(all, c.Say("RL.POLICY LIST"), c.Say("RL.POLICY DUMP"), c.Say("RL.CHANGES COUNT 100"), c.Say("RL.EXPLAIN gone k"), c.Say("RL.EXPLAIN shared k 9 CLASS batch"), c.Say("RL.EXPLAIN edge 10.0.0.9"))
 }
 
@@ -95,8 +103,8 @@ func TestReplicasHavePolicies(t *testing.T) {
 		require.NoError(t, first.Stop())
 		first.Restart()
 		again := first.Dial()
-		require.Equal(t, want[:11], allAnswers(t, again)[:11])
-		require.Equal(t, inproc.Array(inproc.Bulk("api"), inproc.Bulk("edge"), inproc.Bulk("own"), inproc.Bulk("quiet"), inproc.Bulk("shared"), inproc.Bulk("tried")), again.Say("RL.POLICY LIST"))
+		require.Equal(t, want[:13], allAnswers(t, again)[:13])
+		require.Equal(t, inproc.Array(inproc.Bulk("api"), inproc.Bulk("edge"), inproc.Bulk("harsh"), inproc.Bulk("own"), inproc.Bulk("quiet"), inproc.Bulk("shared"), inproc.Bulk("tried")), again.Say("RL.POLICY LIST"))
 	})
 }
 

@@ -3,8 +3,12 @@ package policies
 import (
 	"bytes"
 
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/commands/internal/elements"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -66,4 +70,32 @@ const errStar resp.Error = "ERR only the last character of a pattern may be '*' 
 // end returns the Run function of a command that deletes an entry of kind.
 func end(kind policy.Kind) func(storeCall) {
 	return func(c storeCall) { deleteEntry(c, kind) }
+}
+
+// unblock is the Run function of RL.UNBLOCK. It ends a block, and the bans of the key if the pattern is one: that of
+// the policy and that of its candidate. The key has then no denials and no level.
+func unblock(c storeCall) {
+	there, done := removeEntry(c, policy.Block)
+	if !done {
+		return
+	}
+	name, key := c.Args[1], c.Args[2]
+	if p := command.Find[ratelimit.Service](c.Server).Policy(name); p != nil {
+		state, err := ratelimit.AppendStateOf(nil, p, key, c.Call.Store.Now())
+		for _, candidate := range []bool{false, true} {
+			if err != nil {
+				break // such a key is never banned
+			}
+			a := decide.Ask{
+				DB: c.Client.Selected(), Key: policy.AppendBanKey(nil, name, state, candidate), Family: decide.Admin,
+				Admin: decide.AdminCall{Op: decide.Delete},
+			}
+			if c.Call.Store.Decide(&a); a.Err != nil {
+				c.Fail(command.StoreError(a.Err))
+				return
+			}
+			there = there || a.Result.Done
+		}
+	}
+	c.W.Int(elements.OneIf(there))
 }

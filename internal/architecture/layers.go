@@ -27,7 +27,7 @@ type layer struct {
 
 // families are the packages that decide, and the packages limit, idempotency and reservation, which
 // their callers need as well.
-var families = []string{"limit", "idempotency", "reservation", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter"}
+var families = []string{"limit", "idempotency", "reservation", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "ban"}
 
 // groups are the packages with commands, each for one concern. A group imports neither another
 // group nor session, so each group can be read, tested and left out on its own.
@@ -83,6 +83,7 @@ var layers = map[string]layer{
 	"slidingwindow": {imports: []string{"limit", "calendar"}, pure: true, why: pureWhy},
 	"tokenbucket":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
+	"ban":           {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"counter":       {imports: []string{"limit", "longdouble"}, pure: true, why: pureWhy},
 	"idempotency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"reservation":   {imports: []string{"limit", "idempotency"}, pure: true, why: pureWhy},
@@ -275,7 +276,7 @@ var layers = map[string]layer{
 		why:     "all parts read the clock, so it imports none of them",
 	},
 	"policy": {
-		imports: append([]string{"clause", "resp"}, families...),
+		imports: append([]string{"arg", "clause", "resp"}, families...),
 		why:     "policies are data: the packages above them change, store and apply them",
 	},
 	"command": {

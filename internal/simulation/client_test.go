@@ -245,7 +245,7 @@ func (c *client) queued() bool {
 func (c *client) other() bool {
 	key := fmt.Sprintf("other:%d", c.rng.IntN(20))
 	var command []string
-	switch c.rng.IntN(13) {
+	switch c.rng.IntN(14) {
 	case 0:
 		command = []string{"SET", key, strconv.Itoa(c.tags), "PX", strconv.Itoa(50 + c.rng.IntN(3000))}
 	case 1:
@@ -271,6 +271,8 @@ func (c *client) other() bool {
 		}
 	case 10:
 		command = []string{"GET", key}
+	case 12:
+		command = []string{"RL.USE", "harsh", fmt.Sprintf("h%d", c.rng.IntN(3)), "2"}
 	case 11:
 		command = []string{"RL.OVERRIDE", "SET", "use", fmt.Sprintf("f%d", c.rng.IntN(5)), "LIMITS", "SW", strconv.Itoa(20 + c.rng.IntN(9)), years, "FIXED"}
 	default:

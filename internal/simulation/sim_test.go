@@ -162,7 +162,8 @@ func (s *Sim) define() {
 	for range 20 {
 		a := s.do(s.leader(), "RL.POLICY", "SET", "use", "LIMITS", "SW", "15", years, "FIXED")
 		b := s.do(s.leader(), "RL.POLICY", "SET", "rate", "LIMITS", "TB", "20", "2", "1")
-		if a == "+OK\r\n" && b == a {
+		c := s.do(s.leader(), "RL.POLICY", "SET", "harsh", "LIMITS", "SW", "2", "5", "FIXED", "BAN", "3", "60", "1", "MAX", "60")
+		if a == "+OK\r\n" && b == a && c == a {
 			return
 		}
 		s.w.Advance(time.Second)

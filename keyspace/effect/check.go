@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
@@ -140,6 +141,8 @@ func CheckEntry(e entry.Entry) error {
 		return tokenbucket.Check(e.Kind.BucketMode(), e.Value)
 	case e.Kind.IsLease():
 		return concurrency.Check(e.Kind.LeaseMode(), e.Value)
+	case e.Kind == entry.Ban:
+		return ban.Check(e.Value)
 	}
 	return errEffect
 }

@@ -1,12 +1,14 @@
 package effect_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/effect"
@@ -102,13 +104,17 @@ func TestCondensingRecordsSmallCollectionsWhole(t *testing.T) {
 func TestCheckRefusesWhatNoKeyCanHold(t *testing.T) {
 	for _, e := range []entry.Entry{
 		{Kind: entry.Kinds},
-		{Kind: 7},
+		{Kind: 15},
+		{Kind: entry.Ban},
+		{Kind: entry.Ban, Value: bytes.Repeat([]byte{255}, ban.Length)},
+		{Kind: entry.Ban | 8, Value: make([]byte, ban.Length)},
 		{Kind: entry.Hash},
 		{Kind: entry.List, Value: []byte{255}},
 		{Kind: entry.Cell, Value: []byte("x")},
 	} {
 		require.Error(t, effect.CheckEntry(e), "kind %d", e.Kind)
 	}
+	require.NoError(t, effect.CheckEntry(entry.Entry{Kind: entry.Ban, Value: make([]byte, ban.Length)}))
 	require.NoError(t, effect.CheckEntry(entry.Entry{Kind: entry.String}))
 	require.NoError(t, effect.CheckEntry(entry.Entry{Kind: entry.Cell}))
 	require.Error(t, effect.Check(effect.Effect{Patch: true, Entry: entry.Entry{Kind: entry.String}}), "strings are not patched")

@@ -57,7 +57,7 @@ func (p *parser) limits(v strict.Value, line int, millis bool) *policy.Limits {
 // clause returns an error unless words are exactly one valid clause. millis says that its duration
 // is in milliseconds.
 func (p *parser) clause(words [][]byte, millis bool) error {
-	l, err := policy.ParseLimits(words, millis, p.bounds)
+	l, err := policy.ParseElement(words, millis, p.bounds)
 	switch {
 	case err != "":
 		text := strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: ")
@@ -65,8 +65,8 @@ func (p *parser) clause(words [][]byte, millis bool) error {
 			text, _, _ = strings.Cut(text, "; usage: ")
 		}
 		return errors.New(text)
-	case len(l.Clauses) > 1:
-		return fmt.Errorf("there are %d clauses: write each as a limit of its own", len(l.Clauses))
+	case len(l.Text) > 1:
+		return fmt.Errorf("there are %d clauses: write each as a limit of its own", len(l.Text))
 	}
 	return nil
 }

@@ -102,6 +102,7 @@ func TestAnyDocumentSurvives(t *testing.T) {
 	})
 	pol := rapid.Custom(func(t *rapid.T) document.Policy {
 		var key policy.KeyForm
+		limits, override := limits, override
 		if rapid.IntRange(0, 3).Draw(t, "key") == 0 {
 			key, override = policy.KeyForm{IP: true, V4: 24, V6: 56}, rapid.Map(override, func(o document.Override) document.Override {
 				o.Pattern = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(len(o.Pattern))}), 32).String()
@@ -113,6 +114,9 @@ func TestAnyDocumentSurvives(t *testing.T) {
 			classes = append(classes, policy.Class{Name: rapid.SampledFrom([]string{"a", "on", "1", "-", "null", "web.batch"}).Draw(t, "class") + strconv.Itoa(i), Keep: rapid.Int64Range(0, 100).Draw(t, "keep")})
 		}
 		classText, _ := policy.ClassText(classes)
+		if rapid.IntRange(0, 3).Draw(t, "bans") == 0 {
+			limits = rapid.Map(limits, func(all []string) []string { return append(slices.Clone(all), "BAN 5 60 600 FACTOR 1.5 MAX 3600") })
+		}
 		return document.Policy{
 			Name:    rapid.StringMatching(`[A-Za-z0-9_.-]{1,64}`).Draw(t, "name"),
 			Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Flags: policy.Flags{Shadow: rapid.Bool().Draw(t, "shadow"), Count: rapid.Bool().Draw(t, "count"), Key: key, Classes: classText}, Limits: limits.Draw(t, "limits"),

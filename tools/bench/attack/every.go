@@ -215,7 +215,7 @@ var values = map[string]string{
 	"unix-time-milliseconds": "4102444800000", "quantity": "1", "limit": "1000000", "capacity": "1000000",
 	"window": "86400", "period": "86400", "lease": "86400", "count": "10000", "max_burst": "1000000", "slots": "60",
 	"duration": "60", "factor": "2", "tokens": "1", "mode": "FIXED", "policy": "api", "quantities": "1", "samples": "0",
-	"bits": "4096", "group": "api", "class": "batch", "share%": "30%", "units": "1", "protover": "3", "type": "string", "client-id": "1", "ttl": "86400", "actual": "1", "sha1": strings.Repeat("0", 40),
+	"bits": "4096", "group": "api", "refusals": "5", "block": "60", "time": "86400", "class": "batch", "share%": "30%", "units": "1", "protover": "3", "type": "string", "client-id": "1", "ttl": "86400", "actual": "1", "sha1": strings.Repeat("0", 40),
 }
 
 // value generates an argument that is neither a key nor a token.

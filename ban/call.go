@@ -1,0 +1,67 @@
+package ban
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Whole is the Factor of bans that do not grow.
+const Whole = 1000
+
+const (
+	// MaxRefusals is the maximum of [Call.Refusals].
+	MaxRefusals = 1_000_000
+	// MaxFactor is the maximum of [Call.Factor]: each ban is 1,000 times as long as the last.
+	MaxFactor = 1000 * Whole
+	// MaxTime is the maximum of the times of a Call.
+	MaxTime = 10 * 366 * 24 * time.Hour
+)
+
+// ErrCall is the error of [Call.Validate].
+var ErrCall = errors.New("a value of BAN is out of bounds")
+
+// Call has the parameters of bans.
+type Call struct {
+	// Refusals is the number of denials within Window that start a ban, from 1 to MaxRefusals.
+	Refusals int64
+	// Window is the time in which the denials have to come, from 1 ns to MaxTime.
+	Window time.Duration
+	// Block is the length of the first ban, from 1 ns to Max.
+	Block time.Duration
+	// Factor is by how much each ban is longer than the one before it, in thousandths, from Whole to MaxFactor.
+	Factor int64
+	// Max is the length of the longest ban, and the time without a ban after which the level falls by one. It is at
+	// most MaxTime.
+	Max time.Duration
+}
+
+// Validate returns [ErrCall] if a value of c is out of its bounds.
+func (c *Call) Validate() error {
+	switch {
+	case c.Refusals < 1 || c.Refusals > MaxRefusals,
+		c.Window < 1 || c.Window > MaxTime,
+		c.Max < 1 || c.Max > MaxTime,
+		c.Block < 1 || c.Block > c.Max,
+		c.Factor < Whole || c.Factor > MaxFactor:
+		return ErrCall
+	}
+	return nil
+}
+
+// length returns the length of a ban at a level, and reports whether it is shorter than Max. A level at which
+// bans last Max is not exceeded, so the loop ends early.
+func (c *Call) length(level uint16) (d time.Duration, shorter bool) {
+	d = c.Block
+	for range level {
+		if c.Factor == Whole || d >= c.Max {
+			break
+		}
+		d = time.Duration(limit.MulDivCeil(int64(d), c.Factor, Whole))
+	}
+	if d >= c.Max {
+		return c.Max, false
+	}
+	return d, c.Factor > Whole
+}
