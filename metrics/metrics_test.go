@@ -66,7 +66,7 @@ func crowd() map[string]reader {
 		"decisions_total":             many("limiter", 6, "allowed", "denied", "error"),
 		"group_decisions_total":       many("group", 102, "allowed", "denied"),
 		"group_near_limit_total":      many("group", 102),
-		"policy_calls_total":          many("result", 8),
+		"policy_calls_total":          many("result", 9),
 		"policy_reserved_units_total": many("kind", 2),
 		"policy_decisions_total":      many("policy", 200, "allowed", "denied"),
 	}

@@ -83,6 +83,9 @@ func readBan(words [][]byte, u time.Duration) (*ban.Call, string, resp.Error) {
 	if c.Max == 0 {
 		c.Max = max(defaultMaxBan, c.Block)
 	}
+	if err := c.Validate(); err != nil {
+		return nil, "", resp.Error("ERR " + err.Error())
+	}
 	return c, text, ""
 }
 

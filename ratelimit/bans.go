@@ -18,41 +18,47 @@ func (d *Decider) banAsk(l *Lookup, limits *policy.Limits, denied, candidate boo
 	return a
 }
 
-// findBan sets l.banned and l.Denials. The error is that of the store.
-func (d *Decider) findBan(l *Lookup) error {
-	if l.banned, l.Denials, l.counting = 0, 0, false; l.Limits.Bans == nil || l.Quantity < 0 {
-		return nil
+// banOf returns the time for which limits ban the key of l, or 0, and how many of its denials count for the next ban.
+// candidate says that the limits are those of the policy's candidate. The error is that of the store.
+func (d *Decider) banOf(l *Lookup, limits *policy.Limits, candidate bool) (left time.Duration, denials int64, err error) {
+	if limits.Bans == nil {
+		return 0, 0, nil
 	}
-	a := d.banAsk(l, l.Limits, false, false)
+	a := d.banAsk(l, limits, false, candidate)
 	switch d.store.Decide(a); {
-	case a.Err != nil && l.Applied.Block == nil && !l.lenient():
-		return a.Err
-	case a.Err != nil: // what is stored does not matter for the call
+	case a.Err != nil:
+		return 0, 0, a.Err
 	case a.Decision.Refused > 0:
-		l.banned = a.Decision.RetryAfter
-	default:
-		l.Denials = a.Decision.Limit - a.Decision.Remaining
+		return a.Decision.RetryAfter, 0, nil
 	}
-	return nil
+	return 0, a.Decision.Limit - a.Decision.Remaining, nil
 }
 
-// candidateBan returns the time for which the key of l is banned by limits, those of the policy's candidate, or 0.
-func (d *Decider) candidateBan(l *Lookup, limits *policy.Limits) time.Duration {
-	if limits.Bans == nil || l.Quantity < 0 || l.lenient() {
+// findBan sets l.banned. The error is that of the store, unless a block denies the call in any case.
+func (d *Decider) findBan(l *Lookup) (err error) {
+	if l.banned, l.counting = 0, false; l.Quantity < 0 || l.lenient() {
+		return nil
+	}
+	if l.banned, _, err = d.banOf(l, l.Limits, false); l.Applied.Block != nil {
+		return nil
+	}
+	return err
+}
+
+// candidateBan returns the time for which the candidate of the policy bans the key of l, or 0.
+func (d *Decider) candidateBan(l *Lookup) time.Duration {
+	if l.Quantity < 0 || l.lenient() {
 		return 0
 	}
-	a := d.banAsk(l, limits, false, true)
-	if d.store.Decide(a); a.Err != nil || a.Decision.Refused == 0 {
-		return 0
-	}
-	return a.Decision.RetryAfter
+	left, _, _ := d.banOf(l, l.Rules.Candidate.Limits, true) // an error is that of the candidate alone
+	return left
 }
 
 // countDenial counts that the call of l, which was decided, is denied, if the policy bans keys that are denied often.
 // whole is the decision on it, and becomes that of a ban if one begins. The call is denied even if its denial cannot
 // be counted, because memory is full or the log refuses changes.
 func (d *Decider) countDenial(l *Lookup, whole *limit.Decision) {
-	if !l.bans(whole) {
+	if !l.bans(l.Limits, whole) {
 		return
 	}
 	a := d.banAsk(l, l.Limits, true, false)
@@ -61,10 +67,10 @@ func (d *Decider) countDenial(l *Lookup, whole *limit.Decision) {
 	}
 }
 
-// bans reports whether the decision on the call counts for a ban: it denies the call, which takes units and is no
+// bans reports whether d, the decision by limits, counts for a ban: it denies the call, which takes units and is no
 // exception.
-func (l *Lookup) bans(d *limit.Decision) bool {
-	return l.Limits.Bans != nil && l.Quantity > 0 && l.Mode != Peek && !l.lenient() && l.getsNothing(l.Limits, d)
+func (l *Lookup) bans(limits *policy.Limits, d *limit.Decision) bool {
+	return limits.Bans != nil && l.Quantity > 0 && l.Mode != Peek && !l.lenient() && l.getsNothing(limits, d)
 }
 
 // getsNothing reports whether d, the decision by limits, gives nothing to the call, which charges units.
@@ -119,7 +125,7 @@ func (d *Decider) DenialsOf(parts []Part) *Denials {
 }
 
 func (x *Denials) add(d *Decider, l *Lookup, from, n int) {
-	if !l.bans(&limit.Decision{Refused: 1}) {
+	if !l.bans(l.Limits, &limit.Decision{Refused: 1}) {
 		return
 	}
 	l.counting = true

@@ -258,13 +258,13 @@ func (d *Decider) try(l *Lookup, denied bool) {
 	}
 	a := &d.second
 	refused := true
-	if limits := l.Rules.Candidate.Limits; d.candidateBan(l, limits) == 0 && d.ask(l, limits, candidate, &d.tried, a) == nil {
+	if limits := l.Rules.Candidate.Limits; d.candidateBan(l) == 0 && d.ask(l, limits, candidate, &d.tried, a) == nil {
 		if d.store.Decide(a); a.Err == nil {
 			d.service.Keys.NoteLapsed(a)
 		}
 		whole := a.Whole()
 		refused = a.Err != nil || whole.Refused != 0
-		if limits.Bans != nil && a.Err == nil && l.Quantity > 0 && !l.lenient() && l.getsNothing(limits, &whole) {
+		if a.Err == nil && l.bans(limits, &whole) {
 			d.store.Decide(d.banAsk(l, limits, true, true))
 		}
 	}

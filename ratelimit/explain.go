@@ -17,6 +17,10 @@ type Explanation struct {
 	Lookup
 	// Decision is the decision with which the call would be answered.
 	Decision limit.Decision
+	// Banned is the time for which the key is still banned, or 0. An exemption and SHADOW let calls pass nevertheless.
+	// Denials is the number of denials of the key that count for its next ban.
+	Banned  time.Duration
+	Denials int64
 	// Clauses has the decision on each clause of the limits in force, regardless of a block, an
 	// exemption or a shadow policy.
 	Clauses []Explained
@@ -74,6 +78,9 @@ func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	if e.Clauses, e.Decision, err = d.look(l, l.Limits, 0, &d.main); err != nil {
 		return e, err
 	}
+	if l.Quantity >= 0 {
+		e.Banned, e.Denials, _ = d.banOf(l, l.Limits, false) // Find has returned the error, if it matters
+	}
 	switch {
 	case l.Blocked():
 		e.Decision = d.blocked(l, 0)
@@ -82,7 +89,7 @@ func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	}
 	if e.Tries() {
 		e.Candidate, _, e.CandidateErr = d.look(l, l.Rules.Candidate.Limits, candidate, &d.tried)
-		if left := d.candidateBan(l, l.Rules.Candidate.Limits); left > 0 {
+		if left := d.candidateBan(l); left > 0 {
 			for i := range e.Candidate {
 				e.Candidate[i].banned(left)
 			}
@@ -122,7 +129,7 @@ func (e *Explanation) Entry() (name string, entry *policy.Entry) {
 		return "exemption", a.Exempt
 	case a.Block != nil:
 		return "block", a.Block
-	case e.banDenies():
+	case e.banned > 0:
 		return "ban", nil
 	case a.Override != nil:
 		return "override", a.Override
@@ -149,7 +156,7 @@ func (e *Explanation) Sentence() string {
 	fmt.Fprintf(&b, "is %s: ", verdict)
 	switch name, entry := e.Entry(); {
 	case name == "ban":
-		fmt.Fprintf(&b, "the key is banned for %s by policy %s", inMillis(e.banned), e.Rules.Name)
+		fmt.Fprintf(&b, "the key is banned for %s by policy %s", inMillis(e.Banned), e.Rules.Name)
 	case entry == nil:
 		fmt.Fprintf(&b, "the limits of policy %s apply", e.Rules.Name)
 	default:
@@ -186,7 +193,7 @@ func (e *Explanation) Sentence() string {
 			fmt.Fprintf(&b, ", passes in %s", inMillis(d.RetryAfter))
 		}
 	}
-	if bans := e.Limits.Bans; bans != nil && e.banned == 0 {
+	if bans := e.Limits.Bans; bans != nil && e.Banned == 0 {
 		fmt.Fprintf(&b, "; %s: %d of %d denials", e.Limits.Text[len(e.Limits.Clauses)], e.Denials, bans.Refusals)
 	}
 	if e.Rules.Main.Shadow {

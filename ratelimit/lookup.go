@@ -24,10 +24,7 @@ type Lookup struct {
 	// addresses, such as 10.0.0.0/24, and otherwise nil. It is valid until the batch ends or, for a volatile
 	// call, until the next call.
 	Network []byte
-	// Denials is the number of denials of the key that count for its next ban, if the limits have bans.
-	Denials int64
-	// banned is the time for which the key is still banned, or 0. An exemption or SHADOW lets calls pass
-	// nevertheless.
+	// banned is the time for which a ban denies calls of the key, or 0. With an exemption or SHADOW none does.
 	banned time.Duration
 	// counting says that a [Denials] counts the denial of the call.
 	counting bool
@@ -71,14 +68,8 @@ func (l *Lookup) fingerprint() uint32 {
 // Blocked reports whether a block or a ban denies the call. They do not deny calls that return units, or keys with
 // an exemption.
 func (l *Lookup) Blocked() bool {
-	return (l.Applied.Block != nil || l.banDenies()) && l.Applied.Exempt == nil && l.Quantity >= 0
+	return (l.Applied.Block != nil || l.banned > 0) && l.Applied.Exempt == nil && l.Quantity >= 0
 }
-
-// banDenies reports whether a ban denies the call.
-func (l *Lookup) banDenies() bool { return l.banned > 0 && !l.lenient() }
-
-// Banned returns the time for which the key is still banned, or 0.
-func (l *Lookup) Banned() time.Duration { return l.banned }
 
 // BanKey returns the key of the state of bans.
 func (l *Lookup) BanKey() []byte { return policy.AppendBanKey(nil, l.Policy, l.state(), false) }
@@ -92,8 +83,6 @@ func (l *Lookup) blockedFor() time.Duration {
 		return l.banned
 	case b.Until == limit.MaxInstant:
 		return limit.NoRetry
-	case l.lenient():
-		return b.Until.Sub(l.Now)
 	}
 	return max(b.Until.Sub(l.Now), l.banned)
 }

@@ -74,7 +74,7 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 	writePattern(w, entry)
 	w.BulkString("ttl")
 	if name == "ban" {
-		w.Int(limit.SecondsUp(e.Banned()))
+		w.Int(limit.SecondsUp(e.Banned))
 	} else {
 		w.Int(entry.TTL(e.Now))
 	}
@@ -109,7 +109,7 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 		w.BulkString("denials")
 		w.Int(e.Denials)
 		w.BulkString("banned-ms")
-		w.Int(limit.MillisUp(e.Banned()))
+		w.Int(limit.MillisUp(e.Banned))
 	}
 	w.BulkString("answer")
 	writeDecision(w, &e.Decision, false)

@@ -82,7 +82,7 @@ func figures() []figure.Figure {
 		},
 		{
 			Name: "policy_calls_total", Kind: figure.Counter, Labels: []string{"result"},
-			Values: "`blocked`, `exempted`, `exempted-would-be-denied`, `shadow-would-be-denied`, and by policy and candidate `try-both-allow`, `try-only-old-allows`, `try-only-new-allows`, `try-neither-allows`",
+			Values: "`blocked`, `banned`, `exempted`, `exempted-would-be-denied`, `shadow-would-be-denied`, and by policy and candidate `try-both-allow`, `try-only-old-allows`, `try-only-new-allows`, `try-neither-allows`",
 			Help:   "Calls of RL.USE that something else than the limits has decided, and those that a candidate has decided, too. RL.POLICY GET has them by policy.",
 			Info:   figure.Prefixed("Ratelimit", "policy-calls-"),
 			Read: reading(func(t *policy.Table, emit figure.Emit) {

@@ -80,7 +80,7 @@ func unblock(c storeCall) {
 		return
 	}
 	name, key := c.Args[1], c.Args[2]
-	if p := command.Find[ratelimit.Service](c.Server).Policy(name); p != nil {
+	if p := tableOf(c.Server).Policy(name); p != nil {
 		state, err := ratelimit.AppendStateOf(nil, p, key, c.Call.Store.Now())
 		for _, candidate := range []bool{false, true} {
 			if err != nil {

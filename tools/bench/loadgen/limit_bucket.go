@@ -82,6 +82,8 @@ func (c *bucketCall) option(r *callReader, word string, l *Limit) (err error) {
 	case "INIT":
 		c.special = true
 		_, err = r.number() // fewer tokens at the start only lower what is granted
+	case "PENALIZE":
+		c.special, c.Penalize = true, true
 	case "MS":
 		c.unit = time.Millisecond
 	case "PEEK":

@@ -166,7 +166,7 @@ func granted(refused, quantity int64, partial bool) int64 {
 }
 
 // limiterKinds is the number of kinds that limiterOf returns.
-const limiterKinds = 14
+const limiterKinds = 15
 
 // anyLimiter draws a limiter and the command that uses it.
 func anyLimiter(t *rapid.T) (string, limiter) {
@@ -223,6 +223,9 @@ func limiterOf(t *rapid.T, kind int) (string, limiter) {
 	case 12: // a window begins 40 seconds after the epoch of these tests, which is 22:13:20
 		window.Mode, window.Window, window.Calendar = slidingwindow.Calendar, 0, calendar.Rule{Unit: calendar.Day, From: 22*60 + 14}
 		return fmt.Sprintf("SW.ALLOW k %d DAY {q} FROM 22:14", most), windows(t, window)
+	case 13:
+		tokens.Penalize = true
+		return tb + "PENALIZE", bucket(t, tokens)
 	default:
 		tokens.Mode, tokens.Warmup = tokenbucket.Warmup, 2*period
 		return tb + fmt.Sprintf("WARMUP %d", 2*seconds), bucket(t, tokens)
