@@ -78,6 +78,8 @@ type Hooks struct {
 	RulesChanged func(u *acl.User, before *acl.Rules)
 	// LimitsChanged is called when [Server.Limits] have changed. Any goroutine may call it.
 	LimitsChanged func()
+	// Post sends a message of the server itself to the subscribers of channel. Any goroutine may call it.
+	Post func(channel, body []byte)
 }
 
 // hooks has the hooks of all groups. The other fields repeat those in all that are called often, or
@@ -338,6 +340,15 @@ func (s *Server) RulesChanged(u *acl.User, before *acl.Rules) {
 	for _, h := range s.hooks.all {
 		if f := h.RulesChanged; f != nil {
 			f(u, before)
+		}
+	}
+}
+
+// Post sends a message of the server itself to the subscribers of channel. Any goroutine may call it.
+func (s *Server) Post(channel, body []byte) {
+	for _, h := range s.hooks.all {
+		if f := h.Post; f != nil {
+			f(channel, body)
 		}
 	}
 }

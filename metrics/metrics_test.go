@@ -67,6 +67,7 @@ func crowd() map[string]reader {
 		"group_decisions_total":       many("group", 102, "allowed", "denied"),
 		"group_near_limit_total":      many("group", 102),
 		"policy_calls_total":          many("result", 9),
+		"policy_notices_total":        many("result", 2),
 		"policy_reserved_units_total": many("kind", 2),
 		"policy_decisions_total":      many("policy", 200, "allowed", "denied"),
 	}

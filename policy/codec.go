@@ -87,6 +87,10 @@ func (e *Entry) AppendValue(dst []byte) []byte {
 		dst = appendText(append(dst, `"key":`...), e.Key.String())
 		dst = append(dst, ',')
 	}
+	if e.Notify != 0 {
+		dst = appendText(append(dst, `"notify":`...), e.MarkText())
+		dst = append(dst, ',')
+	}
 	if e.Classes != "" {
 		dst = appendText(append(dst, `"classes":`...), e.Classes)
 		dst = append(dst, ',')
@@ -168,6 +172,13 @@ func (e *Entry) decode(value []byte, o Bounds) error {
 	if r.has(`"key":`) {
 		var err error
 		if e.Key, err = ParseKeyForm(r.text()); err != nil {
+			return fmt.Errorf("record of an entry: %w", err)
+		}
+		r.need(",")
+	}
+	if r.has(`"notify":`) {
+		var err error
+		if e.Notify, err = ParseMark(r.text()); err != nil {
 			return fmt.Errorf("record of an entry: %w", err)
 		}
 		r.need(",")

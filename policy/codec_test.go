@@ -19,7 +19,7 @@ func TestRecords(t *testing.T) {
 	keyed := entryOf(t, policy.Main, "")
 	keyed.Key, keyed.File, keyed.Comment = policy.KeyForm{IP: true, V4: 24, V6: 56}, true, "c"
 	classed := entryOf(t, policy.Main, "")
-	classed.Classes = "batch 30% web 0%"
+	classed.Classes, classed.Notify = "batch 30% web 0%", 80
 	candidate := entryOf(t, policy.Candidate, "")
 	candidate.Limits, _ = policy.ParseLimits(words("CL 15 30 60"), true, policy.Bounds{})
 	override := entryOf(t, policy.Override, "acme/*")
@@ -34,7 +34,7 @@ func TestRecords(t *testing.T) {
 	}{
 		{main, "main/api", `{"limits":["TB 200 100 1","SW 5 60 FIXED"],"shadow":true,"file":true,"comment":"a \"b\" \\ ü","since":17}`},
 		{keyed, "main/api", `{"limits":["TB 200 100 1"],"file":true,"key":"IP 24 56","comment":"c","since":0}`},
-		{classed, "main/api", `{"limits":["TB 200 100 1"],"classes":"batch 30% web 0%","since":0}`},
+		{classed, "main/api", `{"limits":["TB 200 100 1"],"notify":"80%","classes":"batch 30% web 0%","since":0}`},
 		{candidate, "try/api", `{"limits":["CL 15 30 60"],"ms":true,"since":0}`},
 		{override, "override/api/acme/*", `{"limits":["TB 200 100 1"],"until":-5,"since":0}`},
 		{boost, "boost/api/\x00\xff", `{"factor":1.5,"until":1700000000000000001,"since":1700000000000000000}`},

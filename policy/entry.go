@@ -97,7 +97,7 @@ var (
 )
 
 // Check returns nil for a valid entry, otherwise [ErrKind], [ErrName], [ErrPattern], [ErrComment],
-// [ErrKey], [ErrClass], [ErrClassDebt], [ErrFactor] or [ErrField]. It does not compare a pattern with the Key of its policy.
+// [ErrKey], [ErrClass], [ErrClassDebt], [ErrNotify], [ErrFactor] or [ErrField]. It does not compare a pattern with the Key of its policy.
 func (e *Entry) Check() error {
 	if e.Kind >= kinds {
 		return ErrKind
@@ -118,6 +118,9 @@ func (e *Entry) Check() error {
 	}
 	if err := e.checkClasses(e.Limits); err != nil {
 		return err
+	}
+	if e.Notify < 0 || e.Notify > 100 {
+		return ErrNotify
 	}
 	switch {
 	case e.Kind == Boost && (e.Factor < MinFactor || e.Factor > MaxFactor):

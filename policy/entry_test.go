@@ -65,6 +65,8 @@ func TestCheckEntry(t *testing.T) {
 		{"end of a candidate", policy.Candidate, func(e *policy.Entry) { e.Until = 5 }, policy.ErrField},
 		{"shadow of an override", policy.Override, func(e *policy.Entry) { e.Shadow = true }, policy.ErrField},
 		{"key of an override", policy.Override, func(e *policy.Entry) { e.Key.IP = true }, policy.ErrField},
+		{"mark of an override", policy.Override, func(e *policy.Entry) { e.Notify = 80 }, policy.ErrField},
+		{"mark", policy.Main, func(e *policy.Entry) { e.Notify = 101 }, policy.ErrNotify},
 		{"classes of an override", policy.Override, func(e *policy.Entry) { e.Classes = "a 1%" }, policy.ErrField},
 		{"classes of a candidate", policy.Candidate, func(e *policy.Entry) { e.Classes = "a 1%" }, policy.ErrField},
 		{"classes", policy.Main, func(e *policy.Entry) { e.Classes = "b 1% a 2%" }, policy.ErrClass},

@@ -18,6 +18,9 @@ type Flags struct {
 	Count bool
 	// Key says what the keys of the policy are.
 	Key KeyForm
+	// Notify is the share of a limit, in percent from 1 to 100, at which subscribers are told of a key. They are also
+	// told that a key is denied. 0 stands for none.
+	Notify int64
 	// Classes is the text of the classes of calls: see [ParseClasses]. It is text so that Flags can be compared.
 	Classes string
 }
@@ -73,6 +76,25 @@ func ParseClasses(text string) (classes []Class, err error) {
 		return nil, ErrClass
 	}
 	return classes, nil
+}
+
+// ErrNotify means that the mark of a policy is not valid.
+var ErrNotify = errors.New("the mark of NOTIFY is a share from 1% to 100%")
+
+// ParseMark parses the mark of NOTIFY, such as 80%, from 1% to 100%. The error is [ErrNotify].
+func ParseMark(text string) (percent int64, err error) {
+	if percent, err = ParseShare(text); err != nil || percent == 0 {
+		return 0, ErrNotify
+	}
+	return percent, nil
+}
+
+// MarkText returns the mark as [ParseMark] reads it, or "" if there is none.
+func (f *Flags) MarkText() string {
+	if f.Notify == 0 {
+		return ""
+	}
+	return strconv.FormatInt(f.Notify, 10) + "%"
 }
 
 // ParseShare parses a share such as 30%, from 0% to 100%. The error is [ErrClass].

@@ -10,6 +10,7 @@ import (
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -60,6 +61,23 @@ type Clause struct {
 	Window *slidingwindow.Call
 	Bucket *tokenbucket.Call
 	Lease  *concurrency.Call
+}
+
+// Length returns the length of the window of the clause at now, or for a rate the time in which so many units are
+// free again. It is 0 for NONE.
+func (c *Clause) Length(units int64, now limit.Instant) time.Duration {
+	switch {
+	case c.Window != nil && c.Window.Mode == slidingwindow.Calendar:
+		_, end := c.Window.Calendar.Window(now)
+		return end.Sub(now)
+	case c.Window != nil:
+		return c.Window.Window
+	case c.Lease != nil:
+		return c.Lease.Lease
+	case c.count > 0:
+		return time.Duration(limit.MulDivCeil(units, limit.SatMul(c.period, int64(unit(c.millis))), c.count))
+	}
+	return 0
 }
 
 // unit returns the unit of durations: a millisecond if millis is true, otherwise a second.

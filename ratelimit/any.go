@@ -49,12 +49,14 @@ func (d *Decider) tryPart(p *Part, a *decide.Ask) (limit.Decision, error) {
 	is, denied := a.Binding(), a.Refused
 	if p.lenient() {
 		p.countLenient(denied)
+		p.Details = d.keep(p.from, a.Details...)
 		pass(&is)
-		passEach(p.Details)
+		passEach(a.Details)
 	}
 	d.Recorder.NoteClauses(p.From, a, true)
 	if !a.Repeats() {
 		d.countDenial(&p.Lookup, &is)
+		d.service.Notices.tell(&p.Lookup, p.Now, p.Details)
 	}
 	d.conclude(p, denied, is.Refused != 0)
 	return is, nil

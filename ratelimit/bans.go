@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"time"
-	"unsafe"
 
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
@@ -36,7 +35,7 @@ func (d *Decider) banOf(l *Lookup, limits *policy.Limits, candidate bool) (left 
 
 // findBan sets l.banned. The error is that of the store, unless a block denies the call in any case.
 func (d *Decider) findBan(l *Lookup) (err error) {
-	if l.banned, l.counting = 0, false; l.Quantity < 0 || l.lenient() {
+	if l.banned, l.waited = 0, false; l.Quantity < 0 || l.lenient() {
 		return nil
 	}
 	if l.banned, _, err = d.banOf(l, l.Limits, false); l.Applied.Block != nil {
@@ -91,91 +90,4 @@ func beginBan(whole, ban *limit.Decision) {
 		whole.RetryAfter = max(whole.RetryAfter, ban.RetryAfter)
 	}
 	whole.ResetAfter = max(whole.ResetAfter, ban.RetryAfter)
-}
-
-// Denials counts, when a call that could have waited is denied, that its keys are. Only one goroutine at a time may
-// use it. A nil Denials counts nothing.
-type Denials struct {
-	all []denial
-}
-
-// denial is what counts that a policy denies a call.
-type denial struct {
-	ask decide.Ask // owns its bytes
-	// from and n say which clauses of the call are those of the policy. n is 0 if the call has no other.
-	from, n int
-}
-
-// Denials returns what counts a denial of the call of l, or nil if its policy has no bans. [Decider.Answer] then does
-// not count it.
-func (d *Decider) Denials(l *Lookup) *Denials {
-	var all Denials
-	all.add(d, l, 0, 0)
-	return all.orNil()
-}
-
-// DenialsOf is Denials for a call under several policies, which [Decider.AskAll] has prepared. [Decider.AnswerAll] then
-// does not count it.
-func (d *Decider) DenialsOf(parts []Part) *Denials {
-	var all Denials
-	for i := range parts {
-		all.add(d, &parts[i].Lookup, parts[i].from, len(parts[i].Limits.Clauses))
-	}
-	return all.orNil()
-}
-
-func (x *Denials) add(d *Decider, l *Lookup, from, n int) {
-	if !l.bans(l.Limits, &limit.Decision{Refused: 1}) {
-		return
-	}
-	l.counting = true
-	a := *d.banAsk(l, l.Limits, true, false)
-	a.Own(nil)
-	x.all = append(x.all, denial{a, from, n})
-}
-
-func (x *Denials) orNil() *Denials {
-	if len(x.all) == 0 {
-		return nil
-	}
-	return x
-}
-
-// Bytes returns about how many bytes of memory x keeps.
-func (x *Denials) Bytes() (n int) {
-	if x == nil {
-		return 0
-	}
-	for i := range x.all {
-		n += int(unsafe.Sizeof(denial{})) + len(x.all[i].ask.Key)
-	}
-	return n
-}
-
-// Keys calls f with each key that [Denials.Count] changes. The keys belong to x.
-func (x *Denials) Keys(f func(key []byte)) {
-	if x == nil {
-		return
-	}
-	for i := range x.all {
-		f(x.all[i].ask.Key)
-	}
-}
-
-// Count counts the denial of a, the ask of the call, which was decided without an error. The decision on a becomes that
-// of a ban if one begins. Count does nothing if a is not denied. The keys of [Denials.Keys] have to be locked if any
-// keys are.
-func (x *Denials) Count(st Store, a *decide.Ask) {
-	if x == nil || a.Decision.Refused == 0 {
-		return
-	}
-	for i := range x.all {
-		is := &x.all[i]
-		if is.n > 0 && !deniesAny(a.Details[is.from:is.from+is.n]) {
-			continue
-		}
-		if st.Decide(&is.ask); is.ask.Err == nil && is.ask.Decision.Refused > 0 {
-			beginBan(&a.Decision, &is.ask.Decision)
-		}
-	}
 }

@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"time"
+
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/idempotency"
@@ -29,6 +31,8 @@ type Service struct {
 	Bounds func() policy.Bounds
 	// Keys has the statistics of keys.
 	Keys *hotkeys.Keys
+	// Notices tells of keys under policies with NOTIFY. It is nil if the server has none.
+	Notices *Notices
 }
 
 // Decider decides calls. Only one goroutine may use it.
@@ -50,6 +54,8 @@ type Decider struct {
 	zeros [policy.MaxClauses]int64
 	// bans is the ask about the bans of a key, with the memory of its key.
 	bans decide.Ask
+	// kept has the decisions of the limits on the clauses of a call that passes although the limits may deny it.
+	kept []limit.Decision
 	// linked has the keys of a reservation of several policies, and spare the decisions of one of nothing.
 	linked [][]byte
 	spare  [policy.MaxClauses]limit.Decision
@@ -72,8 +78,8 @@ func (s *Service) Policy(name []byte) *policy.Policy {
 type Answer struct {
 	// Decision is the decision on the call as a whole: of several clauses that of the binding one.
 	Decision *limit.Decision
-	// Details has the decision on each clause. If there is only one clause, it may be nil, and then
-	// Decision is the decision on that clause.
+	// Details has the decision of the limits on each clause, also if the call passes because of SHADOW or an
+	// exemption. If there is only one clause, it may be nil, and then Decision is the decision on that clause.
 	Details []limit.Decision
 }
 
@@ -159,7 +165,11 @@ func (d *Decider) denyInto(l *Lookup, a *decide.Ask, details []limit.Decision) {
 
 // blocked returns the decision on clause i, counted from 0, of a call that a block denies.
 func (d *Decider) blocked(l *Lookup, i int) limit.Decision {
-	left := l.blockedFor()
+	return d.deniedUntil(l, i, l.deniedFor(l.banned))
+}
+
+// deniedUntil returns the decision on clause i, counted from 0, of a call that is denied as long as left says.
+func (d *Decider) deniedUntil(l *Lookup, i int, left time.Duration) limit.Decision {
 	return limit.Decision{Refused: 1, Limit: d.limitOf(l, i), RetryAfter: left, ResetAfter: left}
 }
 
@@ -171,27 +181,48 @@ func (d *Decider) limitOf(l *Lookup, i int) int64 {
 }
 
 // Answer returns the answer to the call after its ask a was decided without an error, and counts it.
-// An exemption or a shadow policy turns a denial into a pass. Answer changes the decisions in a, too.
+// An exemption or a shadow policy turns a denial into a pass, and Details say what would have been. Answer changes the
+// decisions in a, too.
 // The counters of the policy do not count the repetition of a call.
 func (d *Decider) Answer(l *Lookup, a *decide.Ask) Answer {
 	answer := d.answer(a)
+	decided := answer.Details
+	switch notifies := l.Rules.Main.Notify > 0; {
+	case decided == nil && (notifies || l.lenient()):
+		decided = d.keep(0, *answer.Decision)
+	case l.lenient():
+		decided = d.keep(0, decided...)
+	}
 	if l.lenient() {
 		if !a.Repeats() {
 			l.countLenient(answer.Decision.Refused != 0)
 		}
 		pass(answer.Decision)
-		for i := range answer.Details {
-			pass(&answer.Details[i])
-		}
+		passEach(answer.Details)
 	}
 	counts := l.Counts()
 	if a.Repeats() {
 		counts = nil
-	} else if !l.counting {
+	} else if !l.waited {
 		d.countDenial(l, answer.Decision)
+		d.service.Notices.tell(l, l.Now, decided)
 	}
 	d.Record(l.From, a, answer.Decision, counts, true)
+	if l.lenient() {
+		answer.Details = decided
+	}
 	return answer
+}
+
+// keep copies all, decisions of the limits on clauses, to the memory of d from the index at on. The copies are valid
+// until the next call.
+func (d *Decider) keep(at int, all ...limit.Decision) []limit.Decision {
+	end := at + len(all)
+	if end > len(d.kept) {
+		d.kept = make([]limit.Decision, max(end, policy.MaxClauses)) // copies from before stay where they are
+	}
+	copy(d.kept[at:], all)
+	return d.kept[at:end:end]
 }
 
 // answer returns the decision on a, and those on its clauses.
@@ -290,6 +321,9 @@ func (d *Decider) try(l *Lookup, denied bool) {
 func (d *Decider) EndBatch(now limit.Instant) {
 	d.Recorder.EndBatch(now)
 	d.main.Trim()
+	if len(d.kept) > policy.MaxClauses {
+		d.kept = nil
+	}
 	d.tried.Trim()
 	d.second.Forget()
 	d.piece.Forget()

@@ -21,6 +21,8 @@ type Explanation struct {
 	// Denials is the number of denials of the key that count for its next ban.
 	Banned  time.Duration
 	Denials int64
+	// WouldBe is the decision without SHADOW and the exemption of the key. It is nil if there is neither.
+	WouldBe *limit.Decision
 	// Clauses has the decision on each clause of the limits in force, regardless of a block, an
 	// exemption or a shadow policy.
 	Clauses []Explained
@@ -85,6 +87,11 @@ func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	case l.Blocked():
 		e.Decision = d.blocked(l, 0)
 	case l.lenient():
+		would := e.Decision
+		if left := l.deniedFor(e.Banned); left != 0 && l.Quantity >= 0 {
+			would = d.deniedUntil(l, 0, left)
+		}
+		e.WouldBe = &would
 		pass(&e.Decision)
 	}
 	if e.Tries() {
@@ -198,6 +205,9 @@ func (e *Explanation) Sentence() string {
 	}
 	if e.Rules.Main.Shadow {
 		b.WriteString("; the policy is a shadow")
+	}
+	if e.WouldBe != nil && e.WouldBe.Refused != 0 {
+		b.WriteString("; otherwise it would be denied")
 	}
 	if e.Rules.Main.Count {
 		b.WriteString("; a denied call is charged, too")

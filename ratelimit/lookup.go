@@ -26,8 +26,8 @@ type Lookup struct {
 	Network []byte
 	// banned is the time for which a ban denies calls of the key, or 0. With an exemption or SHADOW none does.
 	banned time.Duration
-	// counting says that a [Denials] counts the denial of the call.
-	counting bool
+	// waited says that [Consequences] follow from the decision on the call.
+	waited bool
 }
 
 // state returns what the keys of the state are made of, beside the policy: the key of the call, or its network.
@@ -74,17 +74,17 @@ func (l *Lookup) Blocked() bool {
 // BanKey returns the key of the state of bans.
 func (l *Lookup) BanKey() []byte { return policy.AppendBanKey(nil, l.Policy, l.state(), false) }
 
-// blockedFor returns the time until the end of the block and of the ban, or [limit.NoRetry] if the block has no
-// end. There must be one of them.
-func (l *Lookup) blockedFor() time.Duration {
-	b := l.Applied.Block
-	switch {
+// deniedFor returns the time for which the block of the key denies calls, or banned, if that is longer. It is
+// [limit.NoRetry] for a block without an end, and banned without a block.
+func (l *Lookup) deniedFor(banned time.Duration) time.Duration {
+	switch b := l.Applied.Block; {
 	case b == nil:
-		return l.banned
+		return banned
 	case b.Until == limit.MaxInstant:
 		return limit.NoRetry
+	default:
+		return max(b.Until.Sub(l.Now), banned)
 	}
-	return max(b.Until.Sub(l.Now), l.banned)
 }
 
 // lenient reports whether the call passes even if the limits deny it, because of an exemption or a

@@ -26,11 +26,12 @@ const start = limit.Instant(1_700_000_000e9)
 // [hotkeys.Caller] of its calls.
 type front struct {
 	*ratelimit.Decider
-	store *keyspace.Handle
-	clock *clocktest.Clock
-	keys  *hotkeys.Keys
-	table *policy.Table
-	ask   decide.Ask // a used one: no field of an earlier call may matter
+	store   *keyspace.Handle
+	clock   *clocktest.Clock
+	keys    *hotkeys.Keys
+	table   *policy.Table
+	service *ratelimit.Service
+	ask     decide.Ask // a used one: no field of an earlier call may matter
 }
 
 func (f *front) Table() *policy.Table { return f.table }
@@ -70,7 +71,7 @@ func open(t testing.TB, entries ...policy.Entry) *front {
 		Bounds:   func() policy.Bounds { return policy.Bounds{LogMaxEntries: 100, MaxMembers: 100} },
 		Keys:     f.keys,
 	}
-	f.Decider = service.NewDecider(f.store)
+	f.service, f.Decider = service, service.NewDecider(f.store)
 	return f
 }
 
@@ -191,11 +192,12 @@ func TestEntriesApply(t *testing.T) {
 	shadow := main(t, "SW 1 60 FIXED TB 1 1 60")
 	shadow.Shadow = true
 	f = open(t, shadow)
-	for range 3 {
+	for i := range 3 {
 		a, err := f.decide("k")
 		require.NoError(t, err)
 		require.Zero(t, a.Decision.Refused)
-		require.Equal(t, limit.NoRetry, a.Details[1].RetryAfter)
+		require.Equal(t, limit.NoRetry, a.Decision.RetryAfter)
+		require.Equal(t, i > 0, a.Details[1].Refused > 0, "which says what would have been")
 	}
 	require.EqualValues(t, 2, f.table.Policy([]byte("api")).Counts.ShadowDenied.Load())
 }

@@ -118,7 +118,9 @@ func (d *Decider) All(parts []Part, a *decide.Ask) (whole *limit.Decision, at in
 			_, _ = d.chargeApart(p, a.Missing)
 		case p.counts():
 			d.about(&d.piece, p, p.from, len(p.Limits.Clauses))
-			d.store.Decide(&d.piece)
+			if d.store.Decide(&d.piece); d.piece.Err == nil {
+				d.service.Notices.tell(&p.Lookup, p.Now, d.piece.Details)
+			}
 			d.tryCandidate(p, d.piece.Err != nil || d.piece.Refused)
 		}
 	}
@@ -314,9 +316,12 @@ func (d *Decider) AnswerAll(parts []Part, a *decide.Ask) *limit.Decision {
 		if a.Repeats() {
 			continue
 		}
+		if !p.waited {
+			d.service.Notices.tell(&p.Lookup, p.Now, p.Details)
+		}
 		switch denies := denies(a, clauses, p.Details); {
 		case denies || !a.Refused:
-			if a.Refused && !p.counting {
+			if a.Refused && !p.waited {
 				d.countDenial(&p.Lookup, &d.whole)
 			}
 			d.conclude(p, denies, denies)
@@ -400,12 +405,13 @@ func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err er
 	}
 	d.reserveNothing(&p.Lookup, s)
 	if s.Err == nil {
-		is, p.Details = s.Binding(), s.Details
+		is, p.Details = s.Binding(), d.keep(p.from, s.Details...)
 		pass(&is)
-		passEach(p.Details)
+		passEach(s.Details)
 		d.Recorder.NoteClauses(p.From, s, true)
 	}
 	if !s.Repeats() {
+		d.service.Notices.tell(&p.Lookup, p.Now, p.Details)
 		d.conclude(p, denied, false)
 	}
 	return is, s.Err

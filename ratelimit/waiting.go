@@ -5,21 +5,23 @@ import (
 	"unsafe"
 
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
 )
 
 // Waiting is a call under several policies that waits until it passes. It has what is needed beyond
 // the ask of [Decider.AskAll] to count and answer the call, and refers to no memory of the call or of
 // a decider. Only one goroutine at a time may use it.
 type Waiting struct {
-	// Parts are the parts of the call without their bytes.
-	Parts []Part
+	// Parts are the parts of the call without their bytes, but for those that a [Notice] needs.
+	Parts   []Part
+	notices *Notices
 	// apart has, at the index of each part that cannot deny the call, the ask about that part.
 	apart []decide.Ask
 }
 
 // WaitAll returns the Waiting for a call that [Decider.AskAll] has prepared.
 func (d *Decider) WaitAll(parts []Part) *Waiting {
-	w := &Waiting{Parts: slices.Clone(parts), apart: make([]decide.Ask, len(parts))}
+	w := &Waiting{Parts: slices.Clone(parts), notices: d.service.Notices, apart: make([]decide.Ask, len(parts))}
 	for i := range w.Parts {
 		p := &w.Parts[i]
 		if p.lenient() {
@@ -27,7 +29,7 @@ func (d *Decider) WaitAll(parts []Part) *Waiting {
 			d.about(a, p, p.from, len(p.Limits.Clauses))
 			a.Own(make([]byte, 0, a.Bytes()))
 		}
-		p.Policy, p.Key, p.Network, p.StateKey, p.Member, p.Quantities, p.From = nil, nil, nil, nil, nil, nil, nil
+		p.own()
 	}
 	return w
 }
@@ -36,7 +38,7 @@ func (d *Decider) WaitAll(parts []Part) *Waiting {
 func (w *Waiting) Bytes() int {
 	n := len(w.Parts) * int(unsafe.Sizeof(Part{})+unsafe.Sizeof(decide.Ask{}))
 	for i := range w.apart {
-		n += w.apart[i].Bytes()
+		n += w.apart[i].Bytes() + len(w.Parts[i].Policy) + len(w.Parts[i].Key)
 	}
 	return n
 }
@@ -50,9 +52,9 @@ func (w *Waiting) Apart(f func(key []byte)) {
 	}
 }
 
-// Charge decides the call for the parts that cannot deny it, after the others have passed. The keys of
+// Charge decides the call at now for the parts that cannot deny it, after the others have passed. The keys of
 // [Waiting.Apart] have to be locked if any keys are. An error counts as a denial by the limits.
-func (w *Waiting) Charge(st Store) {
+func (w *Waiting) Charge(st Store, now limit.Instant) {
 	for i := range w.Parts {
 		p, a := &w.Parts[i], &w.apart[i]
 		if !p.lenient() {
@@ -61,8 +63,9 @@ func (w *Waiting) Charge(st Store) {
 		st.Decide(a)
 		p.countLenient(a.Err != nil || a.Refused)
 		if a.Err == nil {
-			p.Details = a.Details
-			passEach(p.Details)
+			p.Details = slices.Clone(a.Details)
+			w.notices.tell(&p.Lookup, now, p.Details)
+			passEach(a.Details)
 		}
 	}
 }

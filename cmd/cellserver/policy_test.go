@@ -31,7 +31,7 @@ func TestPolicyCheck(t *testing.T) {
 	require.Equal(t, bad+`:2: limit "TB 200 x 1": value is not an integer or out of range: count is 'x', must be an integer
 `+bad+`:3: limits is missing
 `+bad+`:3: the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'
-`+bad+`:4: unknown field "limit": a policy has comment, ms, shadow, count, key, classes, limits and overrides
+`+bad+`:4: unknown field "limit": a policy has comment, ms, shadow, count, key, notify, classes, limits and overrides
 `, stdout)
 	require.Empty(t, stderr)
 

@@ -28,7 +28,7 @@ type wait struct {
 	parked  *command.Wait
 	refs    []env.KeyRef // the keys for which the client waits
 	tickets []any        // the places of the wait in the queues of refs, in the same order
-	locks   []env.KeyRef // the keys that a decision may change: refs, and those of counted.all and counted.denials
+	locks   []env.KeyRef // the keys that a decision may change: refs, and those of counted.all and counted.then
 	ask     decide.Ask   // owns its bytes; only copies of it are decided
 	counted
 
@@ -50,8 +50,8 @@ type counted struct {
 	policy *policy.Counts     // the counters of the policy of the call, or nil
 	all    *ratelimit.Waiting // of a call under several policies; otherwise nil
 	parts  []ratelimit.Part   // those of all, as long as the call runs
-	// denials counts a denial for the bans of the policies; nil if they have none.
-	denials *ratelimit.Denials
+	// then are the consequences of the decision, or nil.
+	then *ratelimit.Consequences
 }
 
 // remoteWait is the additional state of a wait whose asks a Remote decides.
@@ -68,7 +68,7 @@ func (w *wait) try(st env.Store) decide.Ask {
 	decideApart(st, w.parked.Client.Server, &a)
 	a.Decision = a.Whole()
 	if w.all != nil && a.Err == nil && !a.Refused {
-		w.all.Charge(st)
+		w.all.Charge(st, st.Now())
 	}
 	return a
 }
@@ -143,7 +143,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 	if by.all != nil {
 		kept += by.all.Bytes()
 	}
-	kept += by.denials.Bytes()
+	kept += by.then.Bytes()
 	w := &wait{parked: c.NewWait(kept), ask: *a, counted: by}
 	w.ask.Own(make([]byte, 0, bytes))
 	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && namesPolicy(c)
@@ -160,7 +160,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 	if by.all != nil {
 		by.all.Apart(lock)
 	}
-	by.denials.Keys(lock)
+	by.then.Keys(lock)
 	room := w.parked.Reserve()
 	if c.Server.Options.Remote != nil {
 		if !room {
@@ -338,11 +338,11 @@ func (w *wait) attempt(st env.Store) {
 	w.parked.Answer(func(out *resp.Writer) { w.answer(out, &now) })
 }
 
-// decided records the decision in now as the result of the wait, for the statistics and for bans, unless now has
+// decided records the decision in now as the result of the wait, with its consequences, unless now has
 // an error. The locks of the wait are held, or none.
 func (w *wait) decided(st env.Store, now *decide.Ask) {
 	if now.Err == nil {
-		w.denials.Count(st, now)
+		w.then.Follow(st, now, st.Now())
 		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Counter: w.counter(now)}
 	}
 }
@@ -528,7 +528,7 @@ func (w *wait) end(st env.Store) {
 // error. It also counts the decision, by by as well.
 func answerWaited(c *command.Call, a *decide.Ask, by counted) {
 	c.Conclude(a, func(c *command.Call, a *decide.Ask) {
-		by.denials.Count(c.Store, a)
+		by.then.Follow(c.Store, a, c.Store.Now())
 		if by.all == nil {
 			record(c, a, &a.Decision, by.policy)
 		} else {

@@ -60,6 +60,9 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 	if e.Limits.Bans != nil {
 		fields++
 	}
+	if e.WouldBe != nil {
+		fields++
+	}
 	w.Map(fields)
 	text(w, "text", e.Sentence())
 	text(w, "policy", e.Rules.Name)
@@ -113,6 +116,10 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 	}
 	w.BulkString("answer")
 	writeDecision(w, &e.Decision, false)
+	if e.WouldBe != nil {
+		w.BulkString("would-be")
+		writeDecision(w, e.WouldBe, false)
+	}
 	w.BulkString("clauses")
 	writeExplained(w, e.Clauses)
 	if !e.Tries() {

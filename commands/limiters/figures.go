@@ -53,6 +53,17 @@ func figures() []figure.Figure {
 		reservations("unknown", "Calls of RL.COMMIT and RL.CANCEL with a reservation that the key does not know.", func(n *hotkeys.Reservations) int64 { return n.Unknown }),
 		reservations("refused", "Calls with RESERVE that were denied because their key had reserve-max-per-key live reservations.", func(n *hotkeys.Reservations) int64 { return n.Refused }),
 		{
+			Name: "policy_notices_total", Kind: figure.Counter, Labels: []string{"result"}, Values: "`delivered`, `left-out`",
+			Help: "Events of keys under policies with NOTIFY: those that were published and logged, and calls whose events were left out, because there were too many.",
+			Info: figure.Prefixed("Ratelimit", "policy-notices-"),
+			Read: func(v *figure.View, emit figure.Emit) {
+				if n := serviceOf(v).Notices; n != nil {
+					emit(float64(n.Delivered()), "delivered")
+					emit(float64(n.LeftOut()), "left-out")
+				}
+			},
+		},
+		{
 			Name: "retry_after_seconds", Kind: figure.Histogram,
 			Help:   "How long denied callers were told to wait, sampled as the groups are. Calls that can never pass are not in it.",
 			Spread: spreadRetries,

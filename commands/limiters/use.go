@@ -109,18 +109,18 @@ func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 	}
 	a.Millis, a.WithDetails = u.millis, u.withDetails
 	if a.Family != decide.Bucket || a.Keep > 0 {
-		waitFor(c, a, u.MaxWait, counted{policy: u.Counts(), denials: d.Denials(&u.Lookup)})
+		waitFor(c, a, u.MaxWait, counted{policy: u.Counts(), then: d.Consequences(&u.Lookup)})
 		return
 	}
 	if c.Store.Decide(a); a.Err != nil {
 		c.Fail(command.StoreError(a.Err))
 		return
 	}
+	d.Consequences(&u.Lookup).Follow(c.Store, a, c.Store.Now())
 	if grantsLater(a) {
 		serveOut(c, a, u.Counts())
 		return
 	}
-	d.Denials(&u.Lookup).Count(c.Store, a)
 	answer := d.Answer(&u.Lookup, a)
 	u.reply(c, &answer)
 }

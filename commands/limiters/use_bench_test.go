@@ -73,6 +73,8 @@ func TestUseAllocatesNothing(t *testing.T) {
 	d.Policies[14].Classes = "batch 30%"
 	d.Policies[15].Limits = []string{"SW 1 60", "BAN 1000000 3600 60"}
 	d.Policies[16].Limits = []string{"SW 1 60", "TB 200 100 1", "BAN 1 60 3600"}
+	d.Policies[17].Notify, d.Policies[17].Limits = 50, []string{"SW 2 3600 FIXED"}
+	d.Policies[18].Notify, d.Policies[18].Shadow, d.Policies[18].Limits = 50, true, []string{"SW 2 3600 FIXED", "TB 1 1 3600"}
 	apply(t, b, d)
 	forever := b.Server().Engine().Options.Now().Add(time.Hour)
 	b.Server().Engine().WithStore(0, func(st env.Store) {
@@ -118,6 +120,9 @@ func TestUseAllocatesNothing(t *testing.T) {
 		{"policy16", "key"}, // banned
 		{"policy15", "key", "AND", "policy16", "other"},
 		{"policy15", "key", "ANY", "policy16", "other"},
+		{"policy17", "key"}, // denied
+		{"policy18", "key", "WITHDETAILS"},
+		{"policy18", "other", "AND", "policy17", "other", "WITHDETAILS"},
 		{"policy07", "boosted"},
 		{"policy07", "blocked1"},
 		{"policy07", "exempt"},

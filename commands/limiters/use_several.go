@@ -102,7 +102,7 @@ func (u *severalCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask)
 		return
 	}
 	a.Millis, a.WithDetails = u.millis, u.withDetails
-	waitFor(c, a, u.MaxWait, counted{all: d.WaitAll(u.parts), parts: u.parts, denials: d.DenialsOf(u.parts)})
+	waitFor(c, a, u.MaxWait, counted{all: d.WaitAll(u.parts), parts: u.parts, then: d.ConsequencesOf(u.parts)})
 }
 
 // looks reports whether no policy is charged and none gets units back.

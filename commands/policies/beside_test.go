@@ -128,9 +128,17 @@ func TestTryCountsAsTwoServersAnswer(t *testing.T) {
 	require.Len(t, total, 4)
 }
 
-var eachFive = regexp.MustCompile(`\*5\r\n:\d+\r\n:(\d+)\r\n:(-?\d+)\r\n:-?\d+\r\n:(-?\d+)\r\n`)
+// passes returns the reply to a call that passes although the limits decide as answer says. Its details are theirs.
+func passes(answer string) string {
+	if at := aFive.FindStringIndex(answer); at != nil {
+		return answer[:at[0]] + aFive.ReplaceAllString(answer[at[0]:at[1]], "*5\r\n:0\r\n:$1\r\n:$2\r\n:-1\r\n:$3\r\n") + answer[at[1]:]
+	}
+	return answer
+}
 
-// TestShadowAllowsAndCounts: a policy with SHADOW replies like the same policy without it, except
+var aFive = regexp.MustCompile(`\*5\r\n:\d+\r\n:(\d+)\r\n:(-?\d+)\r\n:-?\d+\r\n:(-?\d+)\r\n`)
+
+// TestShadowAllowsAndCounts: a policy with SHADOW replies like the same policy without it, details included, except
 // that it allows every call and counts those that would be denied.
 func TestShadowAllowsAndCounts(t *testing.T) {
 	effort.Alone(t)
@@ -153,7 +161,7 @@ func TestShadowAllowsAndCounts(t *testing.T) {
 			if answer[0] == '*' && denies(answer) && c.mode != "PEEK" && c.quantity != 0 {
 				denied++
 			}
-			want := eachFive.ReplaceAllString(answer, "*5\r\n:0\r\n:$1\r\n:$2\r\n:-1\r\n:$3\r\n")
+			want := passes(answer)
 			require.Equal(t, want, shadow.do(c.words()...), "%q", c.words())
 		}
 		require.Equal(t, denied, counts(shadow, name)["shadow-would-be-denied"])

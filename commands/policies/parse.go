@@ -47,6 +47,8 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 			err = arg.Once(word, w.flagOf(word))
 		case o.flags && arg.IsWord(word, "KEY") && !w.flags.Key.IP:
 			rest, err = w.parseKey(rest)
+		case o.flags && arg.IsWord(word, "NOTIFY") && len(rest) > 0 && w.flags.Notify == 0:
+			err, rest = w.parseNotify(rest[0]), rest[1:]
 		case o.flags && arg.IsWord(word, "CLASS") && len(rest) > 2 && arg.IsWord(rest[1], "KEEP"):
 			err, rest = w.parseClass(rest[0], rest[2]), rest[3:]
 		case o.text != "" && arg.IsWord(word, o.text) && len(rest) > 0 && w.text == nil:
@@ -74,6 +76,16 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 	if w.flags.Classes, err = policy.ClassText(w.classes); err != nil {
 		return resp.Error("ERR " + err.Error())
 	}
+	return ""
+}
+
+// parseNotify parses text, the mark of NOTIFY, into w.
+func (w *words) parseNotify(text []byte) resp.Error {
+	percent, err := policy.ParseMark(string(text))
+	if err != nil {
+		return resp.Argument(resp.ErrNotInteger, "NOTIFY", text, "a share from 1% to 100%")
+	}
+	w.flags.Notify = percent
 	return ""
 }
 

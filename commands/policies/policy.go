@@ -124,7 +124,7 @@ func writePolicy(c *command.Call) {
 		return
 	}
 	w := c.W
-	w.Map(13 + len(policy.Switches))
+	w.Map(14 + len(policy.Switches))
 	w.BulkString("name")
 	w.BulkString(p.Name)
 	writeLimits(w, p.Main.Limits)
@@ -135,6 +135,12 @@ func writePolicy(c *command.Call) {
 	w.BulkString("key")
 	if p.Main.Key.IP {
 		w.BulkString(p.Main.Key.String())
+	} else {
+		w.Null()
+	}
+	w.BulkString("notify")
+	if p.Main.Notify > 0 {
+		w.BulkString(p.Main.MarkText())
 	} else {
 		w.Null()
 	}

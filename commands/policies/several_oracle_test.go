@@ -405,9 +405,7 @@ func (o *together) spare(s *share, fails bool) (whole five, failed string) {
 		return whole, failed
 	}
 	denied := failed != "" || whole[0] != 0
-	for _, d := range details {
-		s.details = append(s.details, passing(d))
-	}
+	s.details = append(s.details, details...)
 	switch {
 	case s.looks():
 	case s.exempt:

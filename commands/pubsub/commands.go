@@ -14,7 +14,7 @@ func Group() command.Group {
 			h := &hub{server: s, slot: slot}
 			return h, command.Hooks{
 				AfterCommand: h.publishHeld, Reset: h.reset, Closed: h.closed, Describe: h.describe,
-				Memory: h.memory.Load, RulesChanged: h.rulesChanged,
+				Memory: h.memory.Load, RulesChanged: h.rulesChanged, Post: h.postOwn,
 			}
 		},
 		Worker:  func(*command.Worker, command.Slot) any { return new(posting) },

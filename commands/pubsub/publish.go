@@ -86,6 +86,14 @@ func publishBeside(c *command.Call, m message) {
 	})
 }
 
+// postOwn is the Post hook: it delivers a message of the server.
+func (h *hub) postOwn(channel, body []byte) {
+	m := message{kind: toChannel, channel: channel, body: body}
+	steps, p := glob.Unlimited, posting{}
+	h.match(&p, &m, &steps)
+	h.post(&p, &m)
+}
+
 // receivers returns the number of subscriptions to all matched topics. As in Redis, a client that
 // is subscribed to several of them counts several times.
 func (p *posting) receivers() (n int) {

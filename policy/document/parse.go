@@ -71,6 +71,8 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 			pol.Millis, _ = value.Bool("ms")
 		case "key":
 			pol.Key = keyForm(value)
+		case "notify":
+			pol.Notify = mark(value)
 		case "classes":
 			pol.Classes = classes(value)
 		case "limits":
@@ -109,7 +111,7 @@ var fields = func() string {
 	for i := range policy.Switches {
 		s += policy.Switches[i].Field + ", "
 	}
-	return s + "key, classes, limits and overrides"
+	return s + "key, notify, classes, limits and overrides"
 }()
 
 // override parses v, the mapping below the pattern of an override of pol.
@@ -157,6 +159,19 @@ func keyForm(v strict.Value) policy.KeyForm {
 		v.Fault("key must be IP with the lengths of networks for IPv4 and IPv6, such as IP 32 56, not %s", strict.Clipped(text))
 	}
 	return f
+}
+
+// mark parses v as the field notify of a policy. It returns 0 if v is none.
+func mark(v strict.Value) int64 {
+	text, ok := v.Scalar("notify")
+	if !ok {
+		return 0
+	}
+	percent, err := policy.ParseMark(text)
+	if err != nil {
+		v.Fault("notify must be a share from 1%% to 100%%, not %s", strict.Clipped(text))
+	}
+	return percent
 }
 
 // classes parses v as the field classes of a policy, a mapping of names to shares. It returns "" if v is none.

@@ -105,7 +105,7 @@ version: 1
 	require.Equal(t, strings.TrimSpace(`
 p.yaml:2: the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'
 p.yaml:4: limits is missing
-p.yaml:5: unknown field "limit": a policy has comment, ms, shadow, count, key, classes, limits and overrides
+p.yaml:5: unknown field "limit": a policy has comment, ms, shadow, count, key, notify, classes, limits and overrides
 p.yaml:6: shadow must be true or false, not the text "yes"
 p.yaml:7: ms must be true or false, not "1"
 p.yaml:8: comment must be text, not "17": write quotes around it

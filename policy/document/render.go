@@ -33,6 +33,9 @@ func (d *Document) Append(dst []byte) []byte {
 		if p.Key.IP {
 			dst = append(appendScalar(append(dst, "    key: "...), p.Key.String()), '\n')
 		}
+		if p.Notify > 0 {
+			dst = append(append(append(dst, "    notify: "...), p.MarkText()...), '\n')
+		}
 		if p.Classes != "" {
 			dst = append(p.appendClasses(append(dst, "    "...)), '\n')
 		}
@@ -114,6 +117,9 @@ func (p *Policy) appendFlow(dst []byte) []byte {
 	}
 	if p.Key.IP {
 		dst = append(appendScalar(append(dst, "key: "...), p.Key.String()), ", "...)
+	}
+	if p.Notify > 0 {
+		dst = append(append(append(dst, "notify: "...), p.MarkText()...), ", "...)
 	}
 	if p.Classes != "" {
 		dst = append(p.appendClasses(dst), ", "...)

@@ -119,7 +119,7 @@ func TestAnyDocumentSurvives(t *testing.T) {
 		}
 		return document.Policy{
 			Name:    rapid.StringMatching(`[A-Za-z0-9_.-]{1,64}`).Draw(t, "name"),
-			Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Flags: policy.Flags{Shadow: rapid.Bool().Draw(t, "shadow"), Count: rapid.Bool().Draw(t, "count"), Key: key, Classes: classText}, Limits: limits.Draw(t, "limits"),
+			Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Flags: policy.Flags{Shadow: rapid.Bool().Draw(t, "shadow"), Count: rapid.Bool().Draw(t, "count"), Key: key, Notify: rapid.Int64Range(0, 100).Draw(t, "notify"), Classes: classText}, Limits: limits.Draw(t, "limits"),
 			Overrides: rapid.SliceOfNDistinct(override, 0, 5, func(o document.Override) string { return o.Pattern }).Draw(t, "overrides"),
 		}
 	})

@@ -13,7 +13,7 @@ import (
 func IsRefusal(err error) bool {
 	for _, is := range []error{
 		policy.ErrName, policy.ErrPattern, policy.ErrNetwork, policy.ErrKey, policy.ErrComment, policy.ErrFactor,
-		policy.ErrClass, policy.ErrClassDebt,
+		policy.ErrClass, policy.ErrClassDebt, policy.ErrNotify,
 		policy.ErrTooManyPolicies, policy.ErrTooManyOverrides, policy.ErrTooManyOthers,
 	} {
 		if errors.Is(err, is) {

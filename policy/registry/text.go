@@ -30,6 +30,9 @@ func Text(e *policy.Entry, civil func(limit.Instant) limit.Instant) string {
 	if e.Key.IP {
 		words = append(words, "KEY", e.Key.String())
 	}
+	if e.Notify > 0 {
+		words = append(words, "NOTIFY", e.MarkText())
+	}
 	for _, c := range e.ClassList() {
 		words = append(words, "CLASS", c.Name, "KEEP", strconv.FormatInt(c.Keep, 10)+"%")
 	}

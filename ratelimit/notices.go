@@ -1,0 +1,213 @@
+package ratelimit
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Event is what a [Notice] is about.
+type Event uint8
+
+// These are the events of a key under a policy with NOTIFY.
+const (
+	// Marked says that the calls have used the share of a limit that NOTIFY names.
+	Marked Event = iota
+	// Denied says that a limit denies a call.
+	Denied
+	events
+)
+
+// String returns "mark" or "denied".
+func (e Event) String() string { return [events]string{"mark", "denied"}[e] }
+
+// Notice says that an event has come for a key, for the first time in a window.
+type Notice struct {
+	Event Event
+	// Policy is the name of the policy, and Key the key that has the state: a network under KEY IP. DB is the
+	// database.
+	Policy, Key string
+	DB          int
+	// Clause is the text of the clause that the event is about. Limit is its limit, and Used the units that are in
+	// use. ResetAfter is the time until none is, and the window in which the event does not come again.
+	Clause      string
+	Limit, Used int64
+	ResetAfter  time.Duration
+	// Passes says that the call passes although the limits deny it, because of SHADOW or an exemption.
+	Passes bool
+}
+
+const (
+	// noticeSets and noticeWays are the size of the table of events that must not come again. An event takes one
+	// place of one set.
+	noticeSets, noticeWays = 4096, 4
+	// maxNotices is the maximum number of notices that are not delivered yet.
+	maxNotices = 1024
+	// noticePause and noticeBurst bound the notices of a policy: one in each pause, and as many at once as there are
+	// pauses in a burst.
+	noticePause, noticeBurst = 10 * time.Millisecond, time.Second
+	// leastWindow is the least time after which an event comes again.
+	leastWindow = time.Second
+)
+
+// Notices delivers notices of the events of all keys. An event comes once in a window, which ends when the units of
+// the clause are free again, or if none is in use after the length of the clause's window. The table of events takes
+// 256 KiB; beyond 16,384 events it forgets those whose windows end first. A policy has 100 notices at once, and 100 in
+// a second. If 1,024 notices wait for delivery, further ones are left out. What was left out comes with the next call.
+// Any goroutine may use it. The zero value is not usable.
+type Notices struct {
+	deliver func(Notice)
+	spawn   func(func())
+	seed    maphash.Seed
+
+	delivered, leftOut atomic.Int64
+
+	mu      sync.Mutex
+	table   *[noticeSets][noticeWays]noticed // guarded by mu; nil before the first event
+	paces   [256]limit.Instant               // guarded by mu; by the hash of the policy, when its next notice is due
+	queue   []Notice                         // guarded by mu
+	waiting int                              // guarded by mu; those of queue, and those that are being delivered
+}
+
+// noticed is an event in the table, which does not come again before until.
+type noticed struct {
+	hash  uint64
+	until limit.Instant
+}
+
+// NewNotices returns notices that deliver delivers, one after the other. spawn runs a function on another goroutine.
+func NewNotices(spawn func(func()), deliver func(Notice)) *Notices {
+	return &Notices{deliver: deliver, spawn: spawn, seed: maphash.MakeSeed()}
+}
+
+// Delivered returns the number of notices that were delivered.
+func (n *Notices) Delivered() int64 { return n.delivered.Load() }
+
+// LeftOut returns the number of notices that were not delivered, because too many were waiting.
+func (n *Notices) LeftOut() int64 { return n.leftOut.Load() }
+
+// place returns the place for the event with the hash in the table, or nil if the event has come before in its window.
+func (n *Notices) place(hash uint64, now limit.Instant) *noticed {
+	if n.table == nil {
+		n.table = new([noticeSets][noticeWays]noticed)
+	}
+	set := &n.table[hash%noticeSets]
+	first := &set[0]
+	for i := range set {
+		switch is := &set[i]; {
+		case is.hash == hash && is.until > now:
+			return nil
+		case is.hash == hash:
+			return is
+		case is.until < first.until:
+			first = is
+		}
+	}
+	return first
+}
+
+// add delivers the result of notice, unless the event has come before in its window, which ends at until. policy is the
+// hash of the policy.
+func (n *Notices) add(policy, hash uint64, now, until limit.Instant, notice func() Notice) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	place := n.place(hash, now)
+	if place == nil {
+		return
+	}
+	due := &n.paces[policy%uint64(len(n.paces))]
+	next := max(*due, now)
+	if n.waiting >= maxNotices || next > now.Add(noticeBurst-noticePause) {
+		n.leftOut.Add(1)
+		return
+	}
+	*due = next.Add(noticePause)
+	*place = noticed{hash, until}
+	n.queue = append(n.queue, notice())
+	if n.waiting++; n.waiting == 1 {
+		n.spawn(n.deliverAll)
+	}
+}
+
+// deliverAll delivers the notices of the queue, until it is empty.
+func (n *Notices) deliverAll() {
+	for done := 0; ; {
+		n.mu.Lock()
+		n.waiting -= done
+		queue := n.queue
+		n.queue = nil
+		n.mu.Unlock()
+		if len(queue) == 0 {
+			return
+		}
+		for i := range queue {
+			n.deliver(queue[i])
+			n.delivered.Add(1)
+		}
+		done = len(queue)
+	}
+}
+
+// tell delivers a notice for each clause of the call of l that denies the call, or of which the mark of the policy is
+// reached. details are the decisions of the limits on the clauses, at now. A nil Notices tells nothing.
+func (n *Notices) tell(l *Lookup, now limit.Instant, details []limit.Decision) {
+	mark := l.Rules.Main.Notify
+	if n == nil || mark == 0 || l.Looks() || l.Quantity < 0 {
+		return
+	}
+	for i := range details {
+		switch d := &details[i]; {
+		case l.denies(i, d):
+			n.event(l, Denied, i, d, now)
+		case d.Limit > 0 && reaches(d, mark):
+			n.event(l, Marked, i, d, now)
+		}
+	}
+}
+
+// denies reports whether d, the decision on clause i of the limits, gives nothing to the call.
+func (l *Lookup) denies(i int, d *limit.Decision) bool {
+	return d.Refused > 0 && (l.Mode != Partial || d.Refused >= l.quantity(i, &l.Limits.Clauses[i]))
+}
+
+// reaches reports whether the units that d leaves in use are at least percent of the limit.
+func reaches(d *limit.Decision, percent int64) bool {
+	used := d.Limit - d.Remaining
+	return used >= limit.MulDivCeil(d.Limit, percent, 100)
+}
+
+// event delivers a notice of the event of clause i, counted from 0, of which d is the decision at now.
+func (n *Notices) event(l *Lookup, e Event, i int, d *limit.Decision, now limit.Instant) {
+	window := d.ResetAfter
+	if window <= 0 {
+		window = l.Limits.Clauses[i].Length(d.Limit, now)
+	}
+	ofPolicy := maphash.Bytes(n.seed, l.Policy)
+	n.add(ofPolicy, n.hash(l, e, i, d), now, now.Add(max(window, leastWindow)), func() Notice {
+		return Notice{
+			Event: e, Policy: l.Rules.Name, Key: string(l.state()), DB: l.DB, Clause: l.Limits.Text[i], Limit: d.Limit,
+			Used: d.Limit - d.Remaining, ResetAfter: d.ResetAfter, Passes: e == Denied && l.lenient(),
+		}
+	})
+}
+
+// hash returns the hash of an event of clause i under the limits of l. A changed clause or limit makes another event.
+func (n *Notices) hash(l *Lookup, e Event, i int, d *limit.Decision) uint64 {
+	var h maphash.Hash
+	h.SetSeed(n.seed)
+	var numbers [18]byte
+	binary.LittleEndian.PutUint64(numbers[:], uint64(d.Limit))
+	binary.LittleEndian.PutUint64(numbers[8:], uint64(l.DB))
+	numbers[16], numbers[17] = byte(e), byte(i)
+	_, _ = h.Write(numbers[:]) // a hash never fails
+	_, _ = h.Write(l.Policy)
+	_ = h.WriteByte(0) // which no name and no clause has
+	_, _ = h.WriteString(l.Limits.Text[i])
+	_ = h.WriteByte(0)
+	_, _ = h.Write(l.state())
+	return h.Sum64()
+}
