@@ -110,6 +110,8 @@ type Work interface {
 	Rerun(c *Call, cmd *Command)
 	// Spawn runs f on a goroutine that the shutdown of the server waits for.
 	Spawn(f func())
+	// SpawnWait is Spawn for work on a client that waits. A manual clock stands still until it has ended.
+	SpawnWait(f func())
 	// SpawnCall runs f on a goroutine that the shutdown of the server waits for, with its own
 	// worker, which has entered the store. If much is set, for long work, f waits for its turn like
 	// a command that [Work].Background runs.

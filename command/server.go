@@ -126,6 +126,23 @@ func (s *Server) Node() env.Node {
 	return s.Options.Node
 }
 
+// Machine returns the clock by which clients are delayed: that of st, unless it is manual. It is for everything that does
+// not concern keys.
+func (s *Server) Machine(st env.Store) env.Machine {
+	if m := s.Options.Machine; m != nil {
+		return m
+	}
+	return st
+}
+
+// MachineNow returns the present instant of the clock of [Server.Machine].
+func (s *Server) MachineNow() limit.Instant {
+	if m := s.Options.Machine; m != nil {
+		return m.Now()
+	}
+	return s.Options.Now()
+}
+
 // Process returns the properties of the process that INFO shows; an [env.NoProcess] if Options has
 // none.
 func (s *Server) Process() env.Process {

@@ -203,7 +203,7 @@ func (p *Wait) Finish(fill func(w *resp.Writer)) bool {
 // Work runs f in the background with a handle of the store of its own: see [Wait.Do]. f may answer
 // p.
 func (p *Wait) Work(f func(st env.Store)) {
-	p.Client.Server.Host.Work.Spawn(func() { p.Do(f) })
+	p.Client.Server.Host.Work.SpawnWait(func() { p.Do(f) })
 }
 
 // Do runs f with a handle of the store of its own. If f panics, Do releases the locks of the
@@ -256,7 +256,7 @@ func (p *Wait) interrupt(how ending) bool {
 			return p.State.Load() == waitClaimed // the goroutine that has claimed p may release it
 		}
 	}
-	p.Client.Server.Host.Work.Spawn(func() { p.end(how) })
+	p.Client.Server.Host.Work.SpawnWait(func() { p.end(how) })
 	return true
 }
 

@@ -86,6 +86,9 @@ func (l *loader) assign(where string, i int, name string, values []string) error
 	if err != nil {
 		return fmt.Errorf("option %q: %w", name, err)
 	}
+	if o.flagOnly && parsed != o.def && where != commandLine {
+		return fmt.Errorf("option %q: only the command line can set %s", name, parsed)
+	}
 	l.c.values[i], l.given[o.name], l.c.origins[o.name] = parsed, true, where
 	return nil
 }

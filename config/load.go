@@ -59,7 +59,7 @@ func (l *loader) finish() (*Config, error) {
 	}
 	slices.Sort(c.idle)
 	if len(l.faults) == 0 {
-		l.faults = append(l.faults, c.checkExposure(), c.checkStore(), c.checkListeners())
+		l.faults = append(l.faults, c.checkExposure(), c.checkStore(), c.checkClock(), c.checkListeners())
 	}
 	return c, errors.Join(l.faults...)
 }
@@ -71,17 +71,9 @@ func (c *Config) checkStore() error {
 		return nil
 	}
 	var faults []error
-	clash := func(name, why string) {
-		faults = append(faults, c.At(name, fmt.Errorf("options %q and %q exclude each other: %s", name, "store", why)))
-	}
-	if c.Yes("appendonly") {
-		clash("appendonly", "the store keeps the limits, see its own appendonly")
-	}
-	if c.Value("save") != "" {
-		clash("save", "the store keeps the limits, see its own save")
-	}
-	if c.Value("replicaof") != "" {
-		clash("replicaof", "the store keeps the limits, see its own replicaof")
+	clash := func(name, why string) { faults = append(faults, c.exclude(name, "store", why)) }
+	for _, name := range c.keeping() {
+		clash(name, "the store keeps the limits, see its own "+name)
 	}
 	if c.Value("policy-file") != "" {
 		clash("policy-file", "with a store there are no policies")
@@ -95,6 +87,40 @@ func (c *Config) checkStore() error {
 	}
 	return errors.Join(faults...)
 }
+
+// keeping returns the names of the options that are set and keep the state of the server beyond its memory, except
+// store.
+func (c *Config) keeping() (names []string) {
+	for _, name := range []string{"appendonly", "save", "replicaof"} {
+		if v := c.Value(name); v != "" && v != "no" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// exclude returns the error that the option called name excludes the one called other.
+func (c *Config) exclude(name, other, why string) error {
+	return c.At(name, fmt.Errorf("options %q and %q exclude each other: %s", name, other, why))
+}
+
+// checkClock returns an error for options that contradict a manual clock.
+func (c *Config) checkClock() error {
+	if !c.ManualClock() {
+		return nil
+	}
+	var faults []error
+	for _, name := range c.keeping() {
+		faults = append(faults, c.exclude(name, "clock", "the instants of a manual clock mean nothing to a later start or another server"))
+	}
+	if c.Remote() {
+		faults = append(faults, c.exclude("store", "clock", "a store decides by its own clock"))
+	}
+	return errors.Join(faults...)
+}
+
+// commandLine is the origin of an option that a flag has set.
+const commandLine = "command line"
 
 // environmentPrefix is the prefix of the names of environment variables that set options.
 const environmentPrefix = "CELLSERVER_"
@@ -128,7 +154,7 @@ func serviceLink(rest, value string) bool {
 // next flag are the value, so that `--bind a b` needs no quotes. A value that begins with "--"
 // needs the second form.
 func (l *loader) flags(args []string) {
-	const where = "command line"
+	const where = commandLine
 	for len(args) > 0 {
 		name, isFlag := strings.CutPrefix(args[0], "--")
 		if !isFlag || name == "" {

@@ -20,6 +20,8 @@ type option struct {
 	kind kind
 	// mutable says that CONFIG SET may change the option.
 	mutable bool
+	// flagOnly says that only the command line may set the option to another value than def. A file must not have such a value.
+	flagOnly bool
 	// secret says that CONFIG GET shows the value, but that it is never logged.
 	secret bool
 	// show returns what CONFIG GET shows of a value that may contain a password; nil means the

@@ -43,6 +43,9 @@ func WriteSample(w io.Writer) error {
 		if o.mutable {
 			b.WriteString("# Can be changed by CONFIG SET.\n")
 		}
+		if o.flagOnly {
+			b.WriteString("# Only the command line can set another value.\n")
+		}
 		value := o.def
 		if value == "" {
 			value = `""`

@@ -16,8 +16,12 @@ func observeOptions() []option {
 		{name: "latency-tracking", def: "yes", kind: boolean{}, mutable: true, doc: "Count how long calls took, by command, for LATENCY HISTOGRAM and INFO latencystats."},
 		{name: "latency-tracking-info-percentiles", def: "50 99 99.9", kind: percentiles{}, mutable: true, doc: "Percentiles that INFO latencystats shows."},
 		{name: "enable-debug-command", def: "no", kind: choice{"no", "yes", "local"}, doc: "Clients that may call DEBUG: none, all, or those on this machine."},
+		{name: "clock", def: "system", kind: choice{"system", manualClock}, flagOnly: true, doc: "Clock by which the server decides. The manual one is for tests of programs: it begins at 2025-01-01 00:00 UTC and moves only by DEBUG CLOCK ADD. It excludes a log, snapshots, replicas and a store."},
 	}
 }
+
+// manualClock is the value of the option clock for a [clock.Manual].
+const manualClock = "manual"
 
 // percentiles is the kind of a list of numbers from 0 to 100.
 type percentiles struct{}

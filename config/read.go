@@ -108,6 +108,13 @@ func FailPolicyNames() []string { return failPolicies }
 // Remote reports whether limits are kept in an external store, by the option store.
 func (c *Config) Remote() bool { return c.Value("store") != "" }
 
+// ManualClock reports whether the clock of the server moves only by DEBUG CLOCK ADD.
+func (c *Config) ManualClock() bool { return c.Value("clock") == manualClock }
+
+// Kept reports whether the server may keep its state on disk and have replicas: it has no store that does so, and no
+// manual clock, whose instants mean nothing to a later start.
+func (c *Config) Kept() bool { return !c.Remote() && !c.ManualClock() }
+
 // TLSOptions returns the settings of TLS.
 func (c *Config) TLSOptions() *tlsconfig.Options {
 	return &tlsconfig.Options{

@@ -206,11 +206,11 @@ func removed(o *option, value string) bool {
 }
 
 // differing returns the present value of the option with the index i if it must be written, because
-// the value in has is another one. It returns nil if the values are equal, and for a value from the
-// environment, which is never written.
+// the value in has is another one. It returns nil if the values are equal, for a value from the
+// environment, which is never written, and for an option that only the command line may set.
 func (d *document) differing(i int, has *Config) *string {
 	c, name := d.c, d.c.table[i].name
-	if c.values[i] == has.values[i] || strings.HasPrefix(c.origins[name], environmentOrigin) {
+	if c.values[i] == has.values[i] || c.table[i].flagOnly || strings.HasPrefix(c.origins[name], environmentOrigin) {
 		return nil
 	}
 	return &c.values[i]

@@ -4,6 +4,7 @@ package docs_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,18 +22,31 @@ import (
 // idle machine.
 const programTime = 4 * time.Minute
 
-// TestPrograms runs every example against a server whose clock stands still at midnight.
+// TestPrograms runs every example of the recipes against a server whose clock stands still at midnight.
 func TestPrograms(t *testing.T) {
+	runPrograms(t, "recipes.md", func(t *testing.T) net.Addr { return inproc.Start(t, midnight).Addr() })
+}
+
+// TestProgramsWithAManualClock runs the example of a test against a server with --clock manual.
+func TestProgramsWithAManualClock(t *testing.T) {
+	runPrograms(t, "manual-clock.md", func(t *testing.T) net.Addr {
+		return inproc.ServeTimed(t, "goroutine", "--clock", "manual").Addr()
+	})
+}
+
+// runPrograms runs every example of a page, each against a server that start starts.
+func runPrograms(t *testing.T, page string, start func(t *testing.T) net.Addr) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("programs in other languages are left to the full test run")
 	}
-	for _, p := range shownPrograms(t, "recipes.md") {
+	for _, p := range shownPrograms(t, page) {
 		t.Run(filepath.Base(p.file), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), programTime)
 			defer cancel()
 			command := interpreter(t, p.file)
 			cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-			cmd.Env = append(os.Environ(), "REDIS_URL=redis://"+inproc.Start(t, midnight).Addr().String(), "PYTHONDONTWRITEBYTECODE=1")
+			cmd.Env = append(os.Environ(), "REDIS_URL=redis://"+start(t).String(), "PYTHONDONTWRITEBYTECODE=1")
 			var errors strings.Builder
 			cmd.Stderr = &errors
 			got, err := cmd.Output()

@@ -32,6 +32,11 @@ type Options struct {
 	Now func() limit.Instant
 	// Civil returns the time of day; nil means that Now is used.
 	Civil func() limit.Instant
+	// MoveClock moves the store's clock forward by d. It returns when all calls that wait, and for which it was time
+	// until then, are decided. The error says that the clock cannot move so far. MoveClock is nil unless the clock is manual.
+	MoveClock func(d time.Duration) error
+	// Machine is the clock of the machine if the store's clock is manual. nil means the store's clock.
+	Machine Machine
 	// Settings is the configuration that CONFIG shows and changes.
 	Settings Settings
 	// Process has the fields of INFO about the process; nil means [NoProcess].
@@ -76,6 +81,14 @@ type Options struct {
 	Groups stats.GroupOptions
 	// Log receives messages for operators; nil means that they are discarded.
 	Log *slog.Logger
+}
+
+// Machine is the clock by which clients are delayed, for example after failed logins and by CLIENT PAUSE. A [Store] is
+// one. Any goroutine may call the methods.
+type Machine interface {
+	Now() limit.Instant
+	// AfterFunc is that of [Store].
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
 // StopMode says whether a server that stops writes a snapshot first.

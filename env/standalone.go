@@ -6,21 +6,33 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// ErrStandalone is the reply of a server without replication to REPLICAOF, PSYNC and FAILOVER.
-const ErrStandalone resp.Error = "ERR This server does not replicate: its keys are in the store of --store, which replicates them itself"
+// errStandalone is the reply of a server without replication to REPLICAOF, PSYNC and FAILOVER. A reason follows.
+const errStandalone resp.Error = "ERR This server does not replicate: "
 
 // Standalone is the [Node] of a server that does not replicate, such as one with --store. It is a
 // primary that never has a replica. The zero value is ready for use.
 type Standalone struct {
 	// RunID is the replication ID that INFO shows, 40 hexadecimal digits.
 	RunID string
+	// Manual says that the server does not replicate because its clock is manual, and not because of --store.
+	Manual bool
 }
 
-// Replicates reports whether n takes part in replication: whether it can have replicas and become a
-// replica. It is false for nil and for a Standalone.
-func Replicates(n Node) bool {
-	_, standalone := n.(Standalone)
-	return n != nil && !standalone
+// refusal returns the reply to commands that need replication.
+func (s Standalone) refusal() resp.Error {
+	if s.Manual {
+		return errStandalone + "its clock is manual, and replicas would need one that runs"
+	}
+	return errStandalone + "its keys are in the store of --store, which replicates them itself"
+}
+
+// Refusal returns the reply to commands that need replication, or "" if n takes part in it: if it can have replicas and
+// become a replica. A Standalone does not.
+func Refusal(n Node) resp.Error {
+	if s, standalone := n.(Standalone); standalone {
+		return s.refusal()
+	}
+	return ""
 }
 
 // ReplicaOf implements [Node] and does nothing.
@@ -33,9 +45,9 @@ func (Standalone) Promote(done func()) {
 	}
 }
 
-// PSync implements [Node]. It always returns [ErrStandalone].
-func (Standalone) PSync(protocol.PSync) ([]byte, transport.Pump, resp.Error) {
-	return nil, nil, ErrStandalone
+// PSync implements [Node]. It always returns an error.
+func (s Standalone) PSync(protocol.PSync) ([]byte, transport.Pump, resp.Error) {
+	return nil, nil, s.refusal()
 }
 
 // Acknowledge implements [Node] and does nothing.
@@ -57,11 +69,11 @@ func (Standalone) Acked(uint64) int { return 0 }
 func (Standalone) EnoughReplicas() bool { return true }
 
 // Failover implements [Node]. It always returns an error.
-func (Standalone) Failover(c protocol.Failover) resp.Error {
+func (s Standalone) Failover(c protocol.Failover) resp.Error {
 	if c.Abort {
 		return "ERR No failover in progress."
 	}
-	return ErrStandalone
+	return s.refusal()
 }
 
 // Role implements [Node]. It returns the zero value, the role of a primary without replicas.

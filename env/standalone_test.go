@@ -7,14 +7,16 @@ import (
 
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/replication/protocol"
+	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
 
 // TestStandalone: a server without replication is a primary without replicas.
 func TestStandalone(t *testing.T) {
+	const alone resp.Error = "ERR This server does not replicate: its keys are in the store of --store, which replicates them itself"
 	var n env.Node = env.Standalone{RunID: "0123456789012345678901234567890123456789"}
-	require.False(t, env.Replicates(n))
-	require.False(t, env.Replicates(nil))
+	require.Equal(t, alone, env.Refusal(n))
+	require.Contains(t, env.Refusal(env.Standalone{Manual: true}), "its clock is manual")
 
 	n.ReplicaOf("h", "1")
 	n.Promote(nil)
@@ -24,8 +26,8 @@ func TestStandalone(t *testing.T) {
 	reply, p, refused := n.PSync(protocol.PSync{})
 	require.Empty(t, reply)
 	require.Nil(t, p)
-	require.Equal(t, env.ErrStandalone, refused)
-	require.Equal(t, env.ErrStandalone, n.Failover(protocol.Failover{}))
+	require.Equal(t, alone, refused)
+	require.Equal(t, alone, n.Failover(protocol.Failover{}))
 
 	for replicas, want := range map[int]transport.Outcome{-1: transport.Kept, 0: transport.Kept, 1: transport.Pending} {
 		acked, is := n.Await(replicas, 1, nil)

@@ -11,7 +11,7 @@ import (
 // applies, or [Healthy] if none does. The result depends only on f.
 func Diagnose(f *Facts) Verdict {
 	for _, incident := range [...]func(*Facts) (Verdict, bool){
-		stateIsLost, primaryRefused, storeIsAway, memoryIsFull, scriptRuns, replicasLack, primaryIsAway, lockedOut, callsFail,
+		clockIsManual, stateIsLost, primaryRefused, storeIsAway, memoryIsFull, scriptRuns, replicasLack, primaryIsAway, lockedOut, callsFail,
 		limitChanged, oneCaller, manyCallers, checkFails, nobodyCalls,
 	} {
 		if v, is := incident(f); is {
@@ -47,6 +47,14 @@ func (f *Facts) asUsual() string {
 		return ""
 	}
 	return ", usually " + percent(f.Now.UsualRatio)
+}
+
+// clockIsManual is the first incident: a server for tests that has real clients limits them by a clock that stands still.
+func clockIsManual(f *Facts) (Verdict, bool) {
+	return Verdict{
+		Kind: Failing, Title: "The clock is manual: this server is for tests only.",
+		Text: "Time passes only when a client calls DEBUG CLOCK ADD, so that a key that is denied stays denied. Without --clock manual the server has a clock of its own.",
+	}, f.ManualClock
 }
 
 func stateIsLost(f *Facts) (Verdict, bool) {

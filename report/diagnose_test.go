@@ -67,6 +67,9 @@ func TestDiagnoseNamesEachIncident(t *testing.T) {
 			one(f)
 		}},
 
+		{"manual clock before all else", report.Failing, "The clock is manual: this server is for tests only.", func(f *report.Facts) {
+			f.ManualClock, f.Fault, f.FaultSince = true, "no space left on device", at-5e3
+		}},
 		{"refused primary", report.Refused, "Sick: the primary has another data set and is refused.", func(f *report.Facts) {
 			f.Replica, f.PrimaryRefused, f.Primary = true, true, "10.0.0.1:6379"
 			f.Failing[report.CheckRole], f.Failing[report.CheckLink] = at, at-5e3

@@ -23,6 +23,8 @@ type Facts struct {
 
 	Script *RunningScript
 	Logins []FailedLogin
+	// ManualClock says that the clock moves only by DEBUG CLOCK ADD.
+	ManualClock bool
 
 	Groups  []GroupFacts
 	Keys    []DeniedKey // the keys with most denials

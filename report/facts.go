@@ -19,6 +19,7 @@ func (r *Recorder) facts(top func(group string) float64) Facts {
 		At: r.last.Civil, Now: r.now(), Checks: r.checks(), Failing: make(map[string]int64, len(r.failing)),
 		Fault: r.last.Fault, FaultSince: r.civil(r.faulty), FullSince: r.civil(r.full), Lacking: Key(r.lacking),
 		Script: r.last.Script, Logins: r.last.Logins, Dependencies: r.last.Dependencies, Code: r.code,
+		ManualClock: r.last.ManualClock,
 	}
 	for id, since := range r.failing {
 		f.Failing[id] = r.civil(since)

@@ -55,6 +55,7 @@ func (s *Sample) Take(v *figure.View) {
 	s.Keys = int64(v.Sum("keys", nil))
 	s.Loops = v.Max("loop_busy_ratio")
 	s.ClockStep = time.Duration(value("clock_step_seconds") * float64(time.Second))
+	s.ManualClock = value("clock_manual") == 1
 	_, s.HasStore = v.Value("store_up")
 	s.Replica, s.LinkUp, s.PrimaryRefused = value("replica") == 1, value("primary_link_up") == 1, value("primary_refused") == 1
 	s.Lag = time.Duration(value("replication_lag_seconds") * float64(time.Second))
@@ -86,7 +87,9 @@ type Figures struct {
 	Dependencies
 	SyncAge   time.Duration
 	ClockStep time.Duration
-	Script    *RunningScript // nil while no script blocks other clients
+	// ManualClock says that the clock moves only by DEBUG CLOCK ADD.
+	ManualClock bool
+	Script      *RunningScript // nil while no script blocks other clients
 	// Logins are the users with failed logins in the last minute.
 	Logins []FailedLogin
 }

@@ -128,13 +128,13 @@ func (l adminLogins) Attempt(user, address string) (wait time.Duration, refused 
 	e := l.s.engine
 	var a command.Attempt
 	if e.Logins != nil {
-		if a = e.Logins.Attempt(address, e.Options.Now()); a.Refused {
+		if a = e.Logins.Attempt(address, e.MachineNow()); a.Refused {
 			l.note(user, address)
 		}
 	}
 	return a.Wait, a.Refused, func(u *acl.User, ok bool) {
 		if e.Logins != nil {
-			e.Logins.Judged(a, e.Options.Now(), ok, ok && !u.Rules().NoPass)
+			e.Logins.Judged(a, e.MachineNow(), ok, ok && !u.Rules().NoPass)
 		}
 		if !ok {
 			l.note(user, address)

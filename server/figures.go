@@ -86,7 +86,7 @@ func ownFigures() []figure.Figure {
 			Name: "persistence_ok", Kind: figure.Gauge, Help: "0 while changes are refused with -MISCONF or the last snapshot has failed.",
 			Read: figure.One(func(v *figure.View) float64 {
 				s := figure.Of[*Server](v)
-				return figure.Bit(s.config.Remote() || s.persistence.Healthy())
+				return figure.Bit(!s.config.Kept() || s.persistence.Healthy())
 			}),
 		},
 	}

@@ -65,6 +65,11 @@ func gauges() []figure.Figure {
 			Read: figure.One(func(v *figure.View) float64 { return engineOf(v).Process().ClockStep().Seconds() }),
 		},
 		{
+			Name: "clock_manual", Kind: figure.Gauge, Info: figure.Field("Server", "clock_manual"),
+			Help: "1 if the clock moves only by DEBUG CLOCK ADD (--clock manual), for tests of programs.",
+			Read: figure.One(func(v *figure.View) float64 { return figure.Bit(engineOf(v).Options.MoveClock != nil) }),
+		},
+		{
 			Name: "script_running_seconds", Kind: figure.Gauge,
 			Help: "For how long the script or transaction that keeps all others waiting has been running, 0 if none does.",
 			Read: figure.One(func(v *figure.View) float64 { return engineOf(v).ScriptRunning().Seconds() }),

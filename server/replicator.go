@@ -15,11 +15,12 @@ import (
 )
 
 // openReplication creates the replication node, and sets s.replicator and o.Node. The node is a
-// primary until it begins to follow another server. With the option store, or if the clock cannot
-// follow another clock, as in some tests, there is no node, and s.replicator stays nil.
+// primary until it begins to follow another server. With the option store, with a manual clock, or
+// if the clock cannot follow another clock, as in some tests, s.replicator stays nil.
 func (s *Server) openReplication(o *env.Options) {
 	c, ok := s.clock.(replication.Clock)
-	if s.config.Remote() || !ok {
+	if !s.config.Kept() || !ok {
+		o.Node = env.Standalone{RunID: o.Process.RunID(), Manual: s.config.ManualClock()}
 		return
 	}
 	r := &replicator{s: s}

@@ -42,7 +42,7 @@ import (
 type Options struct {
 	// Groups returns the groups of commands that the server has; nil uses [commands.Groups].
 	Groups func() []command.Group
-	// Clock is the clock by which the server decides; nil uses a [clock.System].
+	// Clock is the clock by which the server decides; nil uses the one that the option clock names.
 	Clock clock.Clock
 	// Time has the sources of time for the [clock.System]. The zero value uses the machine's
 	// clocks.
@@ -221,10 +221,17 @@ func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 
 // assemble creates the clock, the keyspace, the store that the option store names, replication, and
 // the engine with the commands in table, and connects them. source is the clock to use; nil stands
-// for a [clock.System]. open opens the store; nil uses [remote.Open].
+// for the one that the option clock names. open opens the store; nil uses [remote.Open].
 func (s *Server) assemble(source clock.Clock, open func(remote.Options) (RemoteStore, error), table *command.Table) error {
 	c := s.config
-	if s.clock = source; s.clock == nil {
+	s.clock = source
+	var manual *clock.Manual
+	switch {
+	case source != nil:
+	case c.ManualClock():
+		manual = clock.NewManual(clock.ManualStart)
+		s.clock = manual
+	default:
 		o := s.given.Time
 		o.Start, o.OnStep = s.persistence.ClockStart(), s.clockStepped
 		s.clock = clock.NewSystem(o)
@@ -258,6 +265,10 @@ func (s *Server) assemble(source clock.Clock, open func(remote.Options) (RemoteS
 	if file := userfile.At(c.Path("aclfile")); file != nil {
 		o.UserFile = file
 	}
+	if manual != nil {
+		o.MoveClock = func(d time.Duration) error { return manual.Advance(d, s.engine.SettleWaits) }
+		o.Machine = machine{clock.NewSystem(s.given.Time)}
+	}
 	if !c.Remote() {
 		s.keyspaceOptions(&o)
 	} else if err := s.openRemote(open); err != nil {
@@ -278,6 +289,14 @@ func (s *Server) assemble(source clock.Clock, open func(remote.Options) (RemoteS
 	return nil
 }
 
+// machine is a clock as [env.Machine].
+type machine struct{ *clock.System }
+
+// AfterFunc implements [env.Machine].
+func (m machine) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	return m.System.AfterFunc(d, f).Stop
+}
+
 // keyspaceOptions sets options in o for a server without the option store, whose own keyspace
 // decides asks and stores policies. It also creates the registry of policies.
 func (s *Server) keyspaceOptions(o *env.Options) {
@@ -287,7 +306,9 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 		wrap = func(store env.Local) env.Local { return store }
 	}
 	o.NewStore = func() env.Store { return wrap(local.NewStore(s.keyspace)) }
-	o.Persistence = s.persistence
+	if s.config.Kept() {
+		o.Persistence = s.persistence
+	}
 	o.ObserveExpiry = func(observer env.Observer) { s.keyspace.ObserveSweep(observer) }
 	o.Ledger = s.keyspace.Ledger()
 	o.SuspendExpiry = s.keyspace.SuspendExpiry
@@ -387,7 +408,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.engine.EndExecutions()
 	if s.engine.EndScripts() {
 		s.log.Warn("a script was stopped before its end; its changes are not kept, and no final snapshot is written")
-	} else if !s.config.Remote() {
+	} else if s.config.Kept() {
 		err = errors.Join(err, s.persistence.SaveAtStop(env.StopMode(s.stopMode.Load())))
 	}
 	err = errors.Join(err, s.endAdmin())

@@ -15,6 +15,9 @@ import (
 // the log. If there is a terminal and a log file, it writes to both.
 func (s *Server) welcome() {
 	keeps := s.keeps()
+	if s.config.ManualClock() {
+		s.log.Warn("the clock is manual: this server is for tests only, and time passes only by DEBUG CLOCK ADD")
+	}
 	if s.given.Terminal != nil {
 		_, _ = fmt.Fprint(s.given.Terminal, s.greeting(keeps)) // the error means that the terminal has been closed
 	}
@@ -22,6 +25,9 @@ func (s *Server) welcome() {
 		s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses(), "keeps", keeps, "maxmemory", s.config.Number("maxmemory"))
 	}
 }
+
+// manualClock says what a manual clock means.
+const manualClock = "manual, for tests only: time passes only by DEBUG CLOCK ADD"
 
 const keepsNothing = "nothing, memory only"
 
@@ -48,10 +54,13 @@ func (s *Server) greeting(keeps string) string {
 	fmt.Fprintf(&b, "cellserver %s is ready. It answers as Redis %s with redis-cell.\n\n", Version, command.RedisVersion)
 	line := func(name, text string) { fmt.Fprintf(&b, "  %-11s %s\n", name, text) }
 	line("listens on", strings.Join(s.addresses(), ", "))
-	if keeps == keepsNothing {
+	if keeps == keepsNothing && s.config.Kept() {
 		keeps += ": --appendonly yes keeps everything over a restart"
 	}
 	line("keeps", keeps)
+	if s.config.ManualClock() {
+		line("clock", manualClock)
+	}
 	if most := s.config.Number("maxmemory"); most > 0 {
 		size := config.InUnits(most)
 		if !strings.HasSuffix(size, "b") {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"runtime"
+	"sync"
 
 	"github.com/cellserver/cellserver/budget"
 	"github.com/cellserver/cellserver/command"
@@ -10,12 +11,63 @@ import (
 
 // Spawn runs f on a new goroutine, and [Engine.Close] waits for it. Once Close has begun, Spawn
 // does nothing, because no client is left.
-func (e *background) Spawn(f func()) {
+func (e *background) Spawn(f func()) { e.spawn(f) }
+
+// spawn implements Spawn, and reports whether f runs.
+func (e *background) spawn(f func()) bool {
 	e.slowMu.Lock()
 	defer e.slowMu.Unlock()
-	if !e.closed {
-		e.slow.Go(f)
+	if e.closed {
+		return false
 	}
+	e.slow.Go(f)
+	return true
+}
+
+// SpawnWait implements [command.Work]: it is Spawn for work on a client that waits.
+func (e *background) SpawnWait(f func()) {
+	e.waits.add(1)
+	ended := func() { e.waits.add(-1) }
+	if !e.spawn(func() {
+		defer ended()
+		f()
+	}) {
+		ended()
+	}
+}
+
+// SettleWaits returns when no work of SpawnWait is in progress. The caller must not be such work.
+func (e *background) SettleWaits() { e.waits.await() }
+
+// running counts work in progress. The zero value counts none.
+type running struct {
+	mu   sync.Mutex
+	n    int           // guarded by mu
+	idle chan struct{} // guarded by mu: closed when n becomes 0; nil if no goroutine waits for that
+}
+
+func (r *running) add(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n += n; r.n == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+// await returns when n is 0.
+func (r *running) await() {
+	r.mu.Lock()
+	if r.n == 0 {
+		r.mu.Unlock()
+		return
+	}
+	if r.idle == nil {
+		r.idle = make(chan struct{})
+	}
+	idle := r.idle
+	r.mu.Unlock()
+	<-idle
 }
 
 // SpawnCall implements [command.Work]: it runs f on a goroutine with its own worker, which has

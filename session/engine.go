@@ -50,6 +50,7 @@ type taken struct {
 type background struct {
 	slowMu    sync.Mutex
 	slow      sync.WaitGroup // goroutines of Spawn
+	waits     running        // work of SpawnWait
 	closed    bool           // guarded by slowMu
 	slowSlots chan struct{}  // for commands of Offload
 	slots     chan struct{}  // for ordinary commands of Background

@@ -181,7 +181,7 @@ func (e *Engine) startBusy(x *command.Exclusive, w *Worker) {
 	defer q.mu.Unlock()
 	if q.current == x {
 		q.busy.Store(false)
-		x.StopTimer = w.Store.AfterFunc(d, func() { e.nowBusy(x, w.world) })
+		x.StopTimer = e.Machine(w.Store).AfterFunc(d, func() { e.nowBusy(x, w.world) })
 	}
 }
 

@@ -16,7 +16,8 @@ func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 	p := &e.pause
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	until := st.Now().Add(d)
+	m := e.Machine(st)
+	until := m.Now().Add(d)
 	if p.until == 0 && d == 0 {
 		return
 	}
@@ -28,7 +29,7 @@ func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 	if p.stop != nil {
 		p.stop()
 	}
-	p.until, p.stop = until, st.AfterFunc(d, func() { e.endPause(until) })
+	p.until, p.stop = until, m.AfterFunc(d, func() { e.endPause(until) })
 }
 
 // Unpause implements [command.Pauses]: it ends a CLIENT PAUSE.

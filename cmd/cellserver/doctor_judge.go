@@ -289,6 +289,10 @@ func (o *outcome) prescribe(f *findings, flags []string) {
 		o.todo = append(o.todo, "# it is a cellserver already, and has its limits in "+store+": start another with the same --store")
 		return
 	}
+	if f.info["clock_manual"] == "1" {
+		o.todo = append(o.todo, "# it is a cellserver with a manual clock, for tests only: it keeps nothing to move")
+		return
+	}
 	if f.info["cellserver"] != "" {
 		o.todo = append(o.todo, "# it is a cellserver already: to move it, stop it and copy its dir")
 		if f.config["appendonly"] != "yes" {

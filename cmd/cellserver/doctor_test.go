@@ -92,7 +92,7 @@ func TestDoctorKnowsCellserver(t *testing.T) {
 }
 
 // TestDoctorKnowsWhereLimitsAre: a server with a store has no limits in its directory, and refuses
-// to save.
+// to save. One with a manual clock keeps nothing.
 func TestDoctorKnowsWhereLimitsAre(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writeFindings(&out, judge(&findings{
@@ -103,6 +103,13 @@ func TestDoctorKnowsWhereLimitsAre(t *testing.T) {
 	require.Contains(t, out.String(), "has its limits in valkey://u:***@a:1: start another with the same --store")
 	require.NotContains(t, out.String(), "SAVE")
 	require.NotContains(t, out.String(), "copy its dir")
+
+	out.Reset()
+	require.NoError(t, writeFindings(&out, judge(&findings{
+		address: "redis://host:1", info: map[string]string{"redis_version": "7.2.7", "cellserver": "yes", "clock_manual": "1"},
+	})))
+	require.Contains(t, out.String(), "a manual clock, for tests only: it keeps nothing to move")
+	require.NotContains(t, out.String(), "SAVE")
 }
 
 // TestDoctorPrescribesAttaching: the report has complete command lines, with the old server and a

@@ -219,7 +219,7 @@ func timeCommand(c *command.Call) {
 // stop. With ABORT it fails, as in Redis without a shutdown in progress. While a script is busy,
 // only SHUTDOWN NOSAVE can run; it ends the script first.
 func shutdown(c *command.Call) {
-	var save, noSave, abort bool
+	var save, noSave, abort, force bool
 	for _, a := range c.Args[1:] {
 		switch {
 		case arg.IsWord(a, "SAVE"):
@@ -228,7 +228,9 @@ func shutdown(c *command.Call) {
 			noSave = true
 		case arg.IsWord(a, "ABORT"):
 			abort = true
-		case !arg.IsWord(a, "NOW") && !arg.IsWord(a, "FORCE"):
+		case arg.IsWord(a, "FORCE"):
+			force = true
+		case !arg.IsWord(a, "NOW"):
 			c.Fail(resp.ErrSyntax)
 			return
 		}
@@ -239,6 +241,9 @@ func shutdown(c *command.Call) {
 		return
 	case abort:
 		c.Fail("ERR No shutdown in progress.")
+		return
+	case save && !force && c.Server.Options.MoveClock != nil: // a store keeps everything, a manual clock nothing
+		c.Fail(errNoPersistence)
 		return
 	}
 	c.Client.Closing = true

@@ -35,7 +35,7 @@ func saveCommands() []*command.Command {
 }
 
 const (
-	errNoPersistence resp.Error = "ERR this server has no directory to write to"
+	errNoPersistence resp.Error = "ERR this server keeps nothing on disk"
 	errSaving        resp.Error = "ERR Background save already in progress"
 	errRewriting     resp.Error = "ERR Background append only file rewriting already in progress"
 )

@@ -187,7 +187,8 @@ const errTooManyLogins resp.Error = "ERR too many failed logins from your addres
 // many failures it parks the session and delays the reply, and the credentials must still be right
 // at the end of the delay. In a transaction it replies with an error instead of delaying the reply.
 func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.Writer)) {
-	g, s, now := command.ServerState[authGuard](c), c.Client, c.Store.Now()
+	m := c.Server.Machine(c.Store)
+	g, s, now := command.ServerState[authGuard](c), c.Client, m.Now()
 	a := g.Attempt(command.HostOf(s.Peer), now)
 	if s.Exclusive && a.Wait > 0 { // a transaction cannot wait, so the attempt is refused
 		g.Dropped(a, now)
@@ -237,7 +238,7 @@ func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.W
 	}
 	password = bytes.Clone(password) // password refers to the input of the batch
 	p.Resume = func(w *resp.Writer) { finish(w, ok && s.LoginAs(find)) }
-	stop := c.Store.AfterFunc(wait, func() { p.Finish(nil) })
+	stop := m.AfterFunc(wait, func() { p.Finish(nil) })
 	p.Cancel = func() { stop() }
 	c.Park(p)
 }

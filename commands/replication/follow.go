@@ -91,8 +91,8 @@ func followHost(c *command.Call, n env.Node, role *protocol.Role) {
 		c.Fail(errHost)
 		return
 	}
-	if !env.Replicates(n) {
-		c.Fail(env.ErrStandalone)
+	if refusal := env.Refusal(n); refusal != "" {
+		c.Fail(refusal)
 		return
 	}
 	host := string(c.Args[1])

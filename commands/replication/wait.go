@@ -46,7 +46,7 @@ func wait(c *command.Call) {
 	}
 	acked := n.Acked(position)
 	switch {
-	case int64(acked) >= replicas || !env.Replicates(n): // waiting would be in vain
+	case int64(acked) >= replicas || env.Refusal(n) != "": // waiting would be in vain
 	case c.StopKeepsFromWaiting():
 		c.Client.Closing = true
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // Clock is the source of instants. The instants that [Clock.Now] returns never go back, except by
-// [System.Set]. Unless the clock follows that of another server, an instant is the first instant of
+// [System.Set] and [Manual.Set]. Unless the clock follows that of another server, an instant is the first instant of
 // the server plus the time for which the machine has been up since, including the time for which it
 // was suspended. So a step of the wall clock does not change a decision. A civil instant is the
 // time of day that users mean; it differs from the instant by a constant, unless a clock was
@@ -21,8 +21,8 @@ type Clock interface {
 	Civil(limit.Instant) limit.Instant
 	// Derived is the inverse of Civil: it converts a civil instant into the instant.
 	Derived(limit.Instant) limit.Instant
-	// AfterFunc calls f in a goroutine of its own once d has passed, unless the returned timer is
-	// stopped before.
+	// AfterFunc calls f in a goroutine of its own, or in the one that moves a [Manual], once d has passed, unless
+	// the returned timer is stopped before.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 

@@ -21,12 +21,12 @@ type loaded struct {
 }
 
 // Lock opens and locks the directory of persistence, if it has files or the configuration persists
-// changes. With the option store it only logs a warning if the directory has files. After an error
+// changes. If the server keeps no state, it only logs a warning if the directory has files. After an error
 // the caller must call Close.
 func (m *Persistence) Lock() error {
 	switch exists := persistence.Exists(m.o.FS, m.Path()); {
-	case exists && m.o.Settings.Remote():
-		m.o.Log.Warn("the store has the limits: what is kept on disk is not used", "directory", m.Path())
+	case exists && !m.o.Settings.Kept():
+		m.o.Log.Warn("this server keeps no limits itself: what is kept on disk is not used", "directory", m.Path())
 		return nil
 	case !m.keeps() && !exists:
 		return nil

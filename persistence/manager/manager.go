@@ -34,9 +34,8 @@ type Settings interface {
 	Number(name string) int64
 	Seconds(name string) time.Duration
 	Yes(name string) bool
-	// Remote reports whether a store outside of the process has the keys. Then the files are not
-	// used.
-	Remote() bool
+	// Kept reports whether the server may keep its state on disk. If not, the files are not used.
+	Kept() bool
 	// SaveDue reports whether a save point has been reached, given the time since the last snapshot
 	// and the number of changes since then.
 	SaveDue(since time.Duration, changes int64) bool
