@@ -35,7 +35,7 @@ type noTimer struct{}
 
 func (noTimer) Stop() bool { return true }
 
-// start runs a server with the commands of this module. stop ends it.
+// start runs a server with the commands of this module, and returns when it has loaded its state. stop ends it.
 func start(t *testing.T, c clock.Clock, options ...string) (client *redis.Client, stop func()) {
 	t.Helper()
 	settings, err := config.Load(options, nil)
@@ -49,6 +49,8 @@ func start(t *testing.T, c clock.Clock, options ...string) (client *redis.Client
 	var running sync.WaitGroup
 	running.Go(func() { err = s.Run(context.Background()) })
 	client = redis.NewClient(&redis.Options{Addr: l.Addr().String()})
+	loaded := func() bool { return client.Exists(t.Context(), "k").Err() == nil } // before that: -LOADING
+	require.Eventually(t, loaded, time.Minute, time.Millisecond)
 	return client, func() {
 		require.NoError(t, client.Close())
 		s.Stop()
