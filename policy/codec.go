@@ -88,7 +88,7 @@ func (e *Entry) AppendValue(dst []byte) []byte {
 		dst = append(dst, ',')
 	}
 	if e.Notify != 0 {
-		dst = appendText(append(dst, `"notify":`...), e.MarkText())
+		dst = appendText(append(dst, `"notify":`...), ShareText(e.Notify))
 		dst = append(dst, ',')
 	}
 	if e.Classes != "" {

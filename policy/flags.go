@@ -43,7 +43,7 @@ type Class struct {
 }
 
 // String returns the class as [ParseClasses] reads it, such as "batch 30%".
-func (c Class) String() string { return c.Name + " " + strconv.FormatInt(c.Keep, 10) + "%" }
+func (c Class) String() string { return c.Name + " " + ShareText(c.Keep) }
 
 // ClassText returns the text of classes, sorted by name. The error is [ErrClass], also if a name is there twice.
 func ClassText(classes []Class) (string, error) {
@@ -89,14 +89,6 @@ func ParseMark(text string) (percent int64, err error) {
 	return percent, nil
 }
 
-// MarkText returns the mark as [ParseMark] reads it, or "" if there is none.
-func (f *Flags) MarkText() string {
-	if f.Notify == 0 {
-		return ""
-	}
-	return strconv.FormatInt(f.Notify, 10) + "%"
-}
-
 // ParseShare parses a share such as 30%, from 0% to 100%. The error is [ErrClass].
 func ParseShare(text string) (percent int64, err error) {
 	number, isShare := strings.CutSuffix(text, "%")
@@ -106,6 +98,9 @@ func ParseShare(text string) (percent int64, err error) {
 	}
 	return int64(n), nil
 }
+
+// ShareText returns the share of percent as [ParseShare] reads it.
+func ShareText(percent int64) string { return strconv.FormatInt(percent, 10) + "%" }
 
 // checkClasses returns [ErrClass] if the classes are not valid, and [ErrClassDebt] if limits do not allow them.
 func (f *Flags) checkClasses(limits *Limits) error {

@@ -2,11 +2,11 @@ package limiters
 
 import (
 	"encoding/json"
-	"unicode/utf8"
 
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/ratelimit"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // noticeChannel is what the channels of notices begin with. The name of the policy follows.
@@ -14,14 +14,13 @@ const noticeChannel = "rl:notify:"
 
 // noticeBody is the message of a notice, as JSON.
 type noticeBody struct {
-	Event  string `json:"event"`
-	Policy string `json:"policy"`
-	// Key is a string, or {"b64":"..."} if the key is not UTF-8.
-	Key    any    `json:"key"`
-	DB     int    `json:"db"`
-	Clause string `json:"clause"`
-	Limit  int64  `json:"limit"`
-	Used   int64  `json:"used"`
+	Event  string           `json:"event"`
+	Policy string           `json:"policy"`
+	Key    stats.ClientText `json:"key"`
+	DB     int              `json:"db"`
+	Clause string           `json:"clause"`
+	Limit  int64            `json:"limit"`
+	Used   int64            `json:"used"`
 	// ResetMs is the time until the units are free again, in milliseconds, rounded up.
 	ResetMs int64 `json:"reset_ms"`
 	// Passes says that the denied call passes nevertheless.
@@ -33,7 +32,7 @@ func newNotices(s *command.Server) *ratelimit.Notices {
 	spawn := func(f func()) { s.Host.Work.Spawn(f) }
 	return ratelimit.NewNotices(spawn, func(n ratelimit.Notice) {
 		body, err := json.Marshal(noticeBody{
-			n.Event.String(), n.Policy, keyInJSON(n.Key), n.DB, n.Clause, n.Limit, n.Used, limit.MillisUp(n.ResetAfter), n.Passes,
+			n.Event.String(), n.Policy, stats.ClientText(n.Key), n.DB, n.Clause, n.Limit, n.Used, limit.MillisUp(n.ResetAfter), n.Passes,
 		})
 		if err != nil {
 			s.Log.Error("a notice cannot be written", "error", err)
@@ -47,14 +46,4 @@ func newNotices(s *command.Server) *ratelimit.Notices {
 			about.Info("a key has reached the mark of its policy")
 		}
 	})
-}
-
-// keyInJSON returns what encodes key in JSON without a loss.
-func keyInJSON(key string) any {
-	if utf8.ValidString(key) {
-		return key
-	}
-	return struct {
-		B64 []byte `json:"b64"`
-	}{[]byte(key)}
 }

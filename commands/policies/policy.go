@@ -140,7 +140,7 @@ func writePolicy(c *command.Call) {
 	}
 	w.BulkString("notify")
 	if p.Main.Notify > 0 {
-		w.BulkString(p.Main.MarkText())
+		w.BulkString(policy.ShareText(p.Main.Notify))
 	} else {
 		w.Null()
 	}

@@ -34,7 +34,7 @@ func (d *Document) Append(dst []byte) []byte {
 			dst = append(appendScalar(append(dst, "    key: "...), p.Key.String()), '\n')
 		}
 		if p.Notify > 0 {
-			dst = append(append(append(dst, "    notify: "...), p.MarkText()...), '\n')
+			dst = append(append(append(dst, "    notify: "...), policy.ShareText(p.Notify)...), '\n')
 		}
 		if p.Classes != "" {
 			dst = append(p.appendClasses(append(dst, "    "...)), '\n')
@@ -119,7 +119,7 @@ func (p *Policy) appendFlow(dst []byte) []byte {
 		dst = append(appendScalar(append(dst, "key: "...), p.Key.String()), ", "...)
 	}
 	if p.Notify > 0 {
-		dst = append(append(append(dst, "notify: "...), p.MarkText()...), ", "...)
+		dst = append(append(append(dst, "notify: "...), policy.ShareText(p.Notify)...), ", "...)
 	}
 	if p.Classes != "" {
 		dst = append(p.appendClasses(dst), ", "...)

@@ -31,10 +31,10 @@ func Text(e *policy.Entry, civil func(limit.Instant) limit.Instant) string {
 		words = append(words, "KEY", e.Key.String())
 	}
 	if e.Notify > 0 {
-		words = append(words, "NOTIFY", e.MarkText())
+		words = append(words, "NOTIFY", policy.ShareText(e.Notify))
 	}
 	for _, c := range e.ClassList() {
-		words = append(words, "CLASS", c.Name, "KEEP", strconv.FormatInt(c.Keep, 10)+"%")
+		words = append(words, "CLASS", c.Name, "KEEP", policy.ShareText(c.Keep))
 	}
 	if e.Limits != nil {
 		if e.Limits.Millis {
