@@ -154,7 +154,6 @@ func serviceLink(rest, value string) bool {
 // next flag are the value, so that `--bind a b` needs no quotes. A value that begins with "--"
 // needs the second form.
 func (l *loader) flags(args []string) {
-	const where = commandLine
 	for len(args) > 0 {
 		name, isFlag := strings.CutPrefix(args[0], "--")
 		if !isFlag || name == "" {
@@ -162,7 +161,7 @@ func (l *loader) flags(args []string) {
 			if bare := strings.TrimPrefix(args[0], "-"); bare != args[0] && slices.Contains(l.c.names(), bare) {
 				guess = `, did you mean "--` + bare + `"?`
 			}
-			l.fault(where, fmt.Errorf("%q is not a flag%s", args[0], guess))
+			l.fault(commandLine, fmt.Errorf("%q is not a flag%s", args[0], guess))
 			args = args[1:]
 			continue
 		}
@@ -175,13 +174,13 @@ func (l *loader) flags(args []string) {
 		}
 		switch {
 		case joined && len(values) > 0:
-			l.fault(where, fmt.Errorf("option %q has a value too many", name))
+			l.fault(commandLine, fmt.Errorf("option %q has a value too many", name))
 		case !joined && len(values) == 0:
-			l.fault(where, l.lacksValue(name))
+			l.fault(commandLine, l.lacksValue(name))
 		case joined:
-			l.directive(where, name, []string{first})
+			l.directive(commandLine, name, []string{first})
 		default:
-			l.directive(where, name, values)
+			l.directive(commandLine, name, values)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func observeOptions() []option {
 		{name: "latency-monitor-threshold", def: "0", kind: integer{0, math.MaxInt64 / 1_000_000, "ms"}, mutable: true, doc: "Least duration in milliseconds of an event that LATENCY keeps. 0 keeps none."},
 		{name: "latency-tracking", def: "yes", kind: boolean{}, mutable: true, doc: "Count how long calls took, by command, for LATENCY HISTOGRAM and INFO latencystats."},
 		{name: "latency-tracking-info-percentiles", def: "50 99 99.9", kind: percentiles{}, mutable: true, doc: "Percentiles that INFO latencystats shows."},
-		{name: "enable-debug-command", def: "no", kind: choice{"no", "yes", "local"}, doc: "Clients that may call DEBUG: none, all, or those on this machine."},
+		{name: "enable-debug-command", def: "no", kind: choice{"no", "yes", "local"}, doc: "Clients that may call DEBUG: none, all, or those on this machine. With a manual clock all may call DEBUG CLOCK."},
 		{name: "clock", def: "system", kind: choice{"system", manualClock}, flagOnly: true, doc: "Clock by which the server decides. The manual one is for tests of programs: it begins at 2025-01-01 00:00 UTC and moves only by DEBUG CLOCK ADD. It excludes a log, snapshots, replicas and a store."},
 	}
 }

@@ -267,7 +267,7 @@ func (s *Server) assemble(source clock.Clock, open func(remote.Options) (RemoteS
 	}
 	if manual != nil {
 		o.MoveClock = func(d time.Duration) error { return manual.Advance(d, s.engine.SettleWaits) }
-		o.Machine = machine{clock.NewSystem(s.given.Time)}
+		o.Machine = machine{s}
 	}
 	if !c.Remote() {
 		s.keyspaceOptions(&o)
@@ -289,12 +289,17 @@ func (s *Server) assemble(source clock.Clock, open func(remote.Options) (RemoteS
 	return nil
 }
 
-// machine is a clock as [env.Machine].
-type machine struct{ *clock.System }
+// machine implements [env.Machine] by the stopwatch of the server.
+type machine struct{ s *Server }
+
+// Now implements [env.Machine].
+func (m machine) Now() limit.Instant {
+	return limit.Instant(m.s.began.UnixNano()).Add(m.s.stopwatch())
+}
 
 // AfterFunc implements [env.Machine].
-func (m machine) AfterFunc(d time.Duration, f func()) (stop func() bool) {
-	return m.System.AfterFunc(d, f).Stop
+func (machine) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	return time.AfterFunc(d, f).Stop
 }
 
 // keyspaceOptions sets options in o for a server without the option store, whose own keyspace

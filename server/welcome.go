@@ -26,9 +26,6 @@ func (s *Server) welcome() {
 	}
 }
 
-// manualClock says what a manual clock means.
-const manualClock = "manual, for tests only: time passes only by DEBUG CLOCK ADD"
-
 const keepsNothing = "nothing, memory only"
 
 // keeps describes which part of the state survives a restart, and where that part is stored.
@@ -59,7 +56,7 @@ func (s *Server) greeting(keeps string) string {
 	}
 	line("keeps", keeps)
 	if s.config.ManualClock() {
-		line("clock", manualClock)
+		line("clock", "manual, for tests only: time passes only by DEBUG CLOCK ADD")
 	}
 	if most := s.config.Number("maxmemory"); most > 0 {
 		size := config.InUnits(most)
