@@ -16,7 +16,16 @@ status=0
 
 # The other modules run beside this one: their tests mostly wait, for elections and for a browser.
 said=$(mktemp) && again=$(mktemp) || exit 1
-trap 'rm -f "$AGAIN" "$said" "$again"; [ -z "$(jobs -p)" ] || kill $(jobs -p)' EXIT
+# A run that is stopped shows what the other modules have printed until then: otherwise the module
+# that did not end would remain unknown.
+shown=
+ended() {
+  [ -z "$(jobs -p)" ] || kill $(jobs -p)
+  [ -n "$shown" ] || { echo "stopped; until now the tests of other modules have printed:" && cat "$said"; }
+  rm -f "$AGAIN" "$said" "$again"
+}
+trap ended EXIT
+trap 'trap "" TERM; exit 143' TERM # the signal may come from make and from timeout
 beside() {
   local status=0 tool
   bash scripts/go-test.sh "$modules" "$@" || status=1
@@ -44,5 +53,6 @@ tagged . '*_test.go' ':!tools'
 PACKAGES="./compat_test $packages" bash scripts/go-test.sh . -tags real -run "^($tests)\$" "$@" || status=1
 wait "$beside" || status=1
 
+shown=1
 cat "$said" "$AGAIN" "$again"
 exit $status
