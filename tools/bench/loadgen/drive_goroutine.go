@@ -15,7 +15,7 @@ func driveGoroutines(l *worker) error {
 	var wait sync.WaitGroup
 	for i := range l.flows {
 		wait.Go(func() {
-			c := blockingFlow{worker: l, flow: l.flows[i], conn: l.sessions[i].conn, started: time.Now().Add(-time.Duration(l.clock()))}
+			c := blockingFlow{worker: l, flow: l.flows[i], conn: l.sessions[i].conn}
 			if l.pace != nil {
 				c.pace = l.paces[i]
 			}
@@ -29,10 +29,9 @@ func driveGoroutines(l *worker) error {
 // blockingFlow is a flow and a connection whose reads and writes block.
 type blockingFlow struct {
 	*worker
-	flow    *flow
-	conn    net.Conn
-	pace    *pace
-	started time.Time
+	flow *flow
+	conn net.Conn
+	pace *pace
 }
 
 func (c *blockingFlow) loop() error {
@@ -62,7 +61,9 @@ func (c *blockingFlow) schedule(now int64) error {
 		c.flow.follow(c.pace, now)
 	}
 	until := min(max(c.pace.next(), now+int64(shortWait)), now+int64(longWait))
-	return c.conn.SetDeadline(c.started.Add(time.Duration(until)))
+	// Both clocks are read anew each time. A difference between them that was measured once is wrong for the whole run if
+	// the goroutine was interrupted between the two readings, and then every deadline may have passed.
+	return c.conn.SetDeadline(time.Now().Add(time.Duration(until - now)))
 }
 
 // exchange writes the encoded requests and does one read. In an open loop both end at the deadline
