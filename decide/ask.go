@@ -50,6 +50,9 @@ const (
 	// Ban says whether the key is banned under a policy. The parameters are Ban and Denied. Such an ask has no
 	// ID. It does not look at the limits of the policy, whose state is under other keys.
 	Ban
+	// Joint is a decision that needs several asks, about the parts of one state under one key. The parameter is
+	// Program, which also has the answer; apart from Err and Now the ask has none.
+	Joint
 )
 
 // Ask is the question that one command puts to a limiter, and the answer to it. An ask refers to
@@ -129,6 +132,8 @@ type Ask struct {
 	// ask only looks.
 	Bans   *ban.Call
 	Denied bool
+	// Program is the decision of a Joint. No copy of the ask may run it while the ask is in use.
+	Program Program
 	// Partial makes a Several grant the same number of units to every clause: as many as every
 	// clause can grant. Every clause asks for the same number. A lease and a clause that is Fixed
 	// are granted or refused as a whole. If no unit can be granted, all clauses are refused. With a
@@ -293,7 +298,7 @@ func (e Unavailable) Error() string { return string(e) }
 var ErrCrossSlot = errors.New("the keys are in several slots")
 
 // OnlyLooks reports whether the ask changes no key, whatever the keys hold, because its quantity is
-// 0 or it is a peek. It returns false for asks of the families Cancel, Admin and Counter.
+// 0 or it is a peek. It returns false for asks of the families Cancel, Admin, Counter and Joint.
 func (a *Ask) OnlyLooks() bool {
 	switch a.Family {
 	case Cell:
@@ -368,7 +373,8 @@ func leaseLooks(c *concurrency.Call) bool { return c.Op == concurrency.Acquire &
 // Own makes the ask independent of the arguments of its command. It copies the bytes to which the
 // ask refers: it appends them to buf, makes the ask refer to these copies, and returns the extended
 // buf. It also gives a Several its own Details and copies of the clauses and their calls. It drops
-// the member, the pattern, the clauses and the details that the family of the ask does not use.
+// the member, the pattern, the clauses, the details and the program that the family of the ask does not use. The
+// program of a Joint owns its bytes, and copies of the ask share it.
 func (a *Ask) Own(buf []byte) []byte {
 	own := func(b []byte) []byte {
 		from := len(buf)
@@ -395,6 +401,9 @@ func (a *Ask) Own(buf []byte) []byte {
 		} else if *text != nil { // an empty pattern is a pattern, too, and an empty name a name
 			*text = own(*text)
 		}
+	}
+	if a.Family != Joint {
+		a.Program = nil
 	}
 	clauses := a.Clauses
 	if a.Clauses, a.Details = nil, nil; a.Family == Several {
@@ -442,11 +451,11 @@ func (a *Ask) Apart() {
 	}
 }
 
-// Forget drops the references to the key, the token, the member, the clauses, the details, the next
+// Forget drops the references to the key, the token, the member, the clauses, the details, the program, the next
 // ask and the texts of a counter, so that the ask can be reused for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Retained, a.Next = nil, nil, nil, nil, nil, nil
-	a.Reserve.Keys, a.ID.Token, a.Counter.Float, a.Counted.Texts = nil, nil, nil, nil
+	a.Reserve.Keys, a.ID.Token, a.Counter.Float, a.Counted.Texts, a.Program = nil, nil, nil, nil, nil
 }
 
 // own returns a copy of the clause that points to a copy of its call.

@@ -11,7 +11,11 @@ import (
 func (p *Plan) applyHolding(value, dst []byte) []byte {
 	h, m := &p.holding, &p.memory
 	inPlace := !h.copied && !h.drops && h.section.Size() == len(h.before) && m.before == m.after && (!m.after || m.records.InPlace())
-	if !inPlace {
+	if inPlace {
+		// The same bytes in the memory of value, which may be a copy of what the call was decided on.
+		end := len(h.stored) + len(h.records)
+		h.state, h.records = value[:len(h.stored):len(h.stored)], value[len(h.stored):end:end]
+	} else {
 		h.own()
 	}
 	front := p.heldState(h.state)

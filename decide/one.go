@@ -12,7 +12,7 @@ import (
 // The error is [limit.ErrWrongType], [limit.ErrNotInteger], [ErrReused] or an error of the family.
 // With an error nothing was decided, and the caller must leave the key as it is. The caller sets
 // a.Err, since storing may fail as well. An ask about several entries is an error: [Rounds] decides
-// a [Several], and the caller itself carries out the operations Scan, Count and Flush of [Admin].
+// a [Several], [Parts] a [Joint], and the caller itself carries out the operations Scan, Count and Flush of [Admin].
 func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
 	a.Now, a.Foreign = now, 0
 	if a.ID.Token != nil || e.Kind.Remembers() {

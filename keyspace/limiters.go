@@ -13,7 +13,8 @@ import (
 // memory is full and the key is new or would remember one more call, or the table has no room; or
 // limit.ErrNotKept, if the journal refuses effects, which is not checked for the families Cancel
 // and Admin. With an error nothing is stored, unless a table had no room for a key of an RL.MULTI
-// after other keys had been stored.
+// after other keys had been stored. Each ask of a Joint is decided by itself: the parts of its state have keys of their
+// own here, and the key of the Joint is not used.
 func (v *Handle) Decide(a *decide.Ask) {
 	switch a.Family {
 	case decide.Several:
@@ -31,6 +32,10 @@ func (v *Handle) Decide(a *decide.Ask) {
 		return
 	case decide.Admin:
 		a.Err = v.administer(a)
+		return
+	case decide.Joint:
+		a.Now = v.now
+		a.Err = a.Program.Run(v.Decide)
 		return
 	}
 	h := v.hash(a.Key)

@@ -121,3 +121,48 @@ func ParseStateKey(state []byte) (policy, key []byte) {
 	}
 	return policy, key
 }
+
+// These are the numbers that [StateNumber] returns for other states than those of the clauses of a policy. The
+// state of clause i has the number i, and that of clause i of the candidate candidateStates + i. Numbers are stored and
+// never change their meaning.
+const (
+	candidateStates   = 64
+	banState          = 128
+	candidateBanState = 129
+)
+
+// StateNumber returns the number of a state among those of key under a policy. state is a key that [AppendStateKey] or
+// [AppendBanKey] has made for policy and key. The result is 1 to [MaxClauses] for a clause of the policy, 65 to 80 for a
+// clause of its candidate, 128 for the bans and 129 for those of the candidate. ok is false for any other state.
+func StateNumber(state, policy, key []byte) (n uint8, ok bool) {
+	rest, ok := bytes.CutPrefix(state, policy)
+	if !ok {
+		return 0, false
+	}
+	first, bans := uint8(0), uint8(banState)
+	if after, is := bytes.CutPrefix(rest, []byte("#try")); is {
+		rest, first, bans = after, candidateStates, candidateBanState
+	}
+	if after, is := bytes.CutPrefix(rest, []byte("#ban:")); is {
+		return bans, bytes.Equal(after, key)
+	}
+	if rest, ok = bytes.CutPrefix(rest, []byte(":")); !ok {
+		return 0, false
+	}
+	if rest, ok = bytes.CutPrefix(rest, key); ok && isMarked(key) {
+		rest, ok = bytes.CutPrefix(rest, []byte("#"))
+	}
+	switch {
+	case !ok:
+		return 0, false
+	case len(rest) == 0:
+		return first + 1, true
+	case rest[0] != '#' || !endsInClause(rest):
+		return 0, false
+	}
+	i, err := strconv.Atoi(string(rest[1:]))
+	if err != nil || i < 2 || i > MaxClauses {
+		return 0, false
+	}
+	return first + uint8(i), true
+}

@@ -60,6 +60,17 @@ func TestStateKeysDiffer(t *testing.T) {
 					t.Fatalf("%q", state)
 				}
 				seen[string(state)] = true
+				n, ok := policy.StateNumber(state, []byte(name), []byte(key))
+				want := uint8(i)
+				if candidate {
+					want += 64
+				}
+				if !ok || n != want {
+					t.Fatalf("%q has the number %d", state, n)
+				}
+				if _, ok = policy.StateNumber(state, []byte(name), []byte(key+"#")); ok {
+					t.Fatalf("%q is of another key", state)
+				}
 				of, k := policy.ParseStateKey(state)
 				if string(k) != key || strings.TrimSuffix(string(of), "#try") != name {
 					t.Fatalf("%q is of %q %q", state, of, k)
@@ -81,4 +92,25 @@ func TestStateKeysDiffer(t *testing.T) {
 			check(name, k)
 		}
 	}
+}
+
+// TestNumbersOfStates: bans have numbers, too, and the states of others have none.
+func TestNumbersOfStates(t *testing.T) {
+	name := []byte("api")
+	for _, key := range []string{"", "k", "k#2", ":", "#ban:k"} {
+		for i, candidate := range []bool{false, true} {
+			n, ok := policy.StateNumber(policy.AppendBanKey(nil, name, []byte(key), candidate), name, []byte(key))
+			require.True(t, ok)
+			require.Equal(t, uint8(128+i), n)
+		}
+	}
+	for _, other := range []string{
+		"", "api", "apik", "api:", "api:kk", "api:k#", "api:k#1", "api:k#0", "api:k#17", "api:k#02", "api:k#x2", "api:k2", "ap:k", "api#try", "api#tr:k",
+		"api#try:", "api#ban:", "api#ban:kk", "api#ban", "api#try#try:k", "api#ban#try:k", "b:k",
+	} {
+		_, ok := policy.StateNumber([]byte(other), name, []byte("k"))
+		require.False(t, ok, other)
+	}
+	_, ok := policy.StateNumber([]byte("api:k#2"), name, []byte("k#2"))
+	require.False(t, ok, "the mark is missing")
 }

@@ -58,7 +58,7 @@ func (d *Decider) tryPart(p *Part, a *decide.Ask) (limit.Decision, error) {
 		d.countDenial(&p.Lookup, &is)
 		d.service.Notices.tell(&p.Lookup, p.Now, p.Details)
 	}
-	d.conclude(p, denied, is.Refused != 0)
+	d.countPart(p, denied, is.Refused != 0)
 	return is, nil
 }
 

@@ -42,7 +42,7 @@ const (
 )
 
 // ask is Ask for limits, with the memory of m. h says how the ask differs from that of Ask.
-func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
+func (s *steps) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	a.DB, a.Err, a.Foreign, a.Lapsed, a.Reserve.TTL, a.Counts = l.DB, nil, 0, 0, 0, l.counts()
 	a.Keep, a.Rank = 0, 0
 	if a.ID.Token = nil; l.ID.Token != nil {
@@ -59,14 +59,14 @@ func (d *Decider) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory,
 		if !reservable(limits) {
 			return reservation.ErrFamily
 		}
-		return d.several(l, limits, h, m, a)
+		return s.several(l, limits, h, m, a)
 	}
 	if c := &limits.Clauses[0]; len(limits.Clauses) == 1 {
 		if n := l.quantity(0, c); l.single(c, n) {
-			return d.one(l, c, n, h, a)
+			return s.one(l, c, n, h, a)
 		}
 	}
-	return d.several(l, limits, h, m, a)
+	return s.several(l, limits, h, m, a)
 }
 
 // single reports whether an ask of the family of c supports the call. c is the only clause, and n is
@@ -84,12 +84,12 @@ func (l *Lookup) single(c *policy.Clause, n int64) bool {
 }
 
 // one fills in a, an ask about c, the only clause of a limit. n is the quantity of the clause.
-func (d *Decider) one(l *Lookup, c *policy.Clause, n int64, h how, a *decide.Ask) error {
-	a.Key = d.keys.add(l, 0, h&candidate != 0)
+func (s *steps) one(l *Lookup, c *policy.Clause, n int64, h how, a *decide.Ask) error {
+	a.Key = s.keys.add(l, 0, h&candidate != 0)
 	quota, window, bucket, lease := c.Quota, c.Window, c.Bucket, c.Lease
 	if l.Applied.Boost != nil {
-		c.Boost(l.factor(), &d.room)
-		quota, window, bucket, lease = &d.room.Quota, &d.room.Window, &d.room.Bucket, &d.room.Lease
+		c.Boost(l.factor(), &s.room)
+		quota, window, bucket, lease = &s.room.Quota, &s.room.Window, &s.room.Bucket, &s.room.Lease
 	}
 	switch c.Kind {
 	case clause.Bucket:
@@ -101,13 +101,13 @@ func (d *Decider) one(l *Lookup, c *policy.Clause, n int64, h how, a *decide.Ask
 		if c.KeyPhase {
 			a.Window.Phase = slidingwindow.PhaseOf(slidingwindow.HashKey(a.Key), a.Window.Window)
 		}
-		err := d.setWindow(l, &a.Window, n)
+		err := s.setWindow(l, &a.Window, n)
 		l.keep(a, n, a.Window.Limit)
 		return err
 	case clause.Lease:
 		a.Family, a.Lease = decide.Lease, *lease
 		l.keep(a, n, lease.Limit)
-		err := d.setLease(l, &a.Lease, n)
+		err := s.setLease(l, &a.Lease, n)
 		a.Lease.Peek = l.Looks()
 		return err
 	}
@@ -133,9 +133,9 @@ func (l *Lookup) kept(n, most int64) int64 {
 }
 
 // several fills in a, an ask about all clauses of limits.
-func (d *Decider) several(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
+func (s *steps) several(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	m.Grow(len(limits.Clauses))
-	if err := d.fill(l, limits, h, m, 0, l.Looks()); err != nil {
+	if err := s.fill(l, limits, h, m, 0, l.Looks()); err != nil {
 		return err
 	}
 	a.Family, a.Key, a.Clauses, a.Details = decide.Several, nil, m.Clauses, m.Details
@@ -145,15 +145,15 @@ func (d *Decider) several(l *Lookup, limits *policy.Limits, h how, m *clause.Mem
 
 // fill sets the clauses of m from the index from on to those of limits, with the options of the call.
 // looks says that the call as a whole charges and returns nothing.
-func (d *Decider) fill(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, from int, looks bool) error {
+func (s *steps) fill(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, from int, looks bool) error {
 	for i := range limits.Clauses {
 		room, n := &m.Rooms[from+i], l.quantity(i, &limits.Clauses[i])
 		limits.Clauses[i].Boost(l.factor(), room)
-		if err := d.set(l, room, n); err != nil {
+		if err := s.set(l, room, n); err != nil {
 			return err
 		}
 		c := &m.Clauses[from+i]
-		*c = room.Clause(d.keys.add(l, i, h&candidate != 0))
+		*c = room.Clause(s.keys.add(l, i, h&candidate != 0))
 		c.Peek, c.Force, c.Quantity, c.Fixed, c.Counts = looks, l.Mode == Force, n, room.Calls, l.counts()
 		c.Keep = l.kept(n, room.Limit())
 	}
@@ -162,14 +162,14 @@ func (d *Decider) fill(l *Lookup, limits *policy.Limits, h how, m *clause.Memory
 
 // set applies the options of the call to the clause in room, which becomes a clause of a
 // [decide.Several]. n is the quantity of the clause.
-func (d *Decider) set(l *Lookup, room *clause.Room, n int64) error {
+func (s *steps) set(l *Lookup, room *clause.Room, n int64) error {
 	switch room.Kind {
 	case clause.Bucket:
 		return l.setBucket(&room.Bucket, n, false)
 	case clause.Window:
-		return d.setWindow(l, &room.Window, n)
+		return s.setWindow(l, &room.Window, n)
 	case clause.Lease:
-		return d.setLease(l, &room.Lease, n)
+		return s.setLease(l, &room.Lease, n)
 	}
 	room.Quantity = n
 	return nil
@@ -211,12 +211,12 @@ func (l *Lookup) setBucket(b *tokenbucket.Call, n int64, parked bool) error {
 // setWindow applies the options of the call and the quantity n to the sliding window w. In the mode
 // LOG it restricts a boosted limit to sw-log-max-entries. The error is
 // [slidingwindow.ErrLogTooLong].
-func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call, n int64) error {
+func (s *steps) setWindow(l *Lookup, w *slidingwindow.Call, n int64) error {
 	w.Quantity, w.Charge = n, windowCharges[l.Mode]
 	if w.Mode != slidingwindow.Log {
 		return nil
 	}
-	w.LogMaxEntries = d.service.Bounds().LogMaxEntries
+	w.LogMaxEntries = s.service.Bounds().LogMaxEntries
 	if l.Applied.Boost != nil {
 		w.Limit = min(w.Limit, w.LogMaxEntries)
 	}
@@ -231,8 +231,8 @@ func (d *Decider) setWindow(l *Lookup, w *slidingwindow.Call, n int64) error {
 // other quantities, the call leaves the places alone and is not refused for lack of a place. A reservation
 // takes them for its own time.
 // The errors are [concurrency.ErrMemberTooLong] and [ErrPlaces].
-func (d *Decider) setLease(l *Lookup, c *concurrency.Call, n int64) error {
-	c.Op, c.Member, c.MaxMembers = concurrency.Acquire, l.Member, d.service.Bounds().MaxMembers
+func (s *steps) setLease(l *Lookup, c *concurrency.Call, n int64) error {
+	c.Op, c.Member, c.MaxMembers = concurrency.Acquire, l.Member, s.service.Bounds().MaxMembers
 	c.Peek = n < 0 || n == 0 && l.Quantities != nil
 	if c.Places = 0; l.Quantities != nil {
 		c.Places = max(n, 1)

@@ -9,9 +9,9 @@ import (
 )
 
 // banAsk returns the ask about the bans of the key of l under limits, which have some. denied says that the call is
-// denied, which counts. candidate says that the limits are those of the policy's candidate. The ask is d.bans.
-func (d *Decider) banAsk(l *Lookup, limits *policy.Limits, denied, candidate bool) *decide.Ask {
-	a := &d.bans
+// denied, which counts. candidate says that the limits are those of the policy's candidate. The ask is s.bans.
+func (s *steps) banAsk(l *Lookup, limits *policy.Limits, denied, candidate bool) *decide.Ask {
+	a := &s.bans
 	a.Key = policy.AppendBanKey(a.Key[:0], l.Policy, l.state(), candidate)
 	a.DB, a.Family, a.Err, a.Bans, a.Denied = l.DB, decide.Ban, nil, limits.Bans, denied
 	return a
@@ -19,12 +19,12 @@ func (d *Decider) banAsk(l *Lookup, limits *policy.Limits, denied, candidate boo
 
 // banOf returns the time for which limits ban the key of l, or 0, and how many of its denials count for the next ban.
 // candidate says that the limits are those of the policy's candidate. The error is that of the store.
-func (d *Decider) banOf(l *Lookup, limits *policy.Limits, candidate bool) (left time.Duration, denials int64, err error) {
+func (s *steps) banOf(l *Lookup, limits *policy.Limits, candidate bool) (left time.Duration, denials int64, err error) {
 	if limits.Bans == nil {
 		return 0, 0, nil
 	}
-	a := d.banAsk(l, limits, false, candidate)
-	switch d.store.Decide(a); {
+	a := s.banAsk(l, limits, false, candidate)
+	switch s.store.Decide(a); {
 	case a.Err != nil:
 		return 0, 0, a.Err
 	case a.Decision.Refused > 0:
@@ -34,34 +34,34 @@ func (d *Decider) banOf(l *Lookup, limits *policy.Limits, candidate bool) (left 
 }
 
 // findBan sets l.banned. The error is that of the store, unless a block denies the call in any case.
-func (d *Decider) findBan(l *Lookup) (err error) {
+func (s *steps) findBan(l *Lookup) (err error) {
 	if l.banned, l.waited = 0, false; l.Quantity < 0 || l.lenient() {
 		return nil
 	}
-	if l.banned, _, err = d.banOf(l, l.Limits, false); l.Applied.Block != nil {
+	if l.banned, _, err = s.banOf(l, l.Limits, false); l.Applied.Block != nil {
 		return nil
 	}
 	return err
 }
 
 // candidateBan returns the time for which the candidate of the policy bans the key of l, or 0.
-func (d *Decider) candidateBan(l *Lookup) time.Duration {
+func (s *steps) candidateBan(l *Lookup) time.Duration {
 	if l.Quantity < 0 || l.lenient() {
 		return 0
 	}
-	left, _, _ := d.banOf(l, l.Rules.Candidate.Limits, true) // an error is that of the candidate alone
+	left, _, _ := s.banOf(l, l.Rules.Candidate.Limits, true) // an error is that of the candidate alone
 	return left
 }
 
 // countDenial counts that the call of l, which was decided, is denied, if the policy bans keys that are denied often.
 // whole is the decision on it, and becomes that of a ban if one begins. The call is denied even if its denial cannot
 // be counted, because memory is full or the log refuses changes.
-func (d *Decider) countDenial(l *Lookup, whole *limit.Decision) {
+func (s *steps) countDenial(l *Lookup, whole *limit.Decision) {
 	if !l.bans(l.Limits, whole) {
 		return
 	}
-	a := d.banAsk(l, l.Limits, true, false)
-	if d.store.Decide(a); a.Err == nil && a.Decision.Refused > 0 {
+	a := s.banAsk(l, l.Limits, true, false)
+	if s.store.Decide(a); a.Err == nil && a.Decision.Refused > 0 {
 		beginBan(whole, &a.Decision)
 	}
 }

@@ -35,7 +35,7 @@ const (
 
 // These are the errors of calls that cannot be decided, in addition to those of the store.
 var (
-	// ErrNoPolicy says that there is no policy with the name of the call.
+	// ErrNoPolicy says that there is no policy with the name of the call: see also [Service.NoPolicy].
 	ErrNoPolicy = errors.New("no such policy")
 	// ErrNoMember says that the policy has a concurrency limit, which needs a member.
 	ErrNoMember = errors.New("the policy limits concurrency, which needs a member")

@@ -3,13 +3,10 @@ package ratelimit
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
-	"github.com/cellserver/cellserver/reservation"
 )
 
 // Store decides asks at the present instant of the store: see [decide.Ask]. It stores the effects,
@@ -27,6 +24,8 @@ type Policies interface {
 type Service struct {
 	// Policies is nil if the server has no policies.
 	Policies Policies
+	// Unread, if not nil, returns an error if the policies were not read yet.
+	Unread func() error
 	// Bounds returns the server's options that bound the limits.
 	Bounds func() policy.Bounds
 	// Keys has the statistics of keys.
@@ -40,30 +39,19 @@ type Decider struct {
 	// Recorder records the decisions.
 	Recorder *hotkeys.Recorder
 
-	service *Service
-	store   Store
-	keys    keys
-	room    clause.Room // a boosted clause
-	// main and tried are the memory for the clauses of the limits in force and of a candidate.
-	main, tried clause.Memory
-	second      decide.Ask     // the ask of a candidate, or of a reservation of nothing
-	whole       limit.Decision // the decision of the last answer that is not in its ask
+	steps
 	// piece is the ask about one policy of a call under several. zeros are the quantities of a policy
 	// that such a call leaves alone.
 	piece decide.Ask
 	zeros [policy.MaxClauses]int64
-	// bans is the ask about the bans of a key, with the memory of its key.
-	bans decide.Ask
-	// kept has the decisions of the limits on the clauses of a call that passes although the limits may deny it.
-	kept []limit.Decision
-	// linked has the keys of a reservation of several policies, and spare the decisions of one of nothing.
+	// linked has the keys of a reservation of several policies.
 	linked [][]byte
-	spare  [policy.MaxClauses]limit.Decision
+	joints joints
 }
 
 // NewDecider returns a decider for one goroutine, whose calls st decides.
 func (s *Service) NewDecider(st Store) *Decider {
-	return &Decider{service: s, store: st, Recorder: s.Keys.NewRecorder()}
+	return &Decider{steps: steps{service: s, store: st}, Recorder: s.Keys.NewRecorder()}
 }
 
 // Policy returns the policy called name, or nil if there is none.
@@ -72,6 +60,16 @@ func (s *Service) Policy(name []byte) *policy.Policy {
 		return nil
 	}
 	return s.Policies.Table().Policy(name)
+}
+
+// NoPolicy returns the error of a call under a policy that the server does not have: [ErrNoPolicy], or that of Unread.
+func (s *Service) NoPolicy() error {
+	if s.Unread != nil {
+		if err := s.Unread(); err != nil {
+			return err
+		}
+	}
+	return ErrNoPolicy
 }
 
 // Answer is the answer to a decided call. It is valid until the next call.
@@ -93,11 +91,20 @@ func (d *Decider) Find(l *Lookup) error {
 
 // find does what Find does, for one of several calls that are decided together.
 func (d *Decider) find(l *Lookup) error {
+	if err := d.findLimits(l); err != nil {
+		return err
+	}
+	return d.findBan(l)
+}
+
+// findLimits sets the fields of l that do not depend on the state of the key. The errors are those of
+// [Decider.Find], without those of the store.
+func (d *Decider) findLimits(l *Lookup) error {
 	if l.reserves() && l.Member == nil {
 		l.Member = l.ID.Token
 	}
 	if l.Rules = d.service.Policy(l.Policy); l.Rules == nil {
-		return ErrNoPolicy
+		return d.service.NoPolicy()
 	}
 	if err := l.findKeep(); err != nil {
 		return err
@@ -109,7 +116,7 @@ func (d *Decider) find(l *Lookup) error {
 		return err
 	}
 	l.Limits = l.Rules.InForce(&l.Applied)
-	return d.findBan(l)
+	return nil
 }
 
 // Decide decides the call that l has looked up, and counts the answer. It uses a, which is decided at
@@ -118,22 +125,23 @@ func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 	if l.Blocked() {
 		return d.deny(l, a), nil
 	}
-	if err := d.Ask(l, a); err != nil {
+	var x outcome
+	if err := d.decide(l, a, &x); err != nil {
 		return Answer{}, err
 	}
-	if d.store.Decide(a); a.Err != nil {
-		return Answer{}, a.Err
+	return d.counted(l, a, &x, &d.steps), nil
+}
+
+// counted counts what s, which has decided the call by the ask a, has come to, and returns the answer.
+func (d *Decider) counted(l *Lookup, a *decide.Ask, x *outcome, s *steps) Answer {
+	if x.free {
+		d.countFree(l, &s.free)
 	}
-	if l.lenient() {
-		d.reserveNothing(l, a)
+	d.countAnswer(l, a, x)
+	if x.tries {
+		d.countTrial(l, x.denied, x.trial, &s.second)
 	}
-	if !l.hasCandidate() || l.Looks() || l.Mode == Block || a.Repeats() {
-		return d.Answer(l, a), nil
-	}
-	denied := a.Whole().Refused != 0 // before a shadow policy changes it
-	answer := d.Answer(l, a)
-	d.try(l, denied)
-	return answer, nil
+	return x.answer
 }
 
 // deny answers a call that a block denies: the call and each of its clauses are denied until the block
@@ -185,53 +193,26 @@ func (d *Decider) limitOf(l *Lookup, i int) int64 {
 // decisions in a, too.
 // The counters of the policy do not count the repetition of a call.
 func (d *Decider) Answer(l *Lookup, a *decide.Ask) Answer {
-	answer := d.answer(a)
-	decided := answer.Details
-	switch notifies := l.Rules.Main.Notify > 0; {
-	case decided == nil && (notifies || l.lenient()):
-		decided = d.keep(0, *answer.Decision)
-	case l.lenient():
-		decided = d.keep(0, decided...)
-	}
-	if l.lenient() {
-		if !a.Repeats() {
-			l.countLenient(answer.Decision.Refused != 0)
-		}
-		pass(answer.Decision)
-		passEach(answer.Details)
-	}
+	var x outcome
+	d.conclude(l, a, &x)
+	d.countAnswer(l, a, &x)
+	return x.answer
+}
+
+// countAnswer counts the answer in x to the call that the ask a has decided, and tells of the events of its key.
+func (d *Decider) countAnswer(l *Lookup, a *decide.Ask, x *outcome) {
 	counts := l.Counts()
 	if a.Repeats() {
 		counts = nil
-	} else if !l.waited {
-		d.countDenial(l, answer.Decision)
-		d.service.Notices.tell(l, l.Now, decided)
+	} else {
+		if l.lenient() {
+			l.countLenient(x.denied)
+		}
+		if !l.waited {
+			d.service.Notices.tell(l, l.Now, x.decided)
+		}
 	}
-	d.Record(l.From, a, answer.Decision, counts, true)
-	if l.lenient() {
-		answer.Details = decided
-	}
-	return answer
-}
-
-// keep copies all, decisions of the limits on clauses, to the memory of d from the index at on. The copies are valid
-// until the next call.
-func (d *Decider) keep(at int, all ...limit.Decision) []limit.Decision {
-	end := at + len(all)
-	if end > len(d.kept) {
-		d.kept = make([]limit.Decision, max(end, policy.MaxClauses)) // copies from before stay where they are
-	}
-	copy(d.kept[at:], all)
-	return d.kept[at:end:end]
-}
-
-// answer returns the decision on a, and those on its clauses.
-func (d *Decider) answer(a *decide.Ask) Answer {
-	if a.Family != decide.Several {
-		return Answer{Decision: &a.Decision}
-	}
-	d.whole = a.Binding()
-	return Answer{&d.whole, a.Details}
+	d.Record(l.From, a, x.answer.Decision, counts, true)
 }
 
 // pass changes a decision into that of a call that passes.
@@ -276,29 +257,19 @@ func (d *Decider) Record(from hotkeys.Caller, a *decide.Ask, decision *limit.Dec
 	d.Recorder.Note(from, a, a.Key, decision)
 }
 
-// try decides the call under the policy's candidate, and counts whether that decision agrees
-// with the decision of the limits in force. denied says whether the limits in force deny the call.
-// An error of the candidate counts as a denial. Calls that return units are not counted. A candidate
-// charges the estimate of a reservation for good: nothing settles it there, so it does not remember the
-// call either.
+// try has the candidate of the policy decide the call, and counts the result: see countTrial.
 func (d *Decider) try(l *Lookup, denied bool) {
-	if l.reserves() {
-		was := l.Call
-		l.Reserve, l.ID = reservation.Terms{}, idempotency.Call{}
-		defer func() { l.Call = was }()
+	d.countTrial(l, denied, d.steps.try(l), &d.second)
+}
+
+// countTrial counts whether t, the decision of the policy's candidate, agrees with the decision of the limits in
+// force. denied says whether the limits in force deny the call. a is the ask of the candidate. Calls that return units
+// are not counted.
+func (d *Decider) countTrial(l *Lookup, denied bool, t trial, a *decide.Ask) {
+	if t.decided {
+		d.service.Keys.NoteLapsed(a)
 	}
-	a := &d.second
-	refused := true
-	if limits := l.Rules.Candidate.Limits; d.candidateBan(l) == 0 && d.ask(l, limits, candidate, &d.tried, a) == nil {
-		if d.store.Decide(a); a.Err == nil {
-			d.service.Keys.NoteLapsed(a)
-		}
-		whole := a.Whole()
-		refused = a.Err != nil || whole.Refused != 0
-		if a.Err == nil && l.bans(limits, &whole) {
-			d.store.Decide(d.banAsk(l, limits, true, true))
-		}
-	}
+	refused := t.refused
 	if l.Quantity < 0 {
 		return
 	}
@@ -320,16 +291,8 @@ func (d *Decider) try(l *Lookup, denied bool) {
 // use.
 func (d *Decider) EndBatch(now limit.Instant) {
 	d.Recorder.EndBatch(now)
-	d.main.Trim()
-	if len(d.kept) > policy.MaxClauses {
-		d.kept = nil
-	}
-	d.tried.Trim()
-	d.second.Forget()
 	d.piece.Forget()
 	clear(d.linked[:cap(d.linked)])
-	if d.keys.endBatch() {
-		d.main.Forget()
-		d.tried.Forget()
-	}
+	d.endBatch()
+	d.joints.endBatch()
 }

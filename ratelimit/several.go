@@ -324,7 +324,7 @@ func (d *Decider) AnswerAll(parts []Part, a *decide.Ask) *limit.Decision {
 			if a.Refused && !p.waited {
 				d.countDenial(&p.Lookup, &d.whole)
 			}
-			d.conclude(p, denies, denies)
+			d.countPart(p, denies, denies)
 		case p.counts():
 			d.tryCandidate(p, false) // another policy denies the call, and this one is charged
 		}
@@ -368,9 +368,9 @@ func (d *Decider) note(p *Part, a *decide.Ask, clauses []decide.Clause) {
 	d.Recorder.NoteClauses(p.From, s, true)
 }
 
-// conclude counts the answer of the policy of p, and has the candidate of the policy decide the call,
+// countPart counts the answer of the policy of p, and has the candidate of the policy decide the call,
 // too. denied says whether the limits deny the call, and answered whether the policy does.
-func (d *Decider) conclude(p *Part, denied, answered bool) {
+func (d *Decider) countPart(p *Part, denied, answered bool) {
 	if n := p.Counts(); n != nil {
 		n.Answered(answered)
 	}
@@ -403,7 +403,9 @@ func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err er
 	if !s.Repeats() {
 		p.countLenient(denied)
 	}
-	d.reserveNothing(&p.Lookup, s)
+	if d.reserveNothing(s) {
+		d.countFree(&p.Lookup, &d.free)
+	}
 	if s.Err == nil {
 		is, p.Details = s.Binding(), d.keep(p.from, s.Details...)
 		pass(&is)
@@ -412,24 +414,15 @@ func (d *Decider) chargeApart(p *Part, missing int64) (is limit.Decision, err er
 	}
 	if !s.Repeats() {
 		d.service.Notices.tell(&p.Lookup, p.Now, p.Details)
-		d.conclude(p, denied, false)
+		d.countPart(p, denied, false)
 	}
 	return is, s.Err
 }
 
-// reserveNothing records a reservation of nothing if a, which was decided, is a reservation that the limits
-// have denied, so that its settlement is known. The call, which is that of l, passes although they deny it.
-func (d *Decider) reserveNothing(l *Lookup, a *decide.Ask) {
-	if a.Reserve.TTL == 0 || a.Err != nil || !a.Refused || a.Full || a.Repeats() {
-		return
-	}
-	s := &d.second
-	*s = *a
-	s.Reserve.Free, s.Details, s.Lapsed = true, d.spare[:len(a.Details)], 0
-	if d.store.Decide(s); s.Err == nil {
-		d.service.Keys.NoteLapsed(s)
-		d.Recorder.NoteID(l.From, s)
-	}
+// countFree counts a, a reservation of nothing.
+func (d *Decider) countFree(l *Lookup, a *decide.Ask) {
+	d.service.Keys.NoteLapsed(a)
+	d.Recorder.NoteID(l.From, a)
 }
 
 // passEach turns the decisions of details into those of a call that passes.

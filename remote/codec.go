@@ -5,15 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cellserver/cellserver/ban"
-	"github.com/cellserver/cellserver/concurrency"
-	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/entry"
-	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 	store "github.com/cellserver/cellserver/remote/engine"
-	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/cellserver/cellserver/tokenbucket"
+	"github.com/cellserver/cellserver/remote/states"
 )
 
 // This is the format of a value in the engine. Numbers are big-endian, except in the limiter's
@@ -84,33 +79,10 @@ func decode(raw []byte) (v value, err error) {
 			Value:  raw[end:],
 		},
 	}
-	if checkEntry(&v.entry) != nil {
+	if states.Check(&v.entry) != nil {
 		return value{}, limit.ErrWrongType
 	}
 	return v, nil
-}
-
-// checkEntry returns an error if e is not the state of a limiter. A plain string is such a state
-// if it is a number, as INCREX stores it.
-func checkEntry(e *entry.Entry) error {
-	k := e.Kind
-	switch {
-	case k == entry.Cell && len(e.Value) == 0:
-		return nil
-	case k == entry.Cell:
-		return gcra.Check(e.Value)
-	case k == entry.String:
-		return counter.Check(e.Value)
-	case k.IsWindow():
-		return slidingwindow.Check(k.WindowMode(), e.Value)
-	case k.IsBucket():
-		return tokenbucket.Check(k.BucketMode(), e.Value)
-	case k.IsLease():
-		return concurrency.Check(k.LeaseMode(), e.Value)
-	case k == entry.Ban:
-		return ban.Check(e.Value)
-	}
-	return limit.ErrWrongType
 }
 
 // at returns the entry of the key at the instant now. If the key is absent or the entry has

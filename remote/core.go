@@ -23,6 +23,7 @@ type core struct {
 // limits has the settings of the operator.
 type limits struct {
 	prefix string // the prefix of all keys in the engine
+	hidden string // see Options.Hidden
 	// timeout is the time after which the policy answers an ask, measured from its submission. Asks
 	// about all keys have no such limit.
 	timeout time.Duration

@@ -4,6 +4,7 @@ import (
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote/states"
 )
 
 // decider decides several asks about one key at one instant, one after another. It keeps its
@@ -36,6 +37,12 @@ func (j *decider) decideAll(batch []*item) {
 // decide decides a on the entry, stores the answer in a, and reports whether the entry has
 // changed.
 func (j *decider) decide(a *decide.Ask) (changed bool) {
+	switch {
+	case a.Family == decide.Joint:
+		return j.decideJoint(a)
+	case j.entry.Kind == states.Joint:
+		return j.decideFirst(a)
+	}
 	p := &j.plan
 	if a.Err = p.One(&j.entry, j.now, a); a.Err != nil {
 		return false
@@ -51,6 +58,51 @@ func (j *decider) decide(a *decide.Ask) (changed bool) {
 	}
 	p.Forget()
 	return changed
+}
+
+// decideFirst is decide for an ask about one limiter whose key has a joint state. It decides on the first part, which is
+// the one that a server without an engine has under the key.
+func (j *decider) decideFirst(a *decide.Ask) (changed bool) {
+	whole := firstOf(a)
+	if changed = j.decideJoint(&whole); !changed {
+		tellBytes(a, j.bytes)
+	}
+	return changed
+}
+
+// firstOf returns the joint ask that makes the ask a about the first part.
+func firstOf(a *decide.Ask) decide.Ask { return decide.Ask{Family: decide.Joint, Program: first{a}} }
+
+// first is a program that makes one ask, about the first part.
+type first struct{ ask *decide.Ask }
+
+// Run implements [decide.Program].
+func (p first) Run(decideOn func(*decide.Ask)) error {
+	p.ask.Err = nil
+	decideOn(p.ask)
+	return nil
+}
+
+// Number implements [decide.Program].
+func (first) Number([]byte) (n uint8, ok bool) { return 1, true }
+
+// Guessed implements [decide.Program].
+func (first) Guessed() bool { return true }
+
+// decideJoint is decide for a [decide.Joint].
+func (j *decider) decideJoint(a *decide.Ask) (changed bool) {
+	parts := &j.parts
+	defer parts.Forget()
+	a.Err = states.Decide(parts, a, &j.entry, j.now, j.most)
+	if j.tooMany += parts.TooLarge; a.Err != nil || !parts.Changed {
+		return false
+	}
+	// The parts refer to the present value, which is in mine if owns is set, but never to spare.
+	j.entry = states.EntryOf(parts, j.spare[:0])
+	if value := j.entry.Value; value != nil {
+		j.mine, j.spare, j.owns = value, j.mine[:0], true
+	}
+	return true
 }
 
 // store applies the plan to the entry. If the value would grow beyond most, store changes nothing

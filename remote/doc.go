@@ -29,6 +29,12 @@
 // limiter's state. In between are the tags of the latest writes of up to seven other processes. See
 // codec.go.
 //
+// # Several states in one value
+//
+// A joint ask (decide.Joint) makes several decisions on the parts of one value, such as those under a policy; see package
+// states. Its program is run on the parts, again after a lost race, and all changes are one write. No lease and no
+// remembered refusal answers it, and no charge is given back. The policies "open" and "local" answer each of its asks.
+//
 // # When the outcome of a write is unknown
 //
 // A write whose reply is lost is in doubt. It is sent again until the deadline of its asks, which

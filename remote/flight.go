@@ -77,7 +77,7 @@ func (it *item) detach() (theirs *decide.Ask) {
 	theirs = it.ask
 	own := *theirs
 	own.Own(nil)
-	own.Next, own.Details = nil, nil
+	own.Next, own.Details, own.Program = nil, nil, nil // the program goes with the original
 	it.ask, it.abandoned = &own, true
 	return theirs
 }

@@ -23,6 +23,7 @@ type group struct {
 	asks   []member
 	parts  []part
 	plan   decide.Rounds
+	joint  decide.Parts  // memory for deciding a joint ask
 	now    limit.Instant // instant of the last decision
 	tries  int           // number of decisions that lost a race
 	undoes int           // number of parts that are still being undone, plus one while undo runs
@@ -150,7 +151,7 @@ func (g *group) drop(n int) *decide.Ask {
 	m := &g.asks[n]
 	it := m.item
 	eachKey(&m.own, func(name []byte) { m.refundDue = m.refundDue || g.policy.closed(name) })
-	it.stage, m.item = answered, nil
+	it.stage, m.item, m.own.Program = answered, nil, nil // the program goes with the original
 	return it.ask
 }
 

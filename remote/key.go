@@ -153,7 +153,8 @@ func (s *shard) unlink(k *key) {
 
 // scratch is memory for decisions. One exchange at a time uses it, with the lock of the shard.
 type scratch struct {
-	plan decide.Plan
+	plan  decide.Plan
+	parts decide.Parts // of a joint ask
 	// mine is the buffer with the Value of the entry after an ask has changed it. spare is the
 	// buffer for the next Value.
 	mine, spare []byte

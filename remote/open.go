@@ -1,6 +1,8 @@
 package remote
 
 import (
+	"context"
+
 	"github.com/cellserver/cellserver/limit"
 	store "github.com/cellserver/cellserver/remote/engine"
 )
@@ -16,14 +18,14 @@ func Open(o Options) (*Store, error) {
 	var e *store.Engine
 	t := newRealTime(func() limit.Instant { return e.Now() })
 	if e, err = store.Open(store.Options{
-		Address: at, Prefix: o.Prefix, MaxValue: max(2*o.MaxValue, 1<<20), Timeout: o.Timeout, MaxSkew: o.MaxSkew, Elapsed: t.Elapsed, Log: o.Log,
+		Address: at, Prefix: o.Prefix, Hidden: o.Hidden, MaxValue: max(2*o.MaxValue, 1<<20), Timeout: o.Timeout, MaxSkew: o.MaxSkew, Elapsed: t.Elapsed, Log: o.Log,
 	}); err != nil {
 		return nil, err
 	}
 	p := newPolicies(&o, e.Now, e.Outages)
 	// The prefix in the limits stays empty, because the engine adds o.Prefix.
 	s := newStore(e, t, p, limits{
-		timeout: o.Timeout, denials: o.DenialCache, maxValue: o.MaxValue,
+		hidden: o.Hidden, timeout: o.Timeout, denials: o.DenialCache, maxValue: o.MaxValue,
 		refuseAcross: o.MultiAcross == "refuse", lease: o.HotLease, leased: o.leased(),
 	})
 	s.overall = allKeys{e, t}
@@ -40,6 +42,12 @@ func (s *Store) Info() Info {
 // [Options.FailPolicies]. The values of byPrefix must be Closed, Opened or Local. The store must
 // come from [Open]. Any goroutine may call SetFailPolicies, also while the engine is unreachable.
 func (s *Store) SetFailPolicies(byPrefix map[string]string) { s.opened.policies.set(byPrefix) }
+
+// Eval runs a script of Lua in the engine, and waits for the reply: see [store.Engine.Eval], of which
+// it has the arguments and the results. The store must come from [Open]. Any goroutine may call Eval.
+func (s *Store) Eval(ctx context.Context, script string, keys, args []string) (reply any, err error) {
+	return s.opened.engine.Eval(ctx, script, keys, args)
+}
 
 // Close ends the store and its connections. Asks that were submitted before are answered.
 func (s *Store) Close() { s.opened.engine.Close() }

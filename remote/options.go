@@ -29,6 +29,10 @@ type Options struct {
 	URL string
 	// Prefix is put before every key in the engine. It must not contain braces.
 	Prefix string
+	// Hidden is the beginning of keys, after Prefix, that belong to the servers and not to their
+	// clients. Asks about all keys leave them out, and asks about one of them are answered as if its value were of
+	// another program. "" is for none.
+	Hidden string
 	// Timeout is the time after which the policy answers an ask that has no answer yet. An ask
 	// about all keys may take longer. Default 50 ms.
 	Timeout time.Duration
@@ -133,7 +137,7 @@ func newRules(choices map[string]string, def string) rules {
 
 func (all rules) of(key []byte) (choice string) {
 	for _, r := range all {
-		if choice = r.choice; len(key) >= len(r.prefix) && string(key[:len(r.prefix)]) == r.prefix {
+		if choice = r.choice; hasPrefix(key, r.prefix) {
 			break
 		}
 	}

@@ -78,6 +78,10 @@ func (p *policies) forAsk(a *decide.Ask) string {
 	switch a.Family {
 	case decide.Admin, decide.Counter:
 		return Closed
+	case decide.Joint:
+		if !a.Program.Guessed() {
+			return Closed
+		}
 	case decide.Several:
 		all := Opened
 		for i := range a.Clauses {
@@ -124,9 +128,11 @@ func (p *policies) counts() []PolicyCount {
 }
 
 // admit answers a as if its limiter had never been used, for any quantity. A limit that never
-// admits anything is a ban, which remains in force: a is refused.
+// admits anything is a ban, which remains in force: a is refused. No key is banned under a
+// policy, nothing is remembered, and a reservation is unknown later. Each ask of a Joint is admitted.
 func admit(a *decide.Ask) {
 	a.Refused, a.Missing = false, 0
+	a.Repeated, a.Forgotten, a.Lapsed, a.Full, a.Foreign = false, 0, 0, false, 0
 	switch a.Family {
 	case decide.Cell:
 		admitCell(&a.Decision, a.Now, &a.Quota, a.Quantity)
@@ -144,12 +150,21 @@ func admit(a *decide.Ask) {
 		if a.Refused {
 			a.Refuse()
 		}
+	case decide.Ban:
+		a.Decision = unused(a.Bans.Refusals)
+	case decide.Joint:
+		a.Err = a.Program.Run(func(part *decide.Ask) {
+			part.Now, part.Err = a.Now, nil
+			admit(part)
+		})
 	}
 }
 
 // admitClause stores in d the answer that admits the clause c of an RL.MULTI.
 func admitClause(d *limit.Decision, now limit.Instant, c *decide.Clause) {
 	switch {
+	case c.Unlimited:
+		*d = unused(decide.Unlimited)
 	case c.Quota != nil && c.Force && c.Quota.Limit() > 0:
 		*d = unused(c.Quota.Limit())
 	case c.Quota != nil:
@@ -200,8 +215,12 @@ func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int
 
 // decideLocally decides a in the keyspace of this server, with this server's share of the limits. A
 // call about a lease that its member holds already is never refused, because this server does not
-// know the leases in the engine.
+// know the leases in the engine. Each ask of a Joint is decided in this way.
 func (p *policies) decideLocally(a *decide.Ask) {
+	if a.Family == decide.Joint {
+		a.Err = a.Program.Run(p.decideLocally)
+		return
+	}
 	mine := *a
 	mine.Key, mine.Next, mine.Keep = p.keyOf(a.Key), nil, shareKept(a.Keep, p.n)
 	switch a.Family {
@@ -221,6 +240,8 @@ func (p *policies) decideLocally(a *decide.Ask) {
 	}
 	p.local(&mine)
 	a.Now, a.Decision, a.Refused, a.Missing, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Missing, mine.Err
+	a.Repeated, a.Forgotten, a.Shortest, a.Lapsed = mine.Repeated, mine.Forgotten, mine.Shortest, mine.Lapsed
+	a.Full, a.Foreign = mine.Full, mine.Foreign
 	// The lease of a holder is in the engine. This server does not know it, but must not deny it
 	// for that reason.
 	if a.Family == decide.Lease && a.Lease.Op != concurrency.Acquire && a.Err == nil {

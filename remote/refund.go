@@ -31,7 +31,7 @@ func taken(a *decide.Ask) int64 {
 	case decide.Lease:
 		looks = a.Lease.Op != concurrency.Acquire || a.Lease.Peek
 	default:
-		return 0
+		return 0 // also for a Joint: what its asks have charged is not given back
 	}
 	switch {
 	case looks, a.Err != nil:

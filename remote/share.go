@@ -57,6 +57,7 @@ func shareClauses(all []decide.Clause, n int64) []decide.Clause {
 			l := *c.Lease
 			l.Limit = share(l.Limit, n)
 			c.Lease = &l
+		case c.Unlimited:
 		default:
 			b := *c.Bucket
 			shareBucket(&b, n)

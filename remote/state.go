@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote/states"
 )
 
 // State is the decoded content of a value in the engine. It is for tools that move the states of
@@ -26,6 +27,9 @@ func Unpack(raw []byte) (State, error) {
 	return State{Entry: v.entry, Stamp: v.stamp}, err
 }
 
+// Joint reports whether the entry has several parts, which a keyspace has under several keys: see package states.
+func (s *State) Joint() bool { return s.Entry.Kind == states.Joint }
+
 // Packer encodes values as a server of this package does. Any number of goroutines may use a
 // Packer.
 type Packer struct {
@@ -42,7 +46,7 @@ func NewPacker() *Packer { return &Packer{writer: rand.Uint32()} }
 func (p *Packer) Pack(key, old []byte, s State) (Write, error) {
 	v, err := decode(old)
 	if err == nil {
-		err = checkEntry(&s.Entry)
+		err = states.Check(&s.Entry)
 	}
 	if err != nil {
 		return Write{}, err

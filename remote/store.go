@@ -1,6 +1,8 @@
 package remote
 
 import (
+	"slices"
+
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -44,10 +46,12 @@ func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
 	f := &flight{items: make([]item, len(asks)), done: done}
 	f.left.Store(int32(len(asks) + 1))
 	s.count.asks.Add(int64(len(asks)))
+	hides := false
 	for i, a := range asks {
 		f.items[i].ask, f.items[i].flight = a, f
+		hides = hides || s.hides(a)
 	}
-	if together && len(f.items) > 1 {
+	if together && len(f.items) > 1 && !hides {
 		s.together(f, s.route)
 	} else {
 		for i := range f.items {
@@ -63,6 +67,11 @@ func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
 // route passes the item to the code that decides it.
 func (s *Store) route(it *item) {
 	switch a := it.ask; {
+	case s.hides(a):
+		answerForeign(a)
+		a.Result.Found = false // an EXISTS may be about a key that the servers do not have
+		it.stage = answered
+		it.flight.answered(1)
 	case a.Family == decide.Several:
 		s.several(it)
 	case a.Family == decide.Admin && a.Admin.Op >= decide.Scan:
@@ -70,6 +79,22 @@ func (s *Store) route(it *item) {
 	default:
 		s.enqueue(it)
 	}
+}
+
+// hides reports whether a is about a key that belongs to the servers and not to their clients: see [Options.Hidden].
+func (s *Store) hides(a *decide.Ask) bool {
+	hidden := s.limits.hidden
+	switch {
+	case hidden == "":
+		return false
+	case a.Family == decide.Several || a.Family == decide.SettleSeveral:
+		return slices.ContainsFunc(a.Clauses, func(c decide.Clause) bool { return hasPrefix(c.Key, hidden) })
+	}
+	return hasPrefix(a.Key, hidden)
+}
+
+func hasPrefix(key []byte, prefix string) bool {
+	return len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix
 }
 
 // enqueue answers the item by a remembered refusal or from a lease if possible. Otherwise it puts

@@ -3,6 +3,7 @@ package remote
 import (
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/remote/states"
 )
 
 // decideTogether decides all asks of the group at one instant, one after another, and writes all
@@ -63,12 +64,35 @@ func (g *group) decide(m *member) {
 		return
 	}
 	p := &g.parts[m.at[0]]
+	switch {
+	case a.Family == decide.Joint:
+		a.Err = g.decideJoint(p, a)
+		return
+	case p.next.Kind == states.Joint:
+		whole := firstOf(a)
+		if err := g.decideJoint(p, &whole); err != nil {
+			a.Err = err
+		}
+		tellBytes(a, len(p.key.full)+len(p.v.raw))
+		return
+	}
 	plan := &g.plan.Plan
 	if a.Err = plan.One(&p.next, g.now, a); a.Err == nil {
 		a.Err = g.apply(p, plan)
 	}
 	tellBytes(a, len(p.key.full)+len(p.v.raw))
 	plan.Forget()
+}
+
+// decideJoint is decide for a [decide.Joint] about the key of p. One that the policy has answered has no program any more.
+func (g *group) decideJoint(p *part, a *decide.Ask) error {
+	err := states.Decide(&g.joint, a, &p.next, g.now, g.limits.maxValue-headerLen-mostOlder*tagLen)
+	g.count.tooLarge.Add(int64(g.joint.TooLarge))
+	if err == nil && g.joint.Changed {
+		p.next, p.changes = states.EntryOf(&g.joint, nil), true
+	}
+	g.joint.Forget()
+	return err
 }
 
 // decideClauses decides an RL.MULTI and applies the changes: all clauses are charged or none.

@@ -176,7 +176,7 @@ func clauseAsk(a *decide.Ask, n int) *decide.Ask {
 		one.Bucket.Quantity -= a.Missing
 	case c.Lease != nil:
 		one.Family, one.Lease = decide.Lease, *c.Lease
-	default:
+	case c.Quota != nil:
 		one.Family, one.Quota, one.Quantity = decide.Cell, *c.Quota, c.Quantity-a.Missing
 	}
 	return one

@@ -232,9 +232,16 @@ func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 		for _, f := range found {
 			state, err := remote.Unpack(f.Value)
 			m := moving{key: f.Key, entry: state.Entry, done: true}
-			if err != nil {
+			switch {
+			case err != nil:
 				m.why = "not the state of a limiter"
-			} else if m.why = c.unwanted(f.Key, &state.Entry); m.why == "" {
+			case state.Joint():
+				m.why = "the state of a policy, which a directory has under several keys"
+			}
+			if m.why == "" {
+				m.why = c.unwanted(f.Key, &state.Entry)
+			}
+			if m.why == "" {
 				m.why = c.kept(v, &m, state.Stamp)
 			}
 			if m.why == "" && !c.dryRun {

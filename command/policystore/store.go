@@ -72,9 +72,9 @@ func (s store) in(f func()) {
 }
 
 // Refresh implements [registry.Store]: it reads the clock and returns its instant.
-func (s store) Refresh() (now limit.Instant) {
+func (s store) Refresh() (now limit.Instant, err error) {
 	s.in(func() { now = s.Backing.Refresh() })
-	return now
+	return now, nil
 }
 
 // SetStrings implements [registry.Store]. pairs has keys and values alternately. need says what
@@ -135,12 +135,19 @@ func (s store) set(pairs [][]byte, need registry.Need) error {
 	return err
 }
 
-// Delete implements [registry.Store]. A server that may not change anything keeps key, because its
+// Removes implements [registry.Store]: a key with an empty value is still there.
+func (store) Removes() bool { return false }
+
+// Delete implements [registry.Store]. A server that may not change anything keeps the keys, because its
 // primary decides when to delete keys.
-func (s store) Delete(key []byte) {
+func (s store) Delete(keys ...[]byte) (err error) {
 	s.in(func() {
-		if s.refused() == nil {
+		if err = s.refused(); err != nil {
+			return
+		}
+		for _, key := range keys {
 			s.Backing.Delete(registry.Database, key)
 		}
 	})
+	return err
 }

@@ -28,11 +28,11 @@ func TestNothingIsWrittenOnceTheServerIsAReplica(t *testing.T) {
 			require.NoError(t, left.SetStrings([][]byte{key, []byte("v")}, registry.Spare))
 			e.SetHalt(command.HaltReadOnly, true)
 			require.ErrorIs(t, left.SetStrings([][]byte{key, []byte("other")}, registry.Urgent), command.ErrReadOnly)
-			left.Delete(key)
+			require.ErrorIs(t, left.Delete(key), command.ErrReadOnly)
 		})
 		require.True(t, there())
 		e.SetHalt(command.HaltReadOnly, false)
-		policystore.Outside(st, &e.Server, func(left registry.Store) { left.Delete(key) })
+		policystore.Outside(st, &e.Server, func(left registry.Store) { require.NoError(t, left.Delete(key)) })
 		require.False(t, there())
 	})
 }

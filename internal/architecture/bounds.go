@@ -14,6 +14,7 @@ var larger = map[string]string{
 	"command":     "the entry, the call, its worker, its client and the server refer to each other: Go declares such types together",
 	"keyspace":    "shards, their locks, and the waits, watches and expiries under these locks change together",
 	"persistence": "manifest, base and log are read, checked and recovered together: each depends on the offsets of the others",
+	"remote":      "a call passes from its queue over the decision to the write, and what is in doubt goes the way back",
 	"replication": "a node is primary and replica in turn: both roles share history, offsets and chunks",
 	"session":     "feeding a session, its waits and its state end together: each depends on the progress of the others",
 }

@@ -142,12 +142,20 @@ var layers = map[string]layer{
 		why: "decide chooses an algorithm and is as pure as they are: the stores, which keep the entries, call it",
 	},
 	"remote": {
-		imports: append([]string{"decide", "entry", "remote/engine", "remote/clock"}, families...),
+		imports: append([]string{"decide", "entry", "remote/engine", "remote/clock", "remote/states"}, families...),
 		why:     "remote takes the place of the keyspace, so it imports no more than the keyspace does",
+	},
+	"remote/states": {
+		imports: append([]string{"decide", "entry"}, families...), pure: true,
+		why: "what the bytes of a key mean does not depend on how they come to and from an engine",
 	},
 	"remote/engine": {
 		imports: []string{"remote/clock", "limit", "optionfile"},
 		why:     "the engine moves bytes to and from a Redis; remote decides what they mean",
+	},
+	"remote/records": {
+		imports: []string{"decide", "entry", "limit", "policy/registry", "remote/engine"},
+		why:     "the registry decides what a record means and the engine sends scripts: records has the scripts, and knows no policy",
 	},
 	"remote/clock": {
 		imports: []string{"limit"},
@@ -356,7 +364,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "command", "command/policystore", "commands", "config", "env", "figure", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "remote/adapter", "replication", "replication/protocol", "replication/redis", "report", "resp", "session", "stats", "tlsconfig", "transport", "transport/epoll", "transport/goroutine"},
+		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "command", "command/policystore", "commands", "config", "env", "figure", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "remote/adapter", "remote/records", "replication", "replication/protocol", "replication/redis", "report", "resp", "session", "stats", "tlsconfig", "transport", "transport/epoll", "transport/goroutine"},
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

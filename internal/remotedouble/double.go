@@ -4,6 +4,7 @@
 package remotedouble
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ import (
 // Any goroutine may call its methods.
 type Double struct {
 	Keyspace *keyspace.Keyspace
+	// Records has the policies. The mutex of the double guards it.
+	Records *Records
 
 	mu      sync.Mutex
 	changed *sync.Cond // uses mu
@@ -55,7 +58,7 @@ const (
 // New returns a double over ks, which the caller must close after Close. seed determines the random
 // order of jobs.
 func New(ks *keyspace.Keyspace, seed uint64) *Double {
-	d := &Double{Keyspace: ks, rng: rand.New(rand.NewPCG(seed, 1))}
+	d := &Double{Keyspace: ks, Records: NewRecords(), rng: rand.New(rand.NewPCG(seed, 1))}
 	d.changed = sync.NewCond(&d.mu)
 	for range deciders {
 		d.running.Go(d.decide)
@@ -65,6 +68,14 @@ func New(ks *keyspace.Keyspace, seed uint64) *Double {
 
 // SetFailPolicies implements [server.RemoteStore]. It does nothing, since a double always answers.
 func (d *Double) SetFailPolicies(map[string]string) {}
+
+// Eval implements [records.Engine]. It runs a script of package records at the instant of the keyspace's clock.
+func (d *Double) Eval(_ context.Context, script string, keys, args []string) (any, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Records.Now = int64(d.Now())
+	return d.Records.Run(script, keys, args), nil
+}
 
 // Close waits for the asks that are being decided, and drops the rest without an answer.
 func (d *Double) Close() {

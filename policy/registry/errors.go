@@ -7,6 +7,10 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
+// ErrStale is the error of a [Store] that other servers change, too: it has records that the Registry has
+// not observed yet. Nothing was changed. The next Refresh has the Registry observe them.
+var ErrStale = errors.New("the policies were changed by another server meanwhile")
+
 // IsRefusal reports whether err means that the name, the pattern, the key form, the comment, the factor or
 // a class of an entry is invalid, or that there are too many entries. The text of such an error can be a reply to
 // a client.

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"fmt"
+	"iter"
 
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/policy"
@@ -38,11 +39,50 @@ func (r *Registry) Observe(key []byte, e entry.Entry) {
 	t.records = append(t.records, record{bytes.Clone(key), bytes.Clone(e.Value), e.Kind == entry.None})
 	many := len(t.records) >= manyRecords
 	t.mu.Unlock()
+	r.arrived(many)
+}
+
+// ObserveChange takes over the records of one change in a store that other servers change, too: keys and values, with an
+// empty value for a record that was deleted. It copies them. No table has only a part of them.
+func (r *Registry) ObserveChange(records iter.Seq2[[]byte, []byte]) {
+	t := &r.told
+	t.mu.Lock()
+	for key, value := range records {
+		t.records = append(t.records, record{bytes.Clone(key), bytes.Clone(value), len(value) == 0})
+	}
+	many := len(t.records) >= manyRecords
+	t.mu.Unlock()
+	r.arrived(many)
+}
+
+// arrived notes that records have arrived. If they are many, it moves them into the builder, unless a change is in
+// progress. It publishes no table: while files are loaded, no call needs one.
+func (r *Registry) arrived(many bool) {
 	r.behind.Store(true)
 	if many && r.mu.TryLock() {
 		defer r.mu.Unlock()
-		r.absorb() // without a new table: while files are loaded, no call needs one
+		r.absorb()
 	}
+}
+
+// ObserveAll takes over all records of a store that other servers change, too. Records that were there before and are
+// not among them are gone. It copies the keys and the values. No table has only a part of them.
+func (r *Registry) ObserveAll(records iter.Seq2[[]byte, []byte]) {
+	all := []record{{}}
+	for key, value := range records {
+		all = append(all, record{key: bytes.Clone(key), value: bytes.Clone(value)})
+	}
+	t := &r.told
+	t.mu.Lock()
+	t.records, t.void = all, nil
+	t.mu.Unlock()
+	if !r.mu.TryLock() {
+		r.behind.Store(true) // the change in progress, or the next call, takes them
+		return
+	}
+	defer r.mu.Unlock()
+	r.absorb()
+	r.publish()
 }
 
 // drain publishes a table with the records that have arrived. The caller holds mu.

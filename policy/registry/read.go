@@ -29,11 +29,16 @@ func (r *Registry) Tidy(st Store, primary bool) {
 		return
 	}
 	defer r.mu.Unlock()
-	r.drain()
 	if !primary {
+		r.drain()
 		return
 	}
-	ended := r.builder.DropExpired(st.Refresh())
+	now, err := st.Refresh() // before drain: it may bring records
+	r.drain()
+	if err != nil {
+		return
+	}
+	ended := r.builder.DropExpired(now)
 	if len(ended) > 0 {
 		r.publish()
 	}
@@ -43,13 +48,19 @@ func (r *Registry) Tidy(st Store, primary bool) {
 // forget removes the records of ended entries. It also removes the records that told has noted as
 // void, unless their entries were set again. The caller holds mu.
 func (r *Registry) forget(st Store, ended []*policy.Entry) {
+	keys := make([][]byte, 0, len(ended))
 	for _, e := range ended {
-		st.Delete(e.AppendKey(nil))
+		keys = append(keys, e.AppendKey(nil))
 	}
 	for _, key := range r.told.takeVoid() {
 		kind, name, pattern, err := policy.ParseKey(key)
 		if err != nil || r.builder.Get(kind, name, pattern) == nil { // it is a change, or the entry was not set again
-			st.Delete(key)
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) > 0 && st.Delete(keys...) != nil {
+		for _, key := range keys {
+			r.told.addVoid(key)
 		}
 	}
 }

@@ -16,16 +16,22 @@ const Database = entry.SystemDatabase
 // Store is the registry's view of the keyspace. Only one goroutine at a time uses a Store. This
 // goroutine holds no lock of a key.
 type Store interface {
-	// Refresh reads the clock and returns the present instant.
-	Refresh() limit.Instant
+	// Refresh reads the clock and returns the present instant. Before that, it has the Registry observe the changes of
+	// others. The error is that of asking for them.
+	Refresh() (limit.Instant, error)
 	// Civil converts an instant of the store into the civil instant; FromCivil is the inverse.
 	Civil(limit.Instant) limit.Instant
 	FromCivil(limit.Instant) limit.Instant
 	// SetStrings sets keys to strings without an expiry, all at one instant. pairs has the keys and
-	// the values alternately, beginning with a key. With an error nothing is changed.
+	// the values alternately, beginning with a key. With an error nothing is changed, unless the
+	// text of the error says that this is not known. The error [ErrStale] makes [Registry.Update]
+	// start again.
 	SetStrings(pairs [][]byte, need Need) error
-	// Delete removes a key.
-	Delete(key []byte)
+	// Delete removes keys. With an error it has removed none, and is called again later.
+	Delete(keys ...[]byte) error
+	// Removes reports whether SetStrings removes a key that it sets to an empty value. If not,
+	// Delete has to follow.
+	Removes() bool
 }
 
 // Need says what happens to a change when memory is full.

@@ -36,7 +36,7 @@ func newMemory() *memory {
 	return &memory{records: map[string]string{}, now: limit.Instant(time.Hour)}
 }
 
-func (m *memory) Refresh() limit.Instant                   { return m.now }
+func (m *memory) Refresh() (limit.Instant, error)          { return m.now, nil }
 func (m *memory) FromCivil(at limit.Instant) limit.Instant { return at.Add(-m.ahead) }
 
 func (m *memory) Civil(at limit.Instant) limit.Instant {
@@ -46,12 +46,17 @@ func (m *memory) Civil(at limit.Instant) limit.Instant {
 	return at.Add(m.ahead)
 }
 
-func (m *memory) Delete(key []byte) {
-	if m.deletes != nil {
-		m.deletes()
+func (m *memory) Delete(keys ...[]byte) error {
+	for _, key := range keys {
+		if m.deletes != nil {
+			m.deletes()
+		}
+		delete(m.records, string(key))
 	}
-	delete(m.records, string(key))
+	return nil
 }
+
+func (m *memory) Removes() bool { return false }
 
 func (m *memory) SetStrings(pairs [][]byte, need registry.Need) error {
 	m.need = need
@@ -73,17 +78,6 @@ func (m *memory) reload(t testing.TB) *registry.Registry {
 	}
 	require.NoError(t, r.Fault())
 	return r
-}
-
-// entriesOf returns the keys and values of the records of all entries, which describe them
-// completely.
-func entriesOf(r *registry.Registry) map[string]string {
-	all := map[string]string{}
-	r.Table().Each("", func(e *policy.Entry) bool {
-		all[string(e.AppendKey(nil))] = string(e.AppendValue(nil))
-		return true
-	})
-	return all
 }
 
 // entries returns the records of entries, without those of changes.

@@ -66,17 +66,32 @@ func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now 
 	if by.Urgent {
 		defer r.endUrgent()
 		r.patient = false
-		return r.update(st, by, plan)
+		return r.updateFresh(st, by, plan)
 	}
 	for given := 0; ; given++ {
 		for r.urgent.Load() > 0 {
 			r.calm.Wait()
 		}
 		r.patient = given < mostGivenWay
-		if err := r.update(st, by, plan); !errors.Is(err, errGivesWay) {
+		if err := r.updateFresh(st, by, plan); !errors.Is(err, errGivesWay) {
 			return err
 		}
 	}
+}
+
+// mostStale is the maximum number of times that a change starts again because another server has
+// changed the records first. Each time another change was made.
+const mostStale = 100
+
+// updateFresh makes attempts of update until one does not find that the store has records which were not
+// observed. The caller holds mu.
+func (r *Registry) updateFresh(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) (err error) {
+	for range mostStale {
+		if err = r.update(st, by, plan); !errors.Is(err, ErrStale) {
+			break
+		}
+	}
+	return err
 }
 
 // mostGivenWay is the maximum number of times that a change starts again because of urgent changes.
@@ -95,8 +110,11 @@ func (r *Registry) endUrgent() {
 
 // update makes one attempt of Update. The caller holds mu.
 func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
+	now, err := st.Refresh() // before drain: it may bring records
 	r.drain()
-	now := st.Refresh()
+	if err != nil {
+		return err
+	}
 	if ended := r.builder.DropExpired(now); len(ended) > 0 {
 		defer func() { r.publish() }()
 		r.forget(st, ended)
@@ -285,12 +303,17 @@ func (u *update) write(edits []Edit) error {
 	for i := range changes {
 		h.add(changes[i].ID, values[i])
 	}
+	if u.store.Removes() {
+		return nil
+	}
 	for i, key := range gone {
 		if u.registry.step(i) != nil {
 			u.registry.told.addVoid(key) // it is deleted later
 			continue
 		}
-		u.store.Delete(key)
+		if u.store.Delete(key) != nil {
+			u.registry.told.addVoid(key)
+		}
 	}
 	return nil
 }

@@ -21,6 +21,8 @@ const (
 	// controlTimeout is the time limit of requests for the topology, of probes, and of requests for
 	// operations on all keys.
 	controlTimeout = time.Second
+	// callTimeout is the maximum time limit of a call of Eval. Usually that of its context is less.
+	callTimeout = time.Minute
 	// bufferSize is the size of a connection's buffers for reading and writing.
 	bufferSize = 64 << 10
 	// workers is the number of pipelines of a node that are in progress at once: while the
@@ -142,6 +144,7 @@ func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.
 		Addr: addr, Username: who.User, Password: who.Password,
 		Dialer: d.dial, DialTimeout: d.timeout, DialerRetries: 1,
 		ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+		ContextTimeoutEnabled: true, // for Eval: the other requests have contexts without a deadline, or a late one
 		// The engine decides whether to send a request again, since it knows whether that is
 		// safe.
 		MaxRetries: -1,

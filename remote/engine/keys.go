@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,10 +26,15 @@ func pattern(prefix string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(prefix) + "*"
 }
 
+// hides reports whether key, which has the prefix, is left out of operations about all keys.
+func (e *Engine) hides(key string) bool {
+	return e.o.Hidden != "" && strings.HasPrefix(key, e.o.Prefix+e.o.Hidden)
+}
+
 // Scan examines about count keys, or about 10,000 if count is larger, beginning at cursor, which is
 // 0 at first. done is called once, on another goroutine. next is the cursor of the next step, 0 at
-// the end. found has those keys that begin with the prefix and whose values are strings. A key may
-// be found more than once, as with SCAN. An err is an [*Error].
+// the end. found has those keys that begin with the prefix and whose values are strings, without
+// hidden keys. A key may be found more than once, as with SCAN. An err is an [*Error].
 func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []Found, err error)) {
 	e.task(func() {
 		next, found, err := e.scan(cursor, min(max(count, 1), 10*keysAtOnce))
@@ -40,8 +46,8 @@ func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []F
 	}, func(why *Error) { done(0, nil, why) })
 }
 
-// Count counts the keys with the prefix, which takes one pass over all keys of the engine. As with
-// SCAN, a key may be counted more than once. done is called once, on another goroutine. An err is
+// Count counts the keys with the prefix, without hidden keys, which takes one pass over all keys of
+// the engine. As with SCAN, a key may be counted more than once. done is called once, on another goroutine. An err is
 // an [*Error].
 func (e *Engine) Count(done func(n int64, err error)) {
 	e.task(func() {
@@ -58,7 +64,7 @@ func (e *Engine) Count(done func(n int64, err error)) {
 	}, func(why *Error) { done(0, why) })
 }
 
-// Flush deletes the keys with the prefix. Keys that are written meanwhile, or whose slots move, may
+// Flush deletes the keys with the prefix, but no hidden keys. Keys that are written meanwhile, or whose slots move, may
 // remain. done is called once, on another goroutine. An err is an [*Error].
 func (e *Engine) Flush(done func(err error)) {
 	e.task(func() {
@@ -118,7 +124,7 @@ func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	if err != nil {
 		return 0, nil, errorOf(err)
 	}
-	found, err := e.values(ctx, n, keys)
+	found, err := e.values(ctx, n, slices.DeleteFunc(keys, e.hides))
 	if err != nil {
 		return 0, nil, errorOf(err)
 	}
@@ -153,8 +159,8 @@ func (e *Engine) values(ctx context.Context, n *node, keys []string) ([]Found, e
 	return found, nil
 }
 
-// each calls f with all keys that have the prefix, in batches, with their node. It blocks, for
-// about tasksLast at most.
+// each calls f with all keys that have the prefix and are not hidden, in batches, with their node. It
+// blocks, for about tasksLast at most.
 func (e *Engine) each(f func(n *node, keys []string) error) error {
 	way := e.routes.Load()
 	if way == nil || !e.timed() {
@@ -165,7 +171,7 @@ func (e *Engine) each(f func(n *node, keys []string) error) error {
 	for _, n := range way.masters {
 		for cursor := uint64(0); ; {
 			keys, next, err := n.control.Scan(ctx, cursor, pattern(e.o.Prefix), keysAtOnce).Result()
-			if err == nil && len(keys) > 0 {
+			if keys = slices.DeleteFunc(keys, e.hides); err == nil && len(keys) > 0 {
 				err = f(n, keys)
 			}
 			switch {

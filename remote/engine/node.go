@@ -37,6 +37,7 @@ type node struct {
 	timeout time.Duration
 	client  *redis.Client // used by the workers
 	control *redis.Client // uses the same connections with controlTimeout
+	calls   *redis.Client // uses the same connections with callTimeout
 	hooks   hooks
 	queue   *queue
 	breaker *breaker
@@ -59,7 +60,7 @@ type nodeStats struct {
 func newNode(addr string, client *redis.Client, timeout time.Duration, h hooks) *node {
 	n := &node{
 		addr: addr, timeout: timeout, client: client, control: client.WithTimeout(controlTimeout),
-		hooks: h, queue: newQueue(mostWaiting), stop: make(chan struct{}),
+		calls: client.WithTimeout(callTimeout), hooks: h, queue: newQueue(mostWaiting), stop: make(chan struct{}),
 	}
 	n.breaker = newBreaker(func(open bool, why string) { h.changed(addr, open, why) })
 	for range workers {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -46,12 +47,16 @@ var replyWords = map[string]bool{
 	"TRYAGAIN": false, "CROSSSLOT": false, "MOVED": false, "ASK": false, "NOSCRIPT": false, "DENIED": false,
 }
 
-// replied returns the error for text, an error reply. It keeps one known word at most, because a
-// reply may contain keys.
+// replied returns the error for text, an error reply. It keeps one known word and the name of a command at most, because
+// a reply may contain keys.
 func replied(text string) *Error {
+	why := ""
+	if name := forbidden(text); name != "" {
+		why = "the user of the store may not run the command " + name
+	}
 	word, _, _ := strings.Cut(text, " ")
 	if _, known := replyWords[word]; known {
-		return &Error{Reason: word, NotDone: true}
+		return &Error{Reason: word, Text: why, NotDone: true}
 	}
 	// Before Redis 7, the error of a script contains the inner error reply in its middle.
 	for field := range strings.FieldsSeq(text) {
@@ -63,8 +68,23 @@ func replied(text string) *Error {
 	if strings.Contains(text, "max number of clients") {
 		return &Error{Reason: Refused, Text: "the store has its maximum of clients", NotDone: true}
 	}
-	return &Error{Reason: Unknown, Text: "the store replied an error that is unknown"}
+	return &Error{Reason: Unknown, Text: cmp.Or(why, "the store replied an error that is unknown")}
 }
+
+// forbidden returns the name of the command that the user of the store may not run, according to text, an error reply. It
+// returns "" if the reply says nothing like that.
+func forbidden(text string) string {
+	_, rest, found := strings.Cut(text, " no permissions to run the '")
+	name, _, ended := strings.Cut(rest, "'")
+	other := func(r rune) bool { return (r < 'a' || r > 'z') && r != '|' && r != '-' }
+	if !found || !ended || len(name) > maxCommandName || strings.ContainsFunc(name, other) {
+		return ""
+	}
+	return name
+}
+
+// maxCommandName is the maximum number of bytes of a name that forbidden returns.
+const maxCommandName = 32
 
 // useless reports whether e means that the node is unusable for all requests.
 func (e *Error) useless() bool {

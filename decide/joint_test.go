@@ -1,0 +1,144 @@
+package decide_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/idempotency"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/reservation"
+	"github.com/cellserver/cellserver/slidingwindow"
+)
+
+// program is a program whose parts have digits as keys.
+type program func(func(*decide.Ask)) error
+
+func (p program) Run(decide func(*decide.Ask)) error { return p(decide) }
+
+func (program) Guessed() bool { return true }
+
+func (program) Number(key []byte) (uint8, bool) { return key[0] - '0', key[0] < '5' }
+
+// reserveOne returns an ask for a unit of the part, which is reserved.
+func reserveOne(part, token string) *decide.Ask {
+	return &decide.Ask{
+		Family: decide.Window, Key: []byte(part), Reserve: reservation.Terms{TTL: time.Second, Max: 9},
+		Window: slidingwindow.Call{Mode: slidingwindow.Fixed, Limit: 3, Window: time.Minute, Quantity: 1},
+		ID:     idempotency.Call{Token: []byte(token), TTL: time.Minute, Max: 9, Seed: 1},
+	}
+}
+
+// TestPartsOfAJoint: a run that fails leaves the parts, and their bytes, as they are.
+func TestPartsOfAJoint(t *testing.T) {
+	const now = limit.Instant(1_700_000_000e9)
+	p := decide.Parts{Most: 1 << 10}
+	run := func(f program) error {
+		a := &decide.Ask{Family: decide.Joint, Program: f, Err: limit.ErrFull}
+		err := p.Run(a, now)
+		require.Equal(t, now, a.Now)
+		require.NoError(t, a.Err, "which the caller sets")
+		return err
+	}
+	require.Error(t, p.Run(&decide.Ask{Family: decide.Joint}, now))
+	require.NoError(t, run(func(ask func(*decide.Ask)) error {
+		for _, part := range []string{"4", "2", "3"} {
+			ask(reserveOne(part, "t"))
+		}
+		return nil
+	}))
+	require.True(t, p.Changed)
+	var numbers []uint8
+	var was [][]byte
+	for i := range p.All {
+		numbers = append(numbers, p.All[i].Number)
+		was = append(was, append([]byte{}, p.All[i].Entry.Value...))
+	}
+	require.Equal(t, []uint8{2, 3, 4}, numbers)
+	before := p.All[0].Entry.Value
+	require.ErrorIs(t, run(func(ask func(*decide.Ask)) error {
+		for i, part := range []string{"1", "2", "3", "4"} {
+			a := reserveOne(part, "u")
+			ask(a)
+			require.NoError(t, a.Err)
+			require.Equal(t, i == 0, a.Decision.Remaining == 2)
+		}
+		a := reserveOne("5", "u")
+		ask(a)
+		require.Error(t, a.Err, "no part")
+		a = reserveOne("2", "t")
+		ask(a)
+		require.NoError(t, a.Err)
+		require.True(t, a.Repeats())
+		return limit.ErrFull
+	}), limit.ErrFull)
+	require.False(t, p.Changed)
+	require.Len(t, p.All, 3)
+	for i := range p.All {
+		require.Equal(t, was[i], p.All[i].Entry.Value)
+	}
+	require.NoError(t, run(func(ask func(*decide.Ask)) error {
+		settled := &decide.Ask{
+			Family: decide.Settle, Key: []byte("2"), ID: idempotency.Call{Token: []byte("t"), TTL: time.Minute, Max: 9},
+			Settlement: reservation.Settlement{Op: reservation.Cancel},
+		}
+		ask(settled)
+		require.NoError(t, settled.Err)
+		require.Equal(t, reservation.Done, settled.Settled)
+		return nil
+	}))
+	require.Equal(t, was[0], before, "a settlement in place changes its own copy")
+	require.NotEqual(t, was[0], p.All[0].Entry.Value)
+	p.Forget()
+	require.Empty(t, p.All)
+}
+
+// TestPlansChangeOnlyTheBytesThatTheyGet: a plan is applied to a copy of the value that it was decided on, which stays as
+// it is, also if the value has reservations and remembered calls.
+func TestPlansChangeOnlyTheBytesThatTheyGet(t *testing.T) {
+	const now = limit.Instant(1_700_000_000e9)
+	var e entry.Entry
+	for i, token := range []string{"a", "b", "", "c", "e", "d"} {
+		at := now.Add(time.Duration(i) * 300 * time.Millisecond)
+		a := reserveOne("1", token)
+		if token == "" {
+			a.ID.Token, a.Reserve.TTL = nil, 0
+		}
+		var own, copied decide.Plan
+		mine := append([]byte{}, e.Value...)
+		was := append([]byte{}, e.Value...)
+		theirs := e
+		require.NoError(t, copied.One(&e, at, a))
+		theirs.Value = mine
+		require.NoError(t, own.One(&theirs, at, a))
+		if copied.Action != decide.Store {
+			continue
+		}
+		got := copied.Apply(append([]byte{}, e.Value...), nil)
+		require.Equal(t, was, append([]byte{}, e.Value...))
+		require.Equal(t, own.Apply(mine, nil), got)
+		e = entry.Entry{Kind: copied.Kind, Expiry: copied.Expiry, Value: got}
+	}
+	require.True(t, e.Kind.Remembers())
+}
+
+// TestAJointOwnsItsKey: copies of the ask share its program, which other families do not keep.
+func TestAJointOwnsItsKey(t *testing.T) {
+	key := []byte("key")
+	none := program(func(func(*decide.Ask)) error { return nil })
+	a := decide.Ask{Family: decide.Joint, Key: key, Program: none}
+	a.Own(nil)
+	key[0] = 'x'
+	require.Equal(t, "key", string(a.Key))
+	require.NotNil(t, a.Program)
+	require.False(t, a.OnlyLooks())
+	a.Family = decide.Cell
+	a.Own(nil)
+	require.Nil(t, a.Program)
+	a.Program = none
+	a.Forget()
+	require.Nil(t, a.Program)
+}

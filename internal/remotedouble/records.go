@@ -1,0 +1,160 @@
+package remotedouble
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cellserver/cellserver/remote/records"
+)
+
+const (
+	head = records.KeyPrefix + "head"
+	log  = records.KeyPrefix + "log"
+)
+
+// Records is the part of an engine that package records uses, in memory: it does in Go what its scripts do there. The
+// zero Records is not valid: see [NewRecords]. Only one goroutine may use it, unless it is that of a [Double].
+type Records struct {
+	Strings map[string]string
+	Hashes  map[string]map[string]string
+	Now     int64 // Unix nanoseconds
+	// Done has the values of each change that was written since the start, one after the other.
+	Done [][]string
+}
+
+// NewRecords returns an engine without records, at an instant of 2023.
+func NewRecords() *Records {
+	return &Records{Strings: map[string]string{}, Hashes: map[string]map[string]string{}, Now: 1_700_000_000_123_456_000}
+}
+
+// Clone returns a copy.
+func (m *Records) Clone() *Records {
+	c := &Records{Strings: maps.Clone(m.Strings), Hashes: map[string]map[string]string{}, Now: m.Now, Done: slices.Clone(m.Done)}
+	for key, h := range m.Hashes {
+		c.Hashes[key] = maps.Clone(h)
+	}
+	return c
+}
+
+// All returns all records.
+func (m *Records) All() map[string]string {
+	all := map[string]string{}
+	for key, h := range m.Hashes {
+		if key != log {
+			maps.Copy(all, h)
+		}
+	}
+	return all
+}
+
+func (m *Records) set(key, field, value string) {
+	if m.Hashes[key] == nil {
+		m.Hashes[key] = map[string]string{}
+	}
+	m.Hashes[key][field] = value
+}
+
+// Run returns the reply of a script of package records.
+func (m *Records) Run(script string, keys, args []string) any {
+	switch records.ScriptName(script) {
+	case "commit":
+		return m.commit(keys, args)
+	case "follow":
+		return m.follow(args)
+	case "scan":
+		return m.scan(keys, args)
+	case "ids":
+		reply := []any{m.Strings[head]}
+		for _, number := range args {
+			e := m.Hashes[log][number]
+			reply = append(reply, e[:min(16, len(e))])
+		}
+		return reply
+	}
+	panic("unknown script")
+}
+
+func (m *Records) commit(keys, args []string) any {
+	if m.Strings[head] != args[0] {
+		return m.Strings[head]
+	}
+	text, values := args[3], []string(nil)
+	for i, key := range keys[2:] {
+		pairs := split(args[6+i])
+		if args[4] == "1" {
+			text += args[6+i]
+		}
+		for j := 0; j < len(pairs); j += 2 {
+			if pairs[j+1] == "" {
+				delete(m.Hashes[key], pairs[j])
+				continue
+			}
+			m.set(key, pairs[j], pairs[j+1])
+			values = append(values, pairs[j+1])
+		}
+	}
+	m.set(log, args[2], text)
+	if args[5] != "" {
+		delete(m.Hashes[log], args[5])
+	}
+	m.Strings[head] = args[1]
+	m.Done = append(m.Done, values)
+	return args[1]
+}
+
+// split returns the strings of text: each has its length, a colon and its bytes.
+func split(text string) (all []string) {
+	for text != "" {
+		length, rest, _ := strings.Cut(text, ":")
+		n, err := strconv.Atoi(length)
+		if err != nil {
+			panic(err)
+		}
+		all, text = append(all, rest[:n]), rest[n:]
+	}
+	return all
+}
+
+func (m *Records) follow(args []string) any {
+	now := m.Now / 1000
+	reply := []any{m.Strings[head], strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10), "ok"}
+	again := append(slices.Clone(reply[:3]), "reload")
+	if m.Strings[head] == args[0] || args[3] == "0" {
+		return reply
+	}
+	number, _, _ := strings.Cut(m.Strings[head], " ")
+	last, _ := strconv.Atoi(number)
+	at, _ := strconv.Atoi(args[1])
+	most, _ := strconv.Atoi(args[3])
+	mostBytes, _ := strconv.Atoi(args[4])
+	if at >= last {
+		return again
+	}
+	previous := args[2]
+	for size := 0; at < last && len(reply)-4 < most && size < mostBytes; {
+		at++
+		e, there := m.Hashes[log][strconv.Itoa(at)]
+		if !there || len(e) < 32 || e[16:32] != previous {
+			return again
+		}
+		previous, size = e[:16], size+len(e)
+		reply = append(reply, e)
+	}
+	return reply
+}
+
+// scan reads whole hashes, as the in-process server does.
+func (m *Records) scan(keys, args []string) any {
+	at, _ := strconv.Atoi(args[0])
+	most, _ := strconv.Atoi(args[2])
+	reply := []any{m.Strings[head], "", "0"}
+	for ; at < len(keys)-1 && len(reply)-3 < 2*most; at++ {
+		for _, field := range slices.Sorted(maps.Keys(m.Hashes[keys[at+1]])) {
+			reply = append(reply, field, m.Hashes[keys[at+1]][field])
+		}
+	}
+	reply[1] = strconv.Itoa(at)
+	return reply
+}

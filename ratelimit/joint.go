@@ -1,0 +1,152 @@
+package ratelimit
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/policy"
+)
+
+// ErrShared says that a call over a store cannot have the mode Block.
+var ErrShared = errors.New("a call over a store does not wait for room")
+
+// FindShared does what [Decider.Find] does, for a call whose state is in a store that other servers share: it does
+// not look for a ban, because [Decider.Joint] does that together with the rest. The errors are those of Find, without
+// those of the store, and [ErrShared].
+func (d *Decider) FindShared(l *Lookup) error {
+	d.keys.begin(l.Volatile)
+	if err := d.findLimits(l); err != nil {
+		return err
+	}
+	if l.banned, l.waited = 0, false; l.Mode == Block {
+		return ErrShared
+	}
+	return nil
+}
+
+// Joint makes a an ask of family [decide.Joint], which takes all steps of [Decider.Decide] for the call that
+// [Decider.FindShared] has looked up: it decides the call, its ban and its candidate on one state. The key of a is the
+// key of the state of the policy's first clause. After a was decided, [Decider.AnswerJoint] gives the answer. Until
+// then a refers to no memory of l or of d except l.From and what l has of the table of policies.
+func (d *Decider) Joint(l *Lookup, a *decide.Ask) {
+	j := d.joints.next(d.service)
+	j.own(l)
+	a.DB, a.Key, a.Family, a.Program, a.Err, a.Next = l.DB, j.lookup.StateKey, decide.Joint, j, nil, nil
+	a.ID.Token, a.Reserve.TTL, a.Counts, a.Keep, a.Rank, a.Foreign, a.Lapsed = nil, 0, false, 0, 0, 0, 0
+}
+
+// LookupOf returns the lookup of the call that a, an ask of [Decider.Joint], decides. It has copies of the bytes of the
+// call, which are valid as long as the answer to a.
+func LookupOf(a *decide.Ask) *Lookup { return &a.Program.(*joint).lookup }
+
+// AnswerJoint returns the answer to the call that a, an ask of [Decider.Joint], has decided, and counts it as
+// [Decider.Decide] does. It is called once, by the decider of any worker. Only From of l is used; l may be the
+// result of [LookupOf]. The answer is valid until the next call, and the bytes of the call until the end of the batch.
+// The errors are those of Decide.
+func (d *Decider) AnswerJoint(l *Lookup, a *decide.Ask) (Answer, error) {
+	j := a.Program.(*joint)
+	d.joints.used = append(d.joints.used, j)
+	own := &j.lookup
+	switch own.From = l.From; {
+	case a.Err != nil:
+		return Answer{}, a.Err
+	case own.Blocked():
+		return d.deny(own, &j.ask), nil
+	}
+	return d.counted(own, &j.ask, &j.outcome, &j.steps), nil
+}
+
+// joint is the program of one call.
+type joint struct {
+	steps
+	lookup  Lookup
+	ask     decide.Ask // for the limits in force
+	outcome outcome    // of the last run
+
+	bytes      []byte // memory for the bytes of lookup
+	quantities []int64
+}
+
+// own sets the lookup of j to a copy of l that owns its bytes and quantities, and has the key of the state.
+func (j *joint) own(l *Lookup) {
+	o := &j.lookup
+	*o = *l
+	j.bytes = j.bytes[:0]
+	for _, b := range [...]*[]byte{&o.Policy, &o.Key, &o.Network, &o.Member, &o.ID.Token, &o.Class} {
+		if *b == nil {
+			continue
+		}
+		from := len(j.bytes)
+		j.bytes = append(j.bytes, *b...) // if the memory moves, the copies before stay in the old one
+		*b = j.bytes[from:len(j.bytes):len(j.bytes)]
+	}
+	from := len(j.bytes)
+	j.bytes = policy.AppendStateKey(j.bytes, o.Policy, o.state(), 1, false)
+	o.StateKey = j.bytes[from:len(j.bytes):len(j.bytes)]
+	if l.Quantities != nil {
+		j.quantities = append(j.quantities[:0], l.Quantities...)
+		o.Quantities = j.quantities
+	}
+	o.Volatile = false
+}
+
+// Run implements [decide.Program]. It sets the ban of the lookup, the ask and the outcome.
+func (j *joint) Run(decide func(*decide.Ask)) error {
+	j.store = asking(decide)
+	defer func() { j.store = nil }()
+	l := &j.lookup
+	j.outcome, j.keys.buf = outcome{}, j.keys.buf[:0]
+	if err := j.findBan(l); err != nil || l.Blocked() {
+		return err
+	}
+	return j.decide(l, &j.ask, &j.outcome)
+}
+
+// Number implements [decide.Program].
+func (j *joint) Number(key []byte) (n uint8, ok bool) {
+	return policy.StateNumber(key, j.lookup.Policy, j.lookup.state())
+}
+
+// Guessed implements [decide.Program]: what answers in place of a store that is away may answer a call.
+func (*joint) Guessed() bool { return true }
+
+// asking is a [Store] that decides asks by calling itself.
+type asking func(*decide.Ask)
+
+// Decide implements [Store].
+func (s asking) Decide(a *decide.Ask) { s(a) }
+
+// joints has the programs of a decider. used are those whose answers are still in use, and free those that the next
+// calls may use.
+type joints struct{ used, free []*joint }
+
+// maxJoints is the maximum number of programs that are kept for later calls.
+const maxJoints = 256
+
+// next returns a program that is not in use.
+func (p *joints) next(s *Service) *joint {
+	if last := len(p.free) - 1; last >= 0 {
+		j := p.free[last]
+		p.free = p.free[:last]
+		return j
+	}
+	j := new(joint)
+	j.service = s
+	return j
+}
+
+// endBatch ends the use of the programs whose answers were in use.
+func (p *joints) endBatch() {
+	for _, j := range p.used {
+		if len(p.free) == maxJoints || cap(j.bytes) > maxKeys {
+			continue
+		}
+		j.endBatch()
+		j.ask.Forget()
+		j.lookup, j.outcome = Lookup{}, outcome{}
+		p.free = append(p.free, j)
+	}
+	clear(p.used)
+	p.used = slices.Delete(p.used, 0, len(p.used))
+}

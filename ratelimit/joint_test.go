@@ -1,0 +1,471 @@
+package ratelimit_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/clause"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/idempotency"
+	"github.com/cellserver/cellserver/internal/effort"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/ratelimit"
+	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/remote/states"
+	"github.com/cellserver/cellserver/reservation"
+)
+
+// shared is a store of joint states.
+type shared interface {
+	// decide decides a joint ask at now, and changes the state.
+	decide(t testing.TB, a *decide.Ask, now limit.Instant)
+	// lose runs the program of a on the state of any key, and forgets the result.
+	lose(t testing.TB, rnd *rand.Rand, a *decide.Ask, now limit.Instant)
+}
+
+// parts has the parts of each key by their numbers. It shares no code with package remote.
+type parts map[string]map[uint8]entry.Entry
+
+func (p parts) decide(t testing.TB, a *decide.Ask, now limit.Instant) {
+	state := maps.Clone(p[string(a.Key)])
+	if state == nil {
+		state = map[uint8]entry.Entry{}
+	}
+	if a.Err = runOn(t, state, a, now); a.Err == nil {
+		p[string(a.Key)] = state
+	}
+}
+
+func (p parts) lose(t testing.TB, rnd *rand.Rand, a *decide.Ask, now limit.Instant) {
+	state := map[uint8]entry.Entry{}
+	if keys := slices.Sorted(maps.Keys(p)); len(keys) > 0 {
+		state = maps.Clone(p[keys[rnd.IntN(len(keys))]])
+	}
+	_ = runOn(t, state, a, now)
+}
+
+// runOn runs the program of a on the parts of state.
+func runOn(t testing.TB, state map[uint8]entry.Entry, a *decide.Ask, now limit.Instant) error {
+	number := func(key []byte) uint8 {
+		n, ok := a.Program.Number(key)
+		require.True(t, ok, "%q", key)
+		return n
+	}
+	look := func(n uint8) *entry.Entry {
+		e := state[n]
+		if e.Expiry <= now {
+			e = entry.Entry{}
+		}
+		return &e
+	}
+	change := func(n uint8, p *decide.Plan) {
+		switch p.Action {
+		case decide.Store:
+			state[n] = entry.Entry{Kind: p.Kind, Expiry: p.Expiry, Value: p.Apply(slices.Clone(state[n].Value), nil)}
+			if e := look(n); e.Kind == entry.None {
+				delete(state, n)
+			}
+		case decide.Remove:
+			delete(state, n)
+		}
+	}
+	return a.Program.Run(func(b *decide.Ask) {
+		if b.Family != decide.Several {
+			var p decide.Plan
+			n := number(b.Key)
+			if live := look(n); live.Kind == entry.None {
+				delete(state, n)
+			}
+			if b.Err = p.One(look(n), now, b); b.Err == nil {
+				change(n, &p)
+			}
+			return
+		}
+		var r decide.Rounds
+		for i := range b.Clauses {
+			if n := number(b.Clauses[i].Key); look(n).Kind == entry.None {
+				delete(state, n)
+			}
+		}
+		entryOf := func(i int) *entry.Entry { return look(number(b.Clauses[i].Key)) }
+		if b.Err = r.All(b, now, entryOf); b.Err != nil || !r.Changes {
+			return
+		}
+		for i := range b.Clauses {
+			require.NoError(t, r.Again(i, entryOf(i)))
+			change(number(b.Clauses[i].Key), &r.Plan)
+		}
+	})
+}
+
+// engine has the values of an engine, as servers write them.
+type engine struct {
+	values map[string][]byte
+	packer *remote.Packer
+}
+
+// decideState decides a on s at now, as a server of package remote does, and reports whether s has changed.
+func decideState(s *remote.State, a *decide.Ask, now limit.Instant) (changed bool) {
+	var parts decide.Parts
+	e := s.Entry
+	if e.Expiry <= now {
+		e = entry.Entry{}
+	}
+	if a.Err = states.Decide(&parts, a, &e, now, 64<<10); a.Err != nil || !parts.Changed {
+		return false
+	}
+	s.Entry, s.Stamp = states.EntryOf(&parts, nil), now
+	return true
+}
+
+func (e *engine) decide(t testing.TB, a *decide.Ask, now limit.Instant) {
+	raw := e.values[string(a.Key)]
+	s, err := remote.Unpack(raw)
+	require.NoError(t, err)
+	if !decideState(&s, a, now) {
+		return
+	}
+	if s.Entry.Kind == entry.None {
+		delete(e.values, string(a.Key))
+		return
+	}
+	w, err := e.packer.Pack(a.Key, raw, s)
+	require.NoError(t, err)
+	e.values[string(a.Key)] = w.New
+}
+
+func (e *engine) lose(t testing.TB, rnd *rand.Rand, a *decide.Ask, now limit.Instant) {
+	var raw []byte
+	if keys := slices.Sorted(maps.Keys(e.values)); len(keys) > 0 {
+		raw = e.values[keys[rnd.IntN(len(keys))]]
+	}
+	was := slices.Clone(raw)
+	s, err := remote.Unpack(raw)
+	require.NoError(t, err)
+	decideState(&s, a, now)
+	require.Equal(t, was, raw, "a value never changes")
+}
+
+// jointFront is a front whose state is in a store of joint states.
+type jointFront struct {
+	*front
+	*told
+	shared
+	rnd *rand.Rand
+}
+
+// decide decides the call as a joint ask, perhaps after some races that were lost.
+func (f *jointFront) decide(t testing.TB, c ratelimit.Call) (ratelimit.Answer, error) {
+	l := ratelimit.Lookup{Call: c}
+	l.From = f
+	if err := f.FindShared(&l); err != nil {
+		return ratelimit.Answer{}, err
+	}
+	a, now := new(decide.Ask), c.Now
+	f.Joint(&l, a)
+	a.Own(nil)
+	l = ratelimit.Lookup{}
+	for range max(0, f.rnd.IntN(5)-2) {
+		if f.rnd.IntN(3) == 0 {
+			_ = a.Program.Run(func(b *decide.Ask) { b.Err = limit.ErrFull })
+		} else {
+			f.lose(t, f.rnd, a, now.Add(time.Duration(f.rnd.Int64N(30e9))-20*time.Second))
+		}
+	}
+	f.shared.decide(t, a, now)
+	own := ratelimit.LookupOf(a)
+	own.From = f
+	return f.AnswerJoint(own, a)
+}
+
+// outcome is what a front has said of a call and has counted so far.
+func (f *front) outcome(a ratelimit.Answer, err error, notices []ratelimit.Notice) string {
+	var b strings.Builder
+	if err != nil {
+		fmt.Fprintln(&b, "error", err)
+	} else {
+		fmt.Fprintf(&b, "%+v\n%+v\n", *a.Decision, a.Details)
+	}
+	n := f.table.Policy([]byte("api")).Counts
+	fmt.Fprintln(&b, n.Allowed.Load(), n.Denied.Load(), n.Exempted.Load(), n.ExemptedDenied.Load(), n.Blocked.Load(), n.Banned.Load(),
+		n.ShadowDenied.Load(), n.TryBoth.Load(), n.TryOnlyOld.Load(), n.TryOnlyNew.Load(), n.TryNeither.Load())
+	fmt.Fprintf(&b, "%+v\n%+v\n%+v", f.keys.IDs(), f.keys.Reservations(), notices)
+	return b.String()
+}
+
+// randomRules draws the entries of a policy.
+func randomRules(t testing.TB, rnd *rand.Rand) (entries []policy.Entry) {
+	one := []string{
+		"CL 6 3 20", "SW 7 20", "SW 7 20 FIXED", "SW 7 20 LOG", "SW 7 20 BUCKETS 4", "SW 8 20 BUCKETS 4 EVEN", "SW 9 DAY", "SW 9 20 FIXED ANCHOR KEY",
+		"SW 9 20 FIXED ANCHOR FIRST", "TB 7 3 20", "TB 7 3 20 INTERVAL", "TB 7 3 20 DEBT", "TB 7 3 20 INIT 2", "TB 5 2 9 LEAKY", "TB 6 3 20 WARMUP 30", "CC 3 30",
+		"SW 0 20 FIXED", "SW 3 20 FIXED CALLS", "NONE",
+	}
+	if rnd.IntN(3) == 0 { // that can be reserved
+		one = []string{"SW 7 20 FIXED", "TB 7 3 20", "CC 3 30", "SW 9 20 LOG", "SW 7 20"}
+	}
+	some := func() string {
+		clauses := ""
+		for range 1 + max(0, rnd.IntN(5)-1) {
+			clauses += one[rnd.IntN(len(one))] + " "
+		}
+		if rnd.IntN(3) == 0 {
+			clauses += fmt.Sprintf("BAN %d %d %d FACTOR %d MAX 100", 1+rnd.IntN(4), 10+rnd.IntN(50), 5+rnd.IntN(20), 1+rnd.IntN(3))
+		}
+		return clauses
+	}
+	valid := func(e policy.Entry, clauses string) {
+		if clauses != "" {
+			var words [][]byte
+			for _, w := range strings.Fields(clauses) {
+				words = append(words, []byte(w))
+			}
+			limits, err := policy.ParseLimits(words, false, policy.Bounds{})
+			if err != "" {
+				return
+			}
+			e.Limits = limits
+		}
+		if e.Until == 0 {
+			e.Until = limit.MaxInstant
+		}
+		if policy.NewBuilder(policy.Sizes{}).Set(&e) == nil {
+			entries = append(entries, e)
+		}
+	}
+	main := policy.Entry{Policy: "api"}
+	main.Shadow, main.Count = rnd.IntN(6) == 0, rnd.IntN(5) == 0
+	if rnd.IntN(3) == 0 {
+		main.Notify = 1 + rnd.Int64N(100)
+	}
+	if rnd.IntN(3) == 0 {
+		main.Classes = "all 0% half 50% some 25%"
+	}
+	if rnd.IntN(4) == 0 {
+		main.Key = policy.KeyForm{IP: true, V4: 24, V6: 56}
+	}
+	for len(entries) == 0 {
+		valid(main, some())
+	}
+	if rnd.IntN(2) == 0 {
+		valid(policy.Entry{Policy: "api", Kind: policy.Candidate}, some())
+	}
+	for _, kind := range []policy.Kind{policy.Override, policy.Boost, policy.Block, policy.Exempt} {
+		for range rnd.IntN(3) {
+			e := policy.Entry{Policy: "api", Kind: kind, Pattern: randomKey(rnd, main.Key.IP)}
+			if rnd.IntN(8) == 0 {
+				e.Pattern = "*"
+			}
+			if rnd.IntN(2) == 0 {
+				e.Until = start.Add(time.Duration(rnd.Int64N(600e9)))
+			}
+			clauses := ""
+			switch kind {
+			case policy.Override:
+				clauses = some()
+			case policy.Boost:
+				e.Factor = 200 + rnd.Int64N(3000)
+			}
+			valid(e, clauses)
+		}
+	}
+	return entries
+}
+
+func randomKey(rnd *rand.Rand, ip bool) string {
+	if ip {
+		return []string{"10.0.0.1", "10.0.0.2", "10.0.1.1", "2001:db8::1", "2001:db8:1::/64", "10.0.0.0/24"}[rnd.IntN(6)]
+	}
+	return []string{"a", "b", "c#2", "d#2#", ""}[rnd.IntN(5)]
+}
+
+// randomCall draws a call at now.
+func randomCall(rnd *rand.Rand, f *front, ip bool) ratelimit.Call {
+	m := []ratelimit.Mode{ratelimit.Whole, ratelimit.Whole, ratelimit.Whole, ratelimit.Peek, ratelimit.Partial, ratelimit.Force, ratelimit.Wait}[rnd.IntN(7)]
+	c := ratelimit.Call{Policy: []byte("api"), Key: []byte(randomKey(rnd, ip)), Quantity: 1, Mode: m, Now: f.store.Now(), From: f}
+	switch rnd.IntN(8) {
+	case 0:
+		c.Quantity = rnd.Int64N(10) - 3
+	case 1:
+		c.Quantity = rnd.Int64N(4)
+	case 2:
+		var n []int64
+		for range 1 + rnd.IntN(4) {
+			n = append(n, rnd.Int64N(5)-1)
+		}
+		if m != ratelimit.Partial {
+			c.SetQuantities(n)
+		}
+	case 3:
+		c.Key = []byte("nonsense")
+	}
+	if m == ratelimit.Wait {
+		c.MaxWait = time.Duration(rnd.Int64N(10e9))
+	}
+	if rnd.IntN(10) > 0 {
+		c.Member = fmt.Append(nil, "m", rnd.IntN(5))
+	}
+	if rnd.IntN(3) == 0 {
+		c.ID = idempotency.Call{Token: fmt.Append(nil, "t", rnd.IntN(12)), TTL: time.Duration(1+rnd.Int64N(60)) * time.Second, Max: 1 + rnd.Uint32N(4), Seed: 7}
+		if rnd.IntN(2) == 0 && m != ratelimit.Peek && c.Least() > 0 {
+			c.Reserve = reservation.Terms{TTL: time.Duration(1+rnd.Int64N(30)) * time.Second, Max: 1 + rnd.Uint32N(3)}
+			c.ID.Token = fmt.Append(nil, "r", rnd.IntN(12))
+		}
+	}
+	switch rnd.IntN(12) {
+	case 0:
+		c.Class = []byte([]string{"all", "half", "some", "none"}[rnd.IntN(4)])
+	case 1:
+		c.Keep = clause.Keep{Units: rnd.Int64N(3)}
+	case 2:
+		c.Keep = clause.Keep{Percent: rnd.Int64N(101)}
+	}
+	return c
+}
+
+// TestJointsDecideAsCalls compares calls that are decided one ask after another on a keyspace with the same calls as
+// joint asks, on a map of parts and on the values of an engine. Races that were lost make no difference.
+func TestJointsDecideAsCalls(t *testing.T) {
+	effort.Alone(t)
+	const each = 400
+	calls, denied, failed := 0, 0, map[string]int{}
+	sum := map[string]int64{}
+	for seed := range effort.Steps(300, 10_000) {
+		rnd := rand.New(rand.NewPCG(11, uint64(seed)))
+		entries := randomRules(t, rnd)
+		ip := entries[0].Key.IP
+		f, n := openTold(t, entries...)
+		var joints []*jointFront
+		for i, s := range []shared{parts{}, &engine{map[string][]byte{}, remote.NewPacker()}} {
+			g, n := openTold(t, entries...)
+			joints = append(joints, &jointFront{g, n, s, rand.New(rand.NewPCG(uint64(i), uint64(seed)))})
+		}
+		var again []ratelimit.Call
+		for i := range each {
+			d := time.Duration(rnd.Int64N([]int64{90e9, 20e9, 5e9, 1e9, 1e9, 1}[rnd.IntN(6)]))
+			f.clock.Advance(d)
+			f.store.Refresh()
+			c := randomCall(rnd, f, ip)
+			if len(again) > 0 && rnd.IntN(5) == 0 { // a client that has got no answer
+				c = again[max(0, len(again)-1-rnd.IntN(6))]
+				c.Now = f.store.Now()
+			} else if c.ID.Token != nil {
+				again = append(again, c)
+			}
+			l := ratelimit.Lookup{Call: c}
+			err := f.Find(&l)
+			var a ratelimit.Answer
+			if err == nil {
+				a, err = f.Decide(&l, &f.ask)
+			}
+			told := n.take()
+			sum["told"] += int64(len(told))
+			want := f.outcome(a, err, told)
+			calls++
+			if err != nil {
+				failed[err.Error()]++
+			} else if a.Decision.Refused > 0 {
+				denied++
+			}
+			f.EndBatch(f.store.Now())
+			for _, g := range joints {
+				g.clock.Advance(d)
+				g.store.Refresh()
+				a, err := g.decide(t, c)
+				if got := g.outcome(a, err, g.take()); got != want {
+					require.Equal(t, want, got, "seed %d, call %d: %+v of %s", seed, i, c, texts(entries))
+				}
+				require.Zero(t, g.store.Len(0))
+				if rnd.IntN(3) == 0 {
+					g.EndBatch(g.store.Now())
+				}
+			}
+		}
+		counts := f.table.Policy([]byte("api")).Counts
+		sum["banned"] += counts.Banned.Load()
+		sum["blocked"] += counts.Blocked.Load()
+		sum["exempted"] += counts.Exempted.Load()
+		sum["shadow"] += counts.ShadowDenied.Load()
+		sum["tried"] += counts.TryBoth.Load() + counts.TryOnlyNew.Load() + counts.TryOnlyOld.Load() + counts.TryNeither.Load()
+		sum["reserved"] += f.keys.Reservations().Made
+		sum["lapsed"] += f.keys.Reservations().Expired
+		sum["repeated"] += f.keys.IDs().Repeats
+		sum["forgotten"] += f.keys.IDs().Forgotten
+	}
+	t.Logf("%d calls, %d denied, %v, errors %v", calls, denied, sum, failed)
+	for what, n := range sum {
+		require.Positive(t, n, what)
+	}
+	require.GreaterOrEqual(t, calls, 100_000)
+	require.Less(t, denied, calls/2)
+}
+
+// texts returns the limits of entries.
+func texts(entries []policy.Entry) (all []string) {
+	for i := range entries {
+		e := &entries[i]
+		text := fmt.Sprintf("%s %q %+v", e.Kind, e.Pattern, e.Flags)
+		if e.Limits != nil {
+			text += " " + strings.Join(e.Limits.Text, " ")
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// TestJointsDoNotWait: the mode Block is not for a shared state.
+func TestJointsDoNotWait(t *testing.T) {
+	f := open(t, main(t, "SW 1 60 FIXED"))
+	l := ratelimit.Lookup{Call: f.call("k")}
+	l.Mode = ratelimit.Block
+	require.ErrorIs(t, f.FindShared(&l), ratelimit.ErrShared)
+	l.Policy = []byte("none")
+	require.ErrorIs(t, f.FindShared(&l), ratelimit.ErrNoPolicy)
+}
+
+// TestJointsThatCannotBeDecided: the error of the store is that of the answer, and nothing is counted.
+func TestJointsThatCannotBeDecided(t *testing.T) {
+	f := open(t, main(t, "SW 1 60 FIXED BAN 1 60 60"))
+	l := ratelimit.Lookup{Call: f.call("k")}
+	require.NoError(t, f.FindShared(&l))
+	for _, why := range []error{decide.Unavailable("timeout"), errors.New("other")} {
+		var a decide.Ask
+		f.Joint(&l, &a)
+		require.Equal(t, "api:k", string(a.Key))
+		a.Err = why
+		_, err := f.AnswerJoint(&l, &a)
+		require.Equal(t, why, err)
+	}
+	require.Equal(t, [2]int64{}, f.counted("api"))
+	f.EndBatch(start)
+}
+
+// TestAKeyspaceDecidesJoints: each ask of a joint has a key of its own there.
+func TestAKeyspaceDecidesJoints(t *testing.T) {
+	f := open(t, main(t, "SW 1 60 FIXED TB 5 1 60 BAN 1 60 600"))
+	for i := range 3 {
+		l := ratelimit.Lookup{Call: f.call("k")}
+		require.NoError(t, f.FindShared(&l))
+		var a decide.Ask
+		f.Joint(&l, &a)
+		f.store.Decide(&a)
+		is, err := f.AnswerJoint(&l, &a)
+		require.NoError(t, err)
+		require.Equal(t, f.store.Now(), a.Now)
+		require.Equal(t, i > 0, is.Decision.Refused > 0)
+		if i > 0 {
+			require.Equal(t, 600*time.Second, is.Decision.RetryAfter)
+		}
+		f.EndBatch(start)
+	}
+	require.Equal(t, 3, f.store.Len(0))
+}

@@ -1,0 +1,168 @@
+package ratelimit
+
+import (
+	"github.com/cellserver/cellserver/clause"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/idempotency"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/reservation"
+)
+
+// steps takes the steps that decide a call: it makes the asks and has its store decide them. It counts nothing and
+// tells nobody. So the steps can be taken again on another state, and a [Decider] counts afterwards what the last ones
+// have come to.
+type steps struct {
+	service *Service
+	store   Store
+	keys    keys
+	room    clause.Room // a boosted clause
+	// main and tried are the memory for the clauses of the limits in force and of a candidate.
+	main, tried clause.Memory
+	second      decide.Ask     // the ask of a candidate
+	free        decide.Ask     // the ask of a reservation of nothing
+	whole       limit.Decision // the decision of the last answer that is not in its ask
+	// bans is the ask about the bans of a key, with the memory of its key.
+	bans decide.Ask
+	// kept has the decisions of the limits on the clauses of a call that passes although the limits may deny it.
+	kept []limit.Decision
+	// spare has the decisions of a reservation of nothing.
+	spare [policy.MaxClauses]limit.Decision
+}
+
+// outcome is what the steps of a call have come to.
+type outcome struct {
+	answer Answer
+	// decided has the decisions of the limits on the clauses, if somebody has to be told of them.
+	decided []limit.Decision
+	// denied says that the limits in force deny the call, even if it passes.
+	denied bool
+	// free says that there is a reservation of nothing, which is steps.free.
+	free bool
+	// tries says that the candidate of the policy has decided the call, too, with the result trial.
+	tries bool
+	trial trial
+}
+
+// trial is what the candidate of a policy has come to.
+type trial struct {
+	// refused says that the candidate denies the call. decided says that its ask, steps.second, was decided without
+	// an error.
+	refused, decided bool
+}
+
+// decide decides the call that l has looked up and that nothing blocks, and sets x. It uses a. The errors are those of
+// [Decider.Ask] and of the store.
+func (s *steps) decide(l *Lookup, a *decide.Ask, x *outcome) error {
+	if err := s.ask(l, l.Limits, 0, &s.main, a); err != nil {
+		return err
+	}
+	if s.store.Decide(a); a.Err != nil {
+		return a.Err
+	}
+	if l.lenient() {
+		x.free = s.reserveNothing(a)
+	}
+	s.conclude(l, a, x)
+	if x.tries = l.hasCandidate() && !l.Looks() && l.Mode != Block && !a.Repeats(); x.tries {
+		x.trial = s.try(l)
+	}
+	return nil
+}
+
+// conclude sets x to the answer to the call after its ask a was decided without an error. An exemption or a shadow
+// policy turns a denial into a pass. It changes the decisions in a, too, and has the store count a denial for the next
+// ban, unless the call has waited.
+func (s *steps) conclude(l *Lookup, a *decide.Ask, x *outcome) {
+	x.answer = s.answer(a)
+	x.denied = x.answer.Decision.Refused != 0
+	x.decided = x.answer.Details
+	switch notifies := l.Rules.Main.Notify > 0; {
+	case x.decided == nil && (notifies || l.lenient()):
+		x.decided = s.keep(0, *x.answer.Decision)
+	case l.lenient():
+		x.decided = s.keep(0, x.decided...)
+	}
+	if l.lenient() {
+		pass(x.answer.Decision)
+		passEach(x.answer.Details)
+		x.answer.Details = x.decided
+	}
+	if !a.Repeats() && !l.waited {
+		s.countDenial(l, x.answer.Decision)
+	}
+}
+
+// keep copies all, decisions of the limits on clauses, to the memory of s from the index at on. The copies are valid
+// until the next call.
+func (s *steps) keep(at int, all ...limit.Decision) []limit.Decision {
+	end := at + len(all)
+	if end > len(s.kept) {
+		s.kept = make([]limit.Decision, max(end, policy.MaxClauses)) // copies from before stay where they are
+	}
+	copy(s.kept[at:], all)
+	return s.kept[at:end:end]
+}
+
+// answer returns the decision on a, and those on its clauses.
+func (s *steps) answer(a *decide.Ask) Answer {
+	if a.Family != decide.Several {
+		return Answer{Decision: &a.Decision}
+	}
+	s.whole = a.Binding()
+	return Answer{&s.whole, a.Details}
+}
+
+// reserveNothing records a reservation of nothing if a, which was decided, is a reservation that the limits
+// have denied, so that its settlement is known. The call passes although they deny it. It reports whether there is one
+// now, which is s.free.
+func (s *steps) reserveNothing(a *decide.Ask) bool {
+	if a.Reserve.TTL == 0 || a.Err != nil || !a.Refused || a.Full || a.Repeats() {
+		return false
+	}
+	b := &s.free
+	*b = *a
+	b.Reserve.Free, b.Details, b.Lapsed = true, s.spare[:len(a.Details)], 0
+	s.store.Decide(b)
+	return b.Err == nil
+}
+
+// try decides the call under the policy's candidate. An error of the candidate counts as a denial. A candidate
+// charges the estimate of a reservation for good: nothing settles it there, so it does not remember the
+// call either.
+func (s *steps) try(l *Lookup) (t trial) {
+	if l.reserves() {
+		was := l.Call
+		l.Reserve, l.ID = reservation.Terms{}, idempotency.Call{}
+		defer func() { l.Call = was }()
+	}
+	a := &s.second
+	t.refused = true
+	limits := l.Rules.Candidate.Limits
+	if s.candidateBan(l) != 0 || s.ask(l, limits, candidate, &s.tried, a) != nil {
+		return t
+	}
+	s.store.Decide(a)
+	whole := a.Whole()
+	t.decided = a.Err == nil
+	t.refused = a.Err != nil || whole.Refused != 0
+	if t.decided && l.bans(limits, &whole) {
+		s.store.Decide(s.banAsk(l, limits, true, true))
+	}
+	return t
+}
+
+// endBatch frees the memory of calls with many clauses or long keys. No ask may be in use.
+func (s *steps) endBatch() {
+	s.main.Trim()
+	if len(s.kept) > policy.MaxClauses {
+		s.kept = nil
+	}
+	s.tried.Trim()
+	s.second.Forget()
+	s.free.Forget()
+	if s.keys.endBatch() {
+		s.main.Forget()
+		s.tried.Forget()
+	}
+}

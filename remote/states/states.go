@@ -1,0 +1,201 @@
+// Package states has the states of keys as the values of an engine contain them. It checks them, because a value may be
+// any bytes, and it decides joint asks, whose state has several parts.
+package states
+
+import (
+	"encoding/binary"
+
+	"github.com/cellserver/cellserver/ban"
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/counter"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/idempotency"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/reservation"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// Joint is the kind of a value that has the parts of a joint state: see [decide.Joint]. Only values in the engine
+// have this kind.
+//
+// The bytes of such an entry are its parts, in the order of their numbers. Numbers are big-endian. Each line has the
+// offset in a part, the length and the meaning:
+//
+//	0   1  number, from 1
+//	1   1  kind, the numbers of package entry
+//	2   8  expiry, ns since 1970
+//	10  4  length of the rest
+//	14  .. the state of the part, as in a snapshot
+//
+// The entry expires with the last of its parts.
+const Joint entry.Kind = 100
+
+// partHead is the number of bytes of a part before its state.
+const partHead = 14
+
+// Check returns an error if e is not the state of a limiter, nor a joint state. A plain string is such a state
+// if it is a number, as INCREX stores it.
+func Check(e *entry.Entry) error {
+	k := e.Kind
+	switch {
+	case k == entry.Cell && len(e.Value) == 0:
+		return nil
+	case k == entry.Cell:
+		return gcra.Check(e.Value)
+	case k == entry.String:
+		return counter.Check(e.Value)
+	case k.IsWindow():
+		return slidingwindow.Check(k.WindowMode(), e.Value)
+	case k.IsBucket():
+		return tokenbucket.Check(k.BucketMode(), e.Value)
+	case k.IsLease():
+		return concurrency.Check(k.LeaseMode(), e.Value)
+	case k == entry.Ban:
+		return ban.Check(e.Value)
+	case k == Joint:
+		return checkParts(e.Value)
+	}
+	return limit.ErrWrongType
+}
+
+// nextPart decodes the first part of raw. rest is what follows it, and the entry of the part is a slice of raw. The
+// error is [limit.ErrWrongType] if raw does not begin with a part. The state of the part is not checked.
+func nextPart(raw []byte) (p decide.Part, rest []byte, err error) {
+	if len(raw) < partHead || raw[0] == 0 {
+		return p, nil, limit.ErrWrongType
+	}
+	n := binary.BigEndian.Uint32(raw[10:])
+	if uint64(n) > uint64(len(raw)-partHead) {
+		return p, nil, limit.ErrWrongType
+	}
+	end := partHead + int(n)
+	p = decide.Part{Number: raw[0], Entry: entry.Entry{
+		Kind: entry.Kind(raw[1]), Expiry: limit.Instant(binary.BigEndian.Uint64(raw[2:])), Value: raw[partHead:end:end],
+	}}
+	return p, raw[end:], nil
+}
+
+// AppendLive appends to into the parts in all that are live at now. all is the value of an entry of the kind [Joint] that
+// passes [Check], and the entries of the parts are slices of it.
+func AppendLive(into []decide.Part, all []byte, now limit.Instant) []decide.Part {
+	for len(all) > 0 {
+		p, rest, err := nextPart(all)
+		if err != nil {
+			break
+		}
+		if all = rest; p.Entry.Expiry > now {
+			into = append(into, p)
+		}
+	}
+	return into
+}
+
+// appendParts appends the bytes of all to dst, and returns them with the expiry of the last part.
+func appendParts(dst []byte, all []decide.Part) (raw []byte, expiry limit.Instant) {
+	expiry = limit.MinInstant
+	for i := range all {
+		e := &all[i].Entry
+		expiry = max(expiry, e.Expiry)
+		dst = append(dst, all[i].Number, byte(e.Kind))
+		dst = binary.BigEndian.AppendUint64(dst, uint64(e.Expiry))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(len(e.Value)))
+		dst = append(dst, e.Value...)
+	}
+	return dst, expiry
+}
+
+// checkParts returns an error if raw is not a sequence of one or more parts with ascending numbers, or a part is not
+// the state of a limiter or of bans.
+func checkParts(raw []byte) error {
+	if len(raw) == 0 {
+		return limit.ErrWrongType
+	}
+	for last := uint8(0); len(raw) > 0; {
+		p, rest, err := nextPart(raw)
+		if err == nil {
+			err = checkPart(&p.Entry)
+		}
+		if err != nil || p.Number <= last {
+			return limit.ErrWrongType
+		}
+		last, raw = p.Number, rest
+	}
+	return nil
+}
+
+// checkPart returns an error if e cannot be a part. Unlike the state of a single key, a part may remember calls and
+// have reservations.
+func checkPart(e *entry.Entry) error {
+	switch k := e.Kind; {
+	case k == entry.String || k == Joint:
+		return limit.ErrWrongType
+	case k.Remembers() && k.IsLimiter():
+		return checkRemembering(k.Plain(), e.Value)
+	}
+	return Check(e)
+}
+
+// checkRemembering returns an error if value cannot be that of a limiter of kind k with remembered calls,
+// reservations, or both.
+func checkRemembering(k entry.Kind, value []byte) (err error) {
+	state, records := value, true
+	if reservation.Marked(value) {
+		form, ok := formOf(k)
+		if !ok {
+			return limit.ErrWrongType
+		}
+		if state, records, err = reservation.Check(value, form); err != nil {
+			return err
+		}
+	}
+	if records {
+		if state, err = idempotency.Check(state); err != nil {
+			return err
+		}
+	}
+	if len(state) == 0 {
+		return limit.ErrWrongType
+	}
+	return Check(&entry.Entry{Kind: k, Value: state})
+}
+
+// formOf returns the form of the reservations of a limiter of kind k. ok is false if it can have none.
+func formOf(k entry.Kind) (f reservation.Form, ok bool) {
+	switch {
+	case k.IsWindow():
+		return reservation.Window, true
+	case k.IsBucket() && k.BucketMode() == tokenbucket.Greedy:
+		return reservation.Bucket, true
+	case k.IsBucket():
+		return reservation.Converted, true
+	}
+	return 0, false
+}
+
+// Decide decides a, a [decide.Joint], on the entry e at now. parts is memory for the decision, from which [EntryOf]
+// makes the new entry if parts.Changed is set. most is the maximum number of bytes of that entry.
+// If e is the state of one limiter, it is the first part. The error is that of the program.
+func Decide(parts *decide.Parts, a *decide.Ask, e *entry.Entry, now limit.Instant, most int) error {
+	parts.All, parts.Changed = parts.All[:0], false
+	switch e.Kind {
+	case entry.None:
+	case Joint:
+		parts.All = AppendLive(parts.All, e.Value, now)
+	default: // a tool has copied it here from a server that has a key for each part
+		parts.All = append(parts.All, decide.Part{Number: 1, Entry: *e})
+	}
+	parts.Most, parts.Each = most, partHead
+	return parts.Run(a, now)
+}
+
+// EntryOf returns the entry that has parts, whose bytes are appended to dst: none if there are no parts.
+func EntryOf(parts *decide.Parts, dst []byte) entry.Entry {
+	if len(parts.All) == 0 {
+		return entry.Entry{}
+	}
+	raw, expiry := appendParts(dst, parts.All)
+	return entry.Entry{Kind: Joint, Expiry: expiry, Value: raw}
+}
