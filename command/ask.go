@@ -77,9 +77,10 @@ func (c *Call) Collect() {
 // call on this hot path costs measurable time.
 func (c *Call) OwnAsk() *decide.Ask { return &c.ask }
 
-// Conclude replies to the decided ask a: with its error, or else by calling answer.
+// Conclude replies to the decided ask a: with its error, or else by calling answer. The error of a Joint may be that of
+// its program, so answer replies with it.
 func (c *Call) Conclude(a *decide.Ask, answer func(*Call, *decide.Ask)) {
-	if a.Err != nil {
+	if a.Err != nil && a.Family != decide.Joint {
 		c.Fail(StoreError(a.Err))
 		return
 	}

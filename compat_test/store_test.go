@@ -13,23 +13,44 @@ import (
 // ownKeyspace are the sections, and the scripts as a whole, that show something of a keyspace, beyond
 // commands that are not served with a store.
 var ownKeyspace = map[string]string{
-	"cellserver/errors/fewer databases":                   oneDatabase,
-	"cellserver/errors/memory is bounded":                 "maxmemory bounds the keys of a keyspace",
-	"cellserver/inspect/rl.top":                           oneDatabase,
-	"cellserver/memory/where memory goes":                 "it counts the keys of a keyspace",
-	"redis-cell/keys/databases":                           oneDatabase,
-	"redis/client/info":                                   oneDatabase,
-	"redis/connection/a database belongs to a connection": oneDatabase,
-	"redis/connection/select":                             oneDatabase,
-	"redis/keys/flushdb":                                  oneDatabase,
-	"cellserver/calendar/ID and RESERVE":                  noID,
-	"cellserver/id":                                       noID,
-	"cellserver/reserve":                                  noReserve,
-	"cellserver/reserve_use":                              noReserve,
-	"cellserver/reserve_several":                          noReserve,
-	"redis/server/config get":                             oneDatabase,
-	"redis/server/info keyspace":                          "it counts the keys of a keyspace",
-	"redis/transaction/select inside a transaction":       oneDatabase,
+	"cellserver/errors/fewer databases":                                    oneDatabase,
+	"cellserver/errors/memory is bounded":                                  "maxmemory bounds the keys of a keyspace",
+	"cellserver/inspect/rl.top":                                            oneDatabase,
+	"cellserver/memory/where memory goes":                                  "it counts the keys of a keyspace",
+	"redis-cell/keys/databases":                                            oneDatabase,
+	"redis/client/info":                                                    oneDatabase,
+	"redis/connection/a database belongs to a connection":                  oneDatabase,
+	"redis/connection/select":                                              oneDatabase,
+	"redis/keys/flushdb":                                                   oneDatabase,
+	"cellserver/calendar/ID and RESERVE":                                   noID,
+	"cellserver/id":                                                        noID,
+	"cellserver/reserve":                                                   noReserve,
+	"cellserver/reserve_use":                                               noReserve,
+	"cellserver/ban/calls that wait":                                       noWait,
+	"cellserver/ban/several policies":                                      noSeveral,
+	"cellserver/ban/what does not count":                                   noID,
+	"cellserver/keep/several policies":                                     noSeveral,
+	"cellserver/keep/with COUNT, ID, RESERVE and a bucket with DEBT":       noID,
+	"cellserver/policies/a limit of 0 denies every call and keeps nothing": noWait,
+	"cellserver/policies/a shadow":                                         noWait,
+	"cellserver/notify/what an exemption lets pass":                        noSeveral,
+	"cellserver/policy_addresses/an entry for a longer network has a state of its own":  noSeveral,
+	"cellserver/policy_addresses/reservations are settled by an address of the network": noReserve,
+	"cellserver/use/a wait that ends in vain":                                           noWait,
+	"cellserver/use/blocks and exemptions for good":                                     noWait,
+	"cellserver/use/rl.use and its arguments":                                           noWait,
+	"cellserver/use/waiting for a bucket is a reservation":                              noWait,
+	"cellserver/use/waiting for several limits, in turn":                                noWait,
+	"cellserver/use-count/a call with an ID is charged once, denied or not":             noID,
+	"cellserver/use-count/a candidate is charged with its policy":                       noSeveral,
+	"cellserver/use-count/no limit for some keys":                                       noSeveral,
+	"cellserver/use-count/several policies":                                             noSeveral,
+	"cellserver/use-count/what takes a part, waits or reserves":                         noReserve,
+	"cellserver/use-several":                                                            noSeveral,
+	"cellserver/reserve_several":                                                        noReserve,
+	"redis/server/config get":                                                           oneDatabase,
+	"redis/server/info keyspace":                                                        "it counts the keys of a keyspace",
+	"redis/transaction/select inside a transaction":                                     oneDatabase,
 }
 
 // noID is in the transcript of the option ID: with a store its calls get an error.
@@ -37,6 +58,12 @@ const noID = "ID is not served with a store"
 
 // noReserve is in the transcript of reservations, likewise.
 const noReserve = "RESERVE is not served with a store"
+
+// noWait is in the sections of RL.USE with BLOCK, and noSeveral in those of calls under several policies.
+const (
+	noWait    = "RL.USE with BLOCK is not served with a store"
+	noSeveral = "AND and ANY are not served with a store"
+)
 
 const oneDatabase = "there is one database"
 
@@ -90,6 +117,7 @@ func playWithStore(t *testing.T, s *script.Script, section *script.Section, prot
 	options := append(inproc.SectionOptions(section, t.TempDir()), "--store", "redis://127.0.0.1:1")
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		server, double := w.StillWithStore(scriptStart, options...)
+		w.Settle() // the server has read the policies
 		playSection(t, s, section, proto, server.Target(inproc.PutKinds(double.Put)), nil)
 	})
 }

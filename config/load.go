@@ -76,7 +76,7 @@ func (c *Config) checkStore() error {
 		clash(name, "the store keeps the limits, see its own "+name)
 	}
 	if c.Value("policy-file") != "" {
-		clash("policy-file", "with a store there are no policies")
+		clash("policy-file", "the policies are in the store, see RL.POLICY APPLY")
 	}
 	at := c.byName["databases"]
 	switch c.Value("databases") {

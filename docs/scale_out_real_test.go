@@ -76,9 +76,31 @@ func needsRights(t *testing.T, e storetest.Engine, given string) {
 	}
 }
 
-// useAll starts a server that has its limits at the URL, and calls what it serves, unless
+// useAll starts two servers that have their limits at the URL, and calls what they serve, unless
 // refused says before the first decision that nothing will come of it.
 func useAll(t *testing.T, url, timeout string, refused func() bool) error {
+	t.Helper()
+	one, stop := serving(t, url, timeout)
+	defer stop()
+	require.Eventually(t, func() bool { return one("CL.THROTTLE first 1 1 60") == nil || refused() }, time.Minute, time.Millisecond)
+	for _, call := range []string{
+		"FLUSHDB", "CL.THROTTLE k 15 30 60", "GET k", "SW.ALLOW w 10 60", "TB.ACQUIRE b 10 10 60", "CC.ACQUIRE c 5 30 one", "CC.RELEASE c one",
+		"RL.MULTI 2 {t}a {t}b TB 10 10 1 SW 1000 86400", "RL.MULTI 2 m n TB 10 10 1 SW 1000 86400", "TTL k", "EXPIRE k 100", "TYPE w",
+		"RL.INFO w", "SCAN 0", "DBSIZE", "DEL k w b c", "FLUSHDB", "RL.POLICY SET api LIMITS SW 10 60 TB 10 10 60", "RL.USE api k", "RL.BLOCK api k", "RL.UNBLOCK api k",
+	} {
+		if err := one(call); err != nil {
+			return err
+		}
+	}
+	// A change of another server is read from the log.
+	other, stopOther := serving(t, url, timeout)
+	defer stopOther()
+	require.Eventually(t, func() bool { return other("RL.POLICY SET web LIMITS SW 10 60") == nil || refused() }, time.Minute, time.Millisecond)
+	return one("RL.POLICY DEL web")
+}
+
+// serving starts a server that has its limits at the URL. call makes a call of it, and stop ends it.
+func serving(t *testing.T, url, timeout string) (call func(words string) error, stop func()) {
 	t.Helper()
 	c, err := config.Load([]string{"--store", url, "--dir", t.TempDir(), "--store-timeout", timeout}, nil)
 	require.NoError(t, err)
@@ -86,30 +108,23 @@ func useAll(t *testing.T, url, timeout string, refused func() bool) error {
 	require.NoError(t, err)
 	s, err := server.New(c, server.Options{Listeners: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	defer func() {
-		stop()
-		require.NoError(t, <-ended)
-	}()
 	client := redis.NewClient(&redis.Options{Addr: l.Addr().String(), MaxRetries: -1, ReadTimeout: time.Minute, DisableIdentity: true})
-	defer func() { require.NoError(t, client.Close()) }()
-	require.Eventually(t, func() bool {
-		return client.Do(ctx, "CL.THROTTLE", "first", 1, 1, 60).Err() == nil || refused()
-	}, time.Minute, time.Millisecond)
-	for _, call := range []string{
-		"FLUSHDB", "CL.THROTTLE k 15 30 60", "GET k", "SW.ALLOW w 10 60", "TB.ACQUIRE b 10 10 60", "CC.ACQUIRE c 5 30 one", "CC.RELEASE c one",
-		"RL.MULTI 2 {t}a {t}b TB 10 10 1 SW 1000 86400", "RL.MULTI 2 m n TB 10 10 1 SW 1000 86400", "TTL k", "EXPIRE k 100", "TYPE w",
-		"RL.INFO w", "SCAN 0", "DBSIZE", "DEL k w b c", "FLUSHDB",
-	} {
+	stop = func() {
+		require.NoError(t, client.Close())
+		cancel()
+		require.NoError(t, <-ended)
+	}
+	return func(text string) error {
 		var words []any
-		for _, w := range strings.Fields(call) {
+		for _, w := range strings.Fields(text) {
 			words = append(words, w)
 		}
 		if err := client.Do(ctx, words...).Err(); err != nil && err != redis.Nil { //nolint:errorlint // it is never wrapped
-			return fmt.Errorf("%s: %w", call, err)
+			return fmt.Errorf("%s: %w", text, err)
 		}
-	}
-	return nil
+		return nil
+	}, stop
 }

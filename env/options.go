@@ -75,6 +75,12 @@ type Options struct {
 	FreeHeap func()
 	// Policies are the policies that the server stores; nil if it stores none.
 	Policies *registry.Registry
+	// ChangePolicies calls f with the store that has the records of Policies; f may wait for that store. nil
+	// means that the store of a worker has them.
+	ChangePolicies func(f func(st registry.Store))
+	// PoliciesUnread returns an error as long as the store that has the records of Policies has not been read since the
+	// start. nil means that they are always read.
+	PoliciesUnread func() error
 	// PolicyFile is the file of RL.POLICY RELOAD; nil if there is no such file.
 	PolicyFile PolicyFile
 	// Groups says how decisions are counted by groups of keys.

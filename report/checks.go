@@ -72,7 +72,7 @@ func dependencyChecks(e *Dependencies) []Check {
 		if !c.OK {
 			c.Value, c.Text = 1, e.StoreFault
 		}
-		all = append(all, c)
+		all = append(all, c, checkPolicies(e))
 	}
 	if e.Replica {
 		c := Check{ID: CheckLink, Name: "Primary answers", OK: e.LinkUp, Text: "link is up, " + lasting(e.Lag) + " behind", Bound: "link up"}
@@ -94,6 +94,21 @@ func dependencyChecks(e *Dependencies) []Check {
 		})
 	}
 	return all
+}
+
+// mostPoliciesAge is the maximum time since the store has confirmed that the server has its policies. Servers ask once a
+// second.
+const mostPoliciesAge = 10 * time.Second
+
+func checkPolicies(e *Dependencies) Check {
+	c := Check{
+		ID: CheckPolicies, Name: "Policies are current", Value: e.PoliciesAge.Seconds(), Limit: mostPoliciesAge.Seconds(),
+		OK: e.PoliciesRead && e.PoliciesAge <= mostPoliciesAge, Text: "the store confirmed them " + lasting(e.PoliciesAge) + " ago", Bound: "≤ 10 s",
+	}
+	if !e.PoliciesRead {
+		c.Text = "not read yet"
+	}
+	return c
 }
 
 func checkP99(answers int64, p99 time.Duration) Check {

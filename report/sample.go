@@ -57,6 +57,8 @@ func (s *Sample) Take(v *figure.View) {
 	s.ClockStep = time.Duration(value("clock_step_seconds") * float64(time.Second))
 	s.ManualClock = value("clock_manual") == 1
 	_, s.HasStore = v.Value("store_up")
+	age, read := v.Value("store_policies_age_seconds")
+	s.PoliciesRead, s.PoliciesAge = read, time.Duration(age*float64(time.Second))
 	s.Replica, s.LinkUp, s.PrimaryRefused = value("replica") == 1, value("primary_link_up") == 1, value("primary_refused") == 1
 	s.Lag = time.Duration(value("replication_lag_seconds") * float64(time.Second))
 	s.Replicas, s.GoodReplicas = int64(value("replicas", "connected")), int64(value("replicas", "good"))
@@ -101,6 +103,10 @@ type Dependencies struct {
 	// answer, "" if it does.
 	HasStore   bool
 	StoreFault string
+	// PoliciesRead says that the policies in the store were read, and PoliciesAge is the time since the store has
+	// confirmed that the server has them.
+	PoliciesRead bool
+	PoliciesAge  time.Duration
 	// Replica says that the server is a replica. Primary is its primary. LinkUp says that the
 	// server receives changes, and PrimaryRefused that it keeps its keys because its primary has
 	// another data set.

@@ -94,6 +94,7 @@ const (
 	// exist only if they apply: to a server with a store, to a replica, to a primary with replicas.
 	CheckRole     = "role"
 	CheckStore    = "store"
+	CheckPolicies = "policies"
 	CheckLink     = "link"
 	CheckReplicas = "replicas"
 	CheckAcks     = "acks"

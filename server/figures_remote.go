@@ -10,7 +10,10 @@ import (
 
 // remoteState is the state of the servers that the option store names, at one reading of the
 // figures. A nil *remoteState means that the option is not set.
-type remoteState struct{ remote.Info }
+type remoteState struct {
+	remote.Info
+	policies *policies
+}
 
 // up reports whether the store answers: its nodes are known, and none of them is down.
 func (i *remoteState) up() bool { return i.reason() == "" }
@@ -39,7 +42,7 @@ func (s *Server) provideRemote(r *figure.Registry) {
 		if s.remote == nil {
 			return nil
 		}
-		return &remoteState{s.remote.Info()}
+		return &remoteState{s.remote.Info(), &s.policies}
 	})
 }
 
@@ -69,6 +72,20 @@ func remoteFigures() []figure.Figure {
 				emit(float64(count["up"]), "up")
 				emit(float64(count["down"]), "down")
 			}),
+		},
+		{
+			Name: "store_policies_age_seconds", Kind: figure.Gauge,
+			Help: "Time since the store has confirmed that this server has its policies, which servers ask for each second. Absent before the policies were read, and without the option store.",
+			Read: of(func(i *remoteState, emit figure.Emit) {
+				if age, known := i.policies.age(); known {
+					emit(age.Seconds())
+				}
+			}),
+		},
+		{
+			Name: "store_changes_lost_total", Kind: figure.Counter,
+			Help: "Changes of policies that this server had in force or has made, and that the store has lost since, as in a failover.",
+			Read: of(func(i *remoteState, emit figure.Emit) { emit(float64(i.policies.records.Lost())) }),
 		},
 		{
 			Name: "store_unanswered_total", Kind: figure.Counter, Labels: []string{"policy"}, Values: "`closed`, `open`, `local`",

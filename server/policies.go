@@ -1,25 +1,77 @@
 package server
 
 import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
 	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/command/policystore"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy/policyfile"
 	"github.com/cellserver/cellserver/policy/registry"
+	"github.com/cellserver/cellserver/remote/records"
 )
 
-// policies has the policies that the server stores. With the option store there are no policies,
-// and registry is nil.
+// policies has the policies of the server. With the option store their records are in the store.
 type policies struct {
 	registry *registry.Registry
 	file     *policyfile.File // nil if the option policy-file is not set
+	// records has the records of policies; nil without the option store. clock is that of the store.
+	records *records.Store
+	clock   func() limit.Instant
+	// read is closed, by firstRead, when the records were read for the first time.
+	read      chan struct{}
+	firstRead sync.Once
+	// fault is why the latest attempt to follow the records has failed; nil or "" if it has not.
+	fault atomic.Pointer[string]
 }
+
+// why returns the fault, or "".
+func (p *policies) why() string {
+	if is := p.fault.Load(); is != nil {
+		return *is
+	}
+	return ""
+}
+
+// age returns the time since the store has confirmed that the server has its policies. known is false before the policies
+// were read, and without the option store.
+func (p *policies) age() (age time.Duration, known bool) {
+	if p.records == nil || p.records.Unread() != nil {
+		return 0, false
+	}
+	return p.records.Age(p.clock()), true
+}
+
+// followPeriod is the time between two questions to the store whether other servers have changed policies.
+const followPeriod = time.Second
 
 // openPolicies creates the registry of policies, and makes it observe the records that are loaded,
 // replicated and changed by commands. With the option policy-file it also creates the policy file.
 func (s *Server) openPolicies(o *env.Options) {
+	r := s.newRegistry(o)
+	s.keyspace.ObserveSystem(r.Observe)
+	if path := s.config.Path("policy-file"); path != "" {
+		s.policies.file = policyfile.New(path, r, s.config.PolicyBounds)
+		o.PolicyFile = s.policies.file
+	}
+}
+
+// openSharedPolicies creates the registry of policies on a server with the option store, which has the records. now is
+// the clock of the store.
+func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
+	shared := records.New(records.Options{Engine: s.remote, Observer: s.newRegistry(o), Now: now, Log: s.log})
+	s.policies.records, s.policies.clock, s.policies.read = shared, now, make(chan struct{})
+	o.PoliciesUnread = shared.Unread
+	o.ChangePolicies = func(f func(st registry.Store)) { f(shared) }
+}
+
+func (s *Server) newRegistry(o *env.Options) *registry.Registry {
 	r := registry.New(registry.Options{
 		Failed: func(err error) { s.log.Error("a record of policies cannot be read", "error", err) },
 		Missing: func(zone, policy string) {
@@ -27,11 +79,71 @@ func (s *Server) openPolicies(o *env.Options) {
 				"zone", zone, "policy", policy, "tzdata", calendar.Release())
 		},
 	})
-	s.keyspace.ObserveSystem(r.Observe)
 	s.policies.registry, o.Policies = r, r
-	if path := s.config.Path("policy-file"); path != "" {
-		s.policies.file = policyfile.New(path, r, s.config.PolicyBounds)
-		o.PolicyFile = s.policies.file
+	return r
+}
+
+// firstRead is the maximum time for which a server that starts waits for the policies of the store before it says that it
+// is ready, and firstPeriod the time between two attempts until they are read.
+const (
+	firstRead   = time.Second
+	firstPeriod = 50 * time.Millisecond
+)
+
+// awaitPolicies waits until followPolicies has read the policies of the store, for firstRead at most.
+func (s *Server) awaitPolicies() {
+	if s.policies.records == nil {
+		return
+	}
+	select {
+	case <-s.policies.read:
+	case <-time.After(firstRead):
+	}
+}
+
+// followPolicies takes over the changes that other servers make to the policies in the store, until ctx ends. It does nothing
+// without the option store.
+func (s *Server) followPolicies(ctx context.Context) {
+	if s.policies.records == nil {
+		return
+	}
+	next := time.NewTimer(0)
+	defer next.Stop()
+	told := "" // the error in the log, "" if the policies were read since
+	for tries := 0; ; tries++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		_, err := s.policies.records.Follow(ctx)
+		fault := ""
+		if err != nil {
+			fault = err.Error()
+		}
+		s.policies.fault.Store(&fault)
+		unread := s.policies.records.Unread() != nil
+		period := followPeriod
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && told != "":
+			s.log.Info("the policies of the store are read again")
+			told = ""
+		case fault == told:
+		case unread && tries < int(firstRead/firstPeriod): // a server that starts is not connected at once
+			period = firstPeriod
+		case unread:
+			s.log.Warn("the policies of the store cannot be read: calls under policies get -UNAVAILABLE", "error", err)
+			told = fault
+		default:
+			s.log.Warn("the policies of the store cannot be read: the server decides by those that it has", "error", err)
+			told = fault
+		}
+		if !unread {
+			s.policies.firstRead.Do(func() { close(s.policies.read) })
+		}
+		next.Reset(period)
 	}
 }
 

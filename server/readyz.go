@@ -68,7 +68,7 @@ func (s *Server) unserved() string {
 	case s.remote == nil:
 		return ""
 	}
-	if i := (remoteState{s.remote.Info()}); !i.away() || s.config.Yes("ready-without-store") && !s.failsClosed() {
+	if i := (remoteState{Info: s.remote.Info()}); !i.away() || s.config.Yes("ready-without-store") && !s.failsClosed() {
 		return ""
 	}
 	return "no-store"

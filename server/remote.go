@@ -9,12 +9,14 @@ import (
 	"github.com/cellserver/cellserver/local"
 	"github.com/cellserver/cellserver/remote"
 	"github.com/cellserver/cellserver/remote/adapter"
+	"github.com/cellserver/cellserver/remote/records"
 )
 
 // RemoteStore is the remote store that the option store names. It decides asks with state that is on
 // other servers. It is a [remote.Store], or a double in a test.
 type RemoteStore interface {
 	env.Remote
+	records.Engine
 	// Info returns the state and the figures of the store.
 	Info() remote.Info
 	// SetFailPolicies applies the option fail-policy. byPrefix has the policy for each prefix of
@@ -55,6 +57,7 @@ func remoteConfig(c *config.Config) remote.Options {
 	return remote.Options{
 		URL:          c.Value("store"),
 		Prefix:       c.Value("store-prefix"),
+		Hidden:       records.KeyPrefix,
 		Timeout:      c.Milliseconds("store-timeout"),
 		FailPolicies: c.FailPolicies(),
 		Servers:      int(c.Number("store-servers")),
@@ -88,6 +91,7 @@ func (s *Server) useRemote(o *env.Options) {
 	o.Remote, o.RemoteInfo, o.Now = stores.Remote(), s.remoteInfo, r.Now
 	stores.Memory = func() env.MemoryStats { return local.Memory(s.keyspace.Stats()) } // that of fail-policy local
 	o.NewStore = stores.NewStore
+	s.openSharedPolicies(o, r.Now)
 }
 
 // closeRemote closes the store, if there is one. No goroutine may submit asks afterwards.

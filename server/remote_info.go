@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote"
 )
 
@@ -22,11 +23,26 @@ func (s *Server) remoteInfo() []env.InfoField {
 	for _, f := range info.Figures {
 		fields = append(fields, env.InfoField{Name: "store_" + f.Name, Value: decimal(f)})
 	}
+	fields = append(fields, s.recordFields()...)
 	fields = append(fields, policyFields(info.Policy)...)
 	for i, n := range info.Nodes {
 		fields = append(fields, env.InfoField{Name: "store_node" + strconv.Itoa(i), Value: describeNode(n)})
 	}
 	return fields
+}
+
+// recordFields returns the fields about the records of policies in the store.
+func (s *Server) recordFields() []env.InfoField {
+	r, age := s.policies.records, "-1"
+	if read, is := s.policies.age(); is {
+		age = strconv.FormatInt(limit.MillisUp(read), 10)
+	}
+	return []env.InfoField{
+		{Name: "store_policies_version", Value: r.Version().String()},
+		{Name: "store_policies_age_ms", Value: age},
+		{Name: "store_policies_fault", Value: s.policies.why()},
+		{Name: "store_changes_lost", Value: strconv.FormatInt(r.Lost(), 10)},
+	}
 }
 
 func decimal(f remote.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) }

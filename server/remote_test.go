@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,9 +14,11 @@ import (
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/remote/engine"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -27,7 +30,9 @@ type sharedStore struct {
 	options remote.Options
 
 	mu     sync.Mutex
-	gate   chan struct{} // guarded by mu: nil, or closed to let answers pass
+	shared *remotedouble.Records // guarded by mu
+	away   bool                  // guarded by mu: no script is run
+	gate   chan struct{}         // guarded by mu: nil, or closed to let answers pass
 	asked  chan struct{}
 	closed int // guarded by mu
 	under  sync.WaitGroup
@@ -36,7 +41,7 @@ type sharedStore struct {
 func newSharedStore(t *testing.T) *sharedStore {
 	t.Helper()
 	clock := clocktest.New(inproc.Epoch)
-	e := &sharedStore{ks: keyspace.New(keyspace.Options{Clock: clock}), clock: clock, asked: make(chan struct{}, 100)}
+	e := &sharedStore{ks: keyspace.New(keyspace.Options{Clock: clock}), clock: clock, shared: remotedouble.NewRecords(), asked: make(chan struct{}, 100)}
 	t.Cleanup(e.ks.Close)
 	return e
 }
@@ -62,6 +67,22 @@ func (e *sharedStore) Submit(asks []*decide.Ask, _ bool, done func()) {
 		}
 		done()
 	})
+}
+
+func (e *sharedStore) Eval(_ context.Context, script string, keys, args []string) (any, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.away {
+		return nil, &engine.Error{Reason: engine.Starting, NotDone: true}
+	}
+	e.shared.Now = int64(e.clock.Now())
+	return e.shared.Run(script, keys, args), nil
+}
+
+func (e *sharedStore) setAway(away bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.away = away
 }
 
 func (e *sharedStore) Now() limit.Instant { return e.clock.Now() }

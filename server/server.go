@@ -396,6 +396,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	})
 	background.Go(func() { s.reports.run(housekeeping) })
+	background.Go(func() { s.followPolicies(housekeeping) })
 	s.listening.begin(func(l *listener) { background.Go(func() { s.serve(l, fail) }) })
 	s.serveAdmin(background.Go, fail)
 	var err error
@@ -455,6 +456,7 @@ func (s *Server) load() error {
 			s.settlePolicies()
 		}
 	}
+	s.awaitPolicies()
 	s.welcome()
 	s.tellManager(ready)
 	return nil

@@ -16,7 +16,7 @@ func explainCommand() *command.Command {
 		Keys: command.KeySpec{Derived: &policyKey}, Categories: command.CatPolicy, Group: "policy",
 		Summary: "Says what RL.USE would answer, and why. It changes nothing.", Syntax: "policy key [quantity [quantity ...]] [KEEP <units | share%> | CLASS class]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
-		Reply: "a map: what applies to the key, what is decided, and each clause with what is used of it", Run: explain,
+		Reply: "a map: what applies to the key, what is decided, and each clause with what is used of it", Run: explain, Parse: explainOnStore, Answer: answerExplain,
 	}
 }
 
@@ -25,17 +25,30 @@ func explainCommand() *command.Command {
 func explain(c *command.Call) {
 	s := command.Scratch[scratch](c)
 	var u useCall
-	if err := u.parse(c.Args[1:], &s.quantities); err != "" {
+	if err := u.parseExplain(c, &s.quantities); err != "" {
 		c.Fail(err)
 		return
 	}
+	e, err := s.decider.Explain(u.Call)
+	writeExplainResult(c, &e, err)
+}
+
+// parseExplain parses the arguments of RL.EXPLAIN into u, as parse does.
+func (u *useCall) parseExplain(c *command.Call, room *quantities) resp.Error {
+	if err := u.parse(c.Args[1:], room); err != "" {
+		return err
+	}
 	if u.Mode != ratelimit.Whole || u.millis || u.withDetails || u.Member != nil || u.id.Token != nil {
-		c.Fail("ERR RL.EXPLAIN takes quantities, KEEP and CLASS, and no other option")
-		return
+		return "ERR RL.EXPLAIN takes quantities, KEEP and CLASS, and no other option"
 	}
 	u.of(c)
-	e, err := s.decider.Explain(u.Call)
-	if u.Lookup = e.Lookup; err != nil {
+	return ""
+}
+
+// writeExplainResult replies with e, or with err if that is not nil.
+func writeExplainResult(c *command.Call, e *ratelimit.Explanation, err error) {
+	u := useCall{Lookup: e.Lookup}
+	if err != nil {
 		c.Fail(u.failure(err))
 		return
 	}
@@ -43,7 +56,7 @@ func explain(c *command.Call) {
 	if e.CandidateErr != nil {
 		tryErr = u.failure(e.CandidateErr)
 	}
-	writeExplanation(c.W, &e, tryErr)
+	writeExplanation(c.W, e, tryErr)
 }
 
 // writeExplanation writes e. If tryErr is not "", it is written in place of the clauses of the

@@ -3,7 +3,6 @@ package limiters
 import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/policy"
-	"github.com/cellserver/cellserver/ratelimit"
 )
 
 func resetCommand() *command.Command {
@@ -11,7 +10,7 @@ func resetCommand() *command.Command {
 		Name: "rl.reset", Arity: 3, Flags: command.FlagWrite | command.FlagMovableKeys | command.FlagAudit,
 		Keys: command.KeySpec{Derived: &policyKey}, Categories: command.CatPolicy, Group: "policy",
 		Summary: "Forgets what a key has used of a policy, of all its clauses and those of its candidate, and its bans.", Syntax: "policy key",
-		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use, and one more if there were denials or bans", RunOn: command.On(reset),
+		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use, and one more if there were denials or bans", RunOn: command.On(reset), Parse: resetOnStore, Answer: answerReset,
 		Writes:     func(*command.Call, *command.Command, [][]byte) bool { return true },
 		Disclosure: command.Disclosure{Change: "policy", Pattern: 2, ByCallers: true},
 	}
@@ -24,15 +23,9 @@ func resetCommand() *command.Command {
 // deletes those of the network.
 func reset(c storeCall) {
 	name := c.Args[1]
-	p := command.ServerState[ratelimit.Service](c.Call).Policy(name)
-	if p == nil {
-		c.Fail(command.NoPolicy(name))
-		return
-	}
-	u := useCall{Lookup: ratelimit.Lookup{Call: ratelimit.Call{Policy: name, Key: c.Args[2]}, Rules: p}}
-	key, err := ratelimit.AppendStateOf(nil, p, u.Key, c.Store.Now())
-	if err != nil {
-		c.Fail(u.failure(err))
+	key, err := stateOf(c.Call, name, c.Args[2])
+	if err != "" {
+		c.Fail(err)
 		return
 	}
 	n, db := int64(0), c.Client.Selected()

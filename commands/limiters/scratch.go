@@ -38,7 +38,7 @@ func newService(s *command.Server, slot command.Slot) *ratelimit.Service {
 		Keys: hotkeys.New(s.Options.Groups, each, warn),
 	}
 	if r := s.Options.Policies; r != nil {
-		service.Policies, service.Notices = r, newNotices(s)
+		service.Policies, service.Notices, service.Unread = r, newNotices(s), s.Options.PoliciesUnread
 	}
 	return service
 }

@@ -23,7 +23,7 @@ func useCommands() []*command.Command {
 			"[PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [KEEP <units | share%> | CLASS class] [MEMBER member] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause, of several policies by policy",
-		Run:   use, Waits: useWaits, Writes: useWrites,
+		Run:   use, Parse: useOnStore, Answer: answerUse, Waits: useWaits, Writes: useWrites,
 	}}
 }
 
@@ -62,6 +62,10 @@ const (
 // use is the Run function of RL.USE. It replies with the decision of the policy, or parks the
 // session if the call waits.
 func use(c *command.Call) {
+	if c.Server.Options.Remote != nil { // a call with BLOCK: for others the table has another function
+		c.Fail(errStoreBlock)
+		return
+	}
 	if namesSeveral(c.Args) {
 		useSeveral(c)
 		return

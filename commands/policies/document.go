@@ -81,17 +81,17 @@ func diff(c *command.Call) {
 
 // apply is the Run function of RL.POLICY APPLY. It replies with the number of policies and
 // overrides that have changed.
-func apply(c storeCall) {
-	d := parseDocument(c.Call)
+func apply(c *command.Call) {
+	d := parseDocument(c)
 	if d == nil {
 		return
 	}
 	changed, err := 0, error(nil)
 	changing(c, func(st registry.Store) {
-		changed, err = c.Server.Options.Policies.Apply(st, author(c.Call), d, bounds(c.Call))
+		changed, err = c.Server.Options.Policies.Apply(st, author(c), d, bounds(c))
 	})
 	if err != nil {
-		fail(c.Call, err)
+		fail(c, err)
 		return
 	}
 	c.W.Int(int64(changed))
@@ -101,13 +101,13 @@ const errNoFile resp.Error = "ERR This server has no policy file: see the option
 
 // reload is the Run function of RL.POLICY RELOAD. It applies the policy file again, and replies
 // with the number of policies and overrides that have changed.
-func reload(c storeCall) {
+func reload(c *command.Call) {
 	file := c.Server.Options.PolicyFile
 	if file == nil {
 		c.Fail(errNoFile)
 		return
 	}
-	by, changed, err := author(c.Call), 0, error(nil)
+	by, changed, err := author(c), 0, error(nil)
 	by.File = true
 	changing(c, func(st registry.Store) { changed, err = file.Load(st, by) })
 	var unread *policyfile.ReadError
@@ -118,7 +118,7 @@ func reload(c storeCall) {
 		c.Fail(resp.Error("ERR " + string(command.Echo([]byte(text), 4*command.MaxEcho))))
 		return
 	case err != nil:
-		fail(c.Call, err)
+		fail(c, err)
 		return
 	}
 	c.W.Int(int64(changed))

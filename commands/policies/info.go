@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/registry"
 )
 
 // keeper removes expired entries of policies for a server.
@@ -25,6 +26,10 @@ func (k *keeper) tidy() {
 	}
 	s.Host.Work.Spawn(func() {
 		defer k.tidies.Store(false)
+		if change := s.Options.ChangePolicies; change != nil {
+			change(func(st registry.Store) { s.Options.Policies.Tidy(st, true) })
+			return
+		}
 		s.Host.Work.WithStore(0, func(st env.Store) {
 			const still = command.HaltReadOnly | command.HaltLoading | command.HaltPaused
 			s.Options.Policies.Tidy(policystore.Store(st.(policystore.Backing)), s.Halts.Load()&still == 0)

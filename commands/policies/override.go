@@ -14,13 +14,13 @@ import (
 
 // setOverride is the Run function of RL.OVERRIDE SET. Times in its clauses are in the unit of the
 // policy: milliseconds if the policy has MS, and otherwise seconds.
-func setOverride(c storeCall) {
+func setOverride(c *command.Call) {
 	var w words
 	if err := w.parse(c.Args[4:], options{expires: true, text: "COMMENT", limits: true}); err != "" {
 		c.Fail(c.Usage(err))
 		return
 	}
-	until, err := w.until(c.Call)
+	until, err := w.until(c)
 	if err != "" {
 		c.Fail(err)
 		return
@@ -29,14 +29,14 @@ func setOverride(c storeCall) {
 		if main == nil {
 			return nil, command.NoPolicy(c.Args[2])
 		}
-		limits, err := policy.ParseLimits(w.limits, main.Limits.Millis, bounds(c.Call))
+		limits, err := policy.ParseLimits(w.limits, main.Limits.Millis, bounds(c))
 		return &policy.Entry{
 			Kind: policy.Override, Pattern: string(c.Args[3]), Limits: limits, Comment: string(w.text), Until: until,
 		}, err
 	})
 }
 
-func deleteOverride(c storeCall) { deleteEntry(c, policy.Override) }
+func deleteOverride(c *command.Call) { deleteEntry(c, policy.Override) }
 
 // listOverrides is the Run function of RL.OVERRIDE LIST. It replies with the overrides that are in
 // force, sorted by pattern.

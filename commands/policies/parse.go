@@ -160,20 +160,34 @@ func author(c *command.Call) registry.Author {
 
 // update makes the edits that plan returns, and reports whether it has succeeded. If not, it has
 // replied with the error.
-func update(c storeCall, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
+func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
 	r := c.Server.Options.Policies
 	if r == nil {
 		c.Fail(errNone)
 		return false
 	}
 	var err error
-	by := author(c.Call)
+	by := author(c)
 	by.Urgent = c.Cmd.Urgent
 	changing(c, func(st registry.Store) { err = r.Update(st, by, plan) })
 	if err != nil {
-		fail(c.Call, err)
+		fail(c, err)
 	}
 	return err == nil
+}
+
+// shown returns the Run function of a command that shows policies, by run. If the store that has their records was not
+// read yet, it fails.
+func shown(run func(c *command.Call)) func(c *command.Call) {
+	return func(c *command.Call) {
+		if unread := c.Server.Options.PoliciesUnread; unread != nil {
+			if err := unread(); err != nil {
+				c.Fail(command.StoreError(err))
+				return
+			}
+		}
+		run(c)
+	}
 }
 
 const errNone resp.Error = "ERR this server keeps no policies"
@@ -200,20 +214,26 @@ func fail(c *command.Call, err error) {
 // texts and the clock, and may write the reply.
 func outside(c *command.Call, f func()) { c.Server.Host.Work.Outside(c, f) }
 
-// changing runs f as outside does. f changes policies in st, the store of the running command.
-func changing(c storeCall, f func(st registry.Store)) {
-	if !c.Client.Background { // the command runs on an event loop, inside the store
-		f(policystore.Store(c.Store))
+// changing runs f as outside does. f changes policies in st, which has their records: the store of the running
+// command, or that of the option store.
+func changing(c *command.Call, f func(st registry.Store)) {
+	if change := c.Server.Options.ChangePolicies; change != nil {
+		outside(c, func() { change(f) })
 		return
 	}
-	outside(c.Call, func() { f(policystore.Left(c.Store, c.Server)) })
+	st := c.Store.(policystore.Backing)
+	if !c.Client.Background { // the command runs on an event loop, inside the store
+		f(policystore.Store(st))
+		return
+	}
+	outside(c, func() { f(policystore.Left(st, c.Server)) })
 }
 
 // setEntry sets the entry that make returns, for the policy that the running command names, and
 // replies with OK or an error. main is the present entry of the policy itself, or nil if there is
 // no such policy. The policy must exist, unless the new entry is the policy itself.
-func setEntry(c storeCall, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) {
-	name := c.Args[nameAt(c.Call)]
+func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) {
+	name := c.Args[nameAt(c)]
 	if err := policy.CheckName(name); err != nil {
 		c.Fail(resp.Error("ERR " + err.Error()))
 		return
@@ -252,7 +272,7 @@ func nameAt(c *command.Call) int {
 
 // deleteEntry deletes the entry of kind whose policy and pattern the running command names, and
 // replies with 1 if there was one and with 0 if not.
-func deleteEntry(c storeCall, kind policy.Kind) {
+func deleteEntry(c *command.Call, kind policy.Kind) {
 	if there, done := removeEntry(c, kind); done {
 		c.W.Int(elements.OneIf(there))
 	}
@@ -260,8 +280,8 @@ func deleteEntry(c storeCall, kind policy.Kind) {
 
 // removeEntry deletes the entry of kind whose policy and pattern the running command names. there says that there
 // was one. If done is false, the command has failed and the reply is an error.
-func removeEntry(c storeCall, kind policy.Kind) (there, done bool) {
-	at := nameAt(c.Call)
+func removeEntry(c *command.Call, kind policy.Kind) (there, done bool) {
+	at := nameAt(c)
 	name, pattern := string(c.Args[at]), string(c.Args[at+1])
 	done = update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
 		e := b.Get(kind, name, pattern)

@@ -13,13 +13,13 @@ import (
 )
 
 // setPolicy is the Run function of RL.POLICY SET. It creates the policy or replaces its limits.
-func setPolicy(c storeCall) {
+func setPolicy(c *command.Call) {
 	var w words
 	if err := w.parse(c.Args[3:], options{millis: true, flags: true, text: "COMMENT", limits: true}); err != "" {
 		c.Fail(c.Usage(err))
 		return
 	}
-	limits, err := policy.ParseLimits(w.limits, w.millis, bounds(c.Call))
+	limits, err := policy.ParseLimits(w.limits, w.millis, bounds(c))
 	if err != "" {
 		c.Fail(err)
 		return
@@ -34,7 +34,7 @@ func setPolicy(c storeCall) {
 // tryPolicy is the Run function of RL.POLICY TRY. Times in its clauses are in the unit of the
 // policy: milliseconds if the policy has MS, and otherwise seconds. The counters of a new candidate
 // begin at 0.
-func tryPolicy(c storeCall) {
+func tryPolicy(c *command.Call) {
 	if len(c.Args) == 4 && arg.IsWord(c.Args[3], "OFF") {
 		stopTrying(c)
 		return
@@ -49,7 +49,7 @@ func tryPolicy(c storeCall) {
 		if main == nil {
 			return nil, command.NoPolicy(c.Args[2])
 		}
-		limits, err := policy.ParseLimits(w.limits, main.Limits.Millis, bounds(c.Call))
+		limits, err := policy.ParseLimits(w.limits, main.Limits.Millis, bounds(c))
 		counts = c.Server.Options.Policies.Table().Policy(c.Args[2]).Counts
 		return &policy.Entry{Kind: policy.Candidate, Limits: limits, Until: limit.MaxInstant}, err
 	})
@@ -58,7 +58,7 @@ func tryPolicy(c storeCall) {
 	}
 }
 
-func stopTrying(c storeCall) {
+func stopTrying(c *command.Call) {
 	done := update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
 		if b.Get(policy.Main, string(c.Args[2]), "") == nil {
 			return nil, command.NoPolicy(c.Args[2])
@@ -75,7 +75,7 @@ func stopTrying(c storeCall) {
 
 // deletePolicy is the Run function of RL.POLICY DEL. It deletes the policy and all its entries. The
 // states of the policy's keys stay until they expire.
-func deletePolicy(c storeCall) {
+func deletePolicy(c *command.Call) {
 	name, there := string(c.Args[2]), false
 	done := update(c, func(b *policy.Builder, _ limit.Instant) (edits []registry.Edit, _ error) {
 		if there = b.Get(policy.Main, name, "") != nil; !there {

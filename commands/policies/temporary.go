@@ -20,7 +20,7 @@ const (
 )
 
 // boost is the Run function of RL.BOOST, whose arguments are: policy pattern factor EX duration.
-func boost(c storeCall) {
+func boost(c *command.Call) {
 	factor, err := policy.ParseFactor(c.Args[3])
 	if err != nil {
 		c.Fail(resp.Error("ERR " + err.Error()))
@@ -31,7 +31,7 @@ func boost(c storeCall) {
 
 // block is the Run function of RL.BLOCK, whose arguments are: policy pattern [EX duration] [REASON
 // text].
-func block(c storeCall) {
+func block(c *command.Call) {
 	if i := bytes.IndexByte(c.Args[2], '*'); i >= 0 && i < len(c.Args[2])-1 {
 		c.Fail(errStar)
 		return
@@ -41,20 +41,20 @@ func block(c storeCall) {
 
 // exempt is the Run function of RL.EXEMPT, whose arguments are: policy pattern [EX duration]
 // [REASON text].
-func exempt(c storeCall) {
+func exempt(c *command.Call) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: exemptKind})
 }
 
 // temporary sets the entry e. The policy and the pattern come from the arguments of the running
 // command, and the expiry and the text from args. o says which options args may have. RL.BOOST
 // always has an expiry, because its arity requires one.
-func temporary(c storeCall, args [][]byte, o options, e policy.Entry) {
+func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 	var w words
 	if err := w.parse(args, o); err != "" {
 		c.Fail(c.Usage(err))
 		return
 	}
-	until, err := w.until(c.Call)
+	until, err := w.until(c)
 	if err != "" {
 		c.Fail(err)
 		return
@@ -68,33 +68,27 @@ func temporary(c storeCall, args [][]byte, o options, e policy.Entry) {
 const errStar resp.Error = "ERR only the last character of a pattern may be '*' here; RL.OVERRIDE SET takes others as they are"
 
 // end returns the Run function of a command that deletes an entry of kind.
-func end(kind policy.Kind) func(storeCall) {
-	return func(c storeCall) { deleteEntry(c, kind) }
+func end(kind policy.Kind) func(*command.Call) {
+	return func(c *command.Call) { deleteEntry(c, kind) }
 }
 
 // unblock is the Run function of RL.UNBLOCK. It ends a block, and the bans of the key if the pattern is one: that of
 // the policy and that of its candidate. The key has then no denials and no level.
-func unblock(c storeCall) {
+func unblock(c *command.Call) {
 	there, done := removeEntry(c, policy.Block)
 	if !done {
 		return
 	}
 	name, key := c.Args[1], c.Args[2]
 	if p := tableOf(c.Server).Policy(name); p != nil {
-		state, err := ratelimit.AppendStateOf(nil, p, key, c.Call.Store.Now())
-		for _, candidate := range []bool{false, true} {
-			if err != nil {
-				break // such a key is never banned
-			}
-			a := decide.Ask{
-				DB: c.Client.Selected(), Key: policy.AppendBanKey(nil, name, state, candidate), Family: decide.Admin,
-				Admin: decide.AdminCall{Op: decide.Delete},
-			}
-			if c.Call.Store.Decide(&a); a.Err != nil {
+		if state, err := ratelimit.AppendStateOf(nil, p, key, c.Store.Now()); err == nil { // another key is never banned
+			a := new(decide.Ask)
+			bans := ratelimit.Forget(a, c.Client.Selected(), name, state, true)
+			if c.Store.Decide(a); a.Err != nil {
 				c.Fail(command.StoreError(a.Err))
 				return
 			}
-			there = there || a.Result.Done
+			there = there || bans.Removed > 0
 		}
 	}
 	c.W.Int(elements.OneIf(there))

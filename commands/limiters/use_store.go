@@ -1,0 +1,127 @@
+package limiters
+
+import (
+	"github.com/cellserver/cellserver/command"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/ratelimit"
+	"github.com/cellserver/cellserver/ratelimit/hotkeys"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// With the option store all that one policy has of a key is one value in the store. The functions of this file parse
+// and answer the commands that name a policy and a key there. Each makes one ask of the family decide.Joint.
+
+// These are the replies to calls of RL.USE that a store does not serve.
+const (
+	errStoreSeveral resp.Error = "ERR AND and ANY are not served with --store: call RL.USE once for each policy"
+	errStoreBlock   resp.Error = "ERR RL.USE with BLOCK is not served with --store: call it again after the time of the reply"
+)
+
+// useOnStore is the Parse function of RL.USE.
+func useOnStore(c *command.Call) resp.Error {
+	if namesSeveral(c.Args) {
+		return errStoreSeveral
+	}
+	s := command.Scratch[scratch](c)
+	var u useCall
+	switch err := u.parse(c.Args[1:], &s.quantities); {
+	case err != "":
+		return c.WithUsage(err)
+	case u.id.Reserves():
+		return resp.ErrReserveStore
+	case u.id.Token != nil:
+		return resp.ErrTokenStore
+	case u.Mode == ratelimit.Block:
+		return errStoreBlock
+	}
+	u.of(c)
+	if err := s.decider.FindShared(&u.Lookup); err != nil {
+		return u.failure(err)
+	}
+	a := c.NewAsk(decide.Joint, nil)
+	s.decider.Joint(&u.Lookup, a)
+	a.Millis, a.WithDetails = u.millis, u.withDetails
+	return ""
+}
+
+// answerUse is the Answer function of RL.USE.
+func answerUse(c *command.Call, a *decide.Ask) {
+	u := useCall{Lookup: *ratelimit.LookupOf(a), millis: a.Millis, withDetails: a.WithDetails}
+	u.From = storeCaller{caller{c}, u.Policy}
+	answer, err := command.Scratch[scratch](c).decider.AnswerJoint(&u.Lookup, a)
+	if err != nil {
+		c.Fail(u.failure(err))
+		return
+	}
+	u.reply(c, &answer)
+}
+
+// storeCaller is the caller of a command with a policy whose arguments are no longer there.
+type storeCaller struct {
+	caller
+	policy []byte
+}
+
+// Describe implements [hotkeys.Caller].
+func (c storeCaller) Describe(d *hotkeys.Detail, _ decide.Family) {
+	d.Client, d.Command = c.call.Client.ID, c.call.Cmd.Name
+	d.Add(c.policy)
+	d.EndLimit()
+}
+
+// explainOnStore is the Parse function of RL.EXPLAIN.
+func explainOnStore(c *command.Call) resp.Error {
+	s := command.Scratch[scratch](c)
+	var u useCall
+	if err := u.parseExplain(c, &s.quantities); err != "" {
+		return err
+	}
+	a := c.NewAsk(decide.Joint, nil)
+	l, err := s.decider.ExplainJoint(u.Call, a)
+	if u.Lookup = l; err != nil {
+		return u.failure(err)
+	}
+	return ""
+}
+
+// answerExplain is the Answer function of RL.EXPLAIN.
+func answerExplain(c *command.Call, a *decide.Ask) {
+	writeExplainResult(c, ratelimit.ExplanationOf(a), a.Err)
+}
+
+// resetOnStore is the Parse function of RL.RESET.
+func resetOnStore(c *command.Call) resp.Error {
+	name := c.Args[1]
+	of, err := stateOf(c, name, c.Args[2])
+	if err != "" {
+		return err
+	}
+	ratelimit.Forget(c.NewAsk(decide.Joint, nil), c.Client.Selected(), name, of, false)
+	return ""
+}
+
+// answerReset is the Answer function of RL.RESET.
+func answerReset(c *command.Call, a *decide.Ask) {
+	if a.Err != nil {
+		c.Fail(command.StoreError(a.Err))
+		return
+	}
+	c.W.Int(a.Program.(*ratelimit.Forgetting).Removed)
+}
+
+// stateOf returns what the keys of the state of key under the policy called name are made of. The error is "" if there
+// is such a policy, and key is one of its keys.
+func stateOf(c *command.Call, name, key []byte) (of []byte, _ resp.Error) {
+	service := command.ServerState[ratelimit.Service](c)
+	p := service.Policy(name)
+	if p == nil {
+		u := useCall{Lookup: ratelimit.Lookup{Call: ratelimit.Call{Policy: name}}}
+		return nil, u.failure(service.NoPolicy())
+	}
+	u := useCall{Lookup: ratelimit.Lookup{Call: ratelimit.Call{Policy: name, Key: key}, Rules: p}}
+	of, err := ratelimit.AppendStateOf(nil, p, key, c.Store.Now())
+	if err != nil {
+		return nil, u.failure(err)
+	}
+	return of, ""
+}

@@ -1,0 +1,169 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/report"
+	"github.com/cellserver/cellserver/server"
+)
+
+// inForce is the bound within which a change of policies is in force on all servers of a store.
+const inForce = 1500 * time.Millisecond
+
+// follows lets the time of the bubble pass until all servers have the changes made so far.
+func follows() { time.Sleep(inForce) }
+
+func TestServersWithOneStoreSharePolicies(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		one, other := startOver(w, e).Dial(), startOver(w, e).Dial()
+		require.Equal(t, "+OK\r\n", one.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60", "LOG", "TB", "9", "1", "60"))
+		follows()
+		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), other.Do("RL.USE", "api", "k"))
+		require.Equal(t, inproc.Five(0, 2, 0, -1, 120), one.Do("RL.USE", "api", "k"), "both limits in one value")
+		require.Equal(t, inproc.Five(1, 2, 0, 60, 120), other.Do("RL.USE", "api", "k"))
+
+		require.Equal(t, "+OK\r\n", other.Do("RL.BLOCK", "api", "x", "EX", "100"))
+		follows()
+		require.Equal(t, inproc.Five(1, 2, 0, 100, 100), one.Do("RL.USE", "api", "x"))
+		require.Equal(t, ":1\r\n", one.Do("RL.UNBLOCK", "api", "x"))
+		require.Equal(t, ":0\r\n", other.Do("RL.UNBLOCK", "api", "x"), "a change begins with the changes of others")
+		require.Equal(t, ":2\r\n", one.Do("RL.RESET", "api", "k"))
+		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), other.Do("RL.USE", "api", "k"))
+		require.Equal(t, one.Do("RL.CHANGES"), other.Do("RL.CHANGES"))
+		require.Equal(t, ":1\r\n", other.Do("RL.POLICY", "DEL", "api"))
+		follows()
+		require.Equal(t, "-NOPOLICY No such policy 'api'\r\n", one.Do("RL.USE", "api", "k"))
+	})
+}
+
+// TestNoChangeOfAServerIsLost: administrators at two servers change the same policies at the same time.
+func TestNoChangeOfAServerIsLost(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		nodes := []*inproc.Node{startOver(w, e), startOver(w, e), startOver(w, e)}
+		first := nodes[0].Dial()
+		require.Equal(t, "+OK\r\n", first.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60"))
+		var under sync.WaitGroup
+		for i, n := range nodes {
+			c := n.Dial()
+			under.Go(func() {
+				for j := range 20 {
+					said := c.Do("RL.OVERRIDE", "SET", "api", fmt.Sprintf("k%d-%d", i, j), "LIMITS", "SW", "5", "60")
+					if said != "+OK\r\n" {
+						t.Error(said)
+					}
+				}
+			})
+		}
+		under.Wait()
+		follows()
+		for _, n := range nodes {
+			c := n.Dial()
+			require.Equal(t, 60, strings.Count(c.Do("RL.OVERRIDE", "LIST", "api"), "SW 5 60"))
+			require.Equal(t, first.Do("RL.CHANGES", "COUNT", "100"), c.Do("RL.CHANGES", "COUNT", "100"))
+			require.Equal(t, 61, strings.Count(c.Do("RL.CHANGES", "COUNT", "100"), "before"))
+		}
+	})
+}
+
+// TestPoliciesWhileTheStoreIsAway: a server goes on with the policies that it has, and refuses changes. A server that has
+// none yet does not guess.
+func TestPoliciesWhileTheStoreIsAway(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		one := startOver(w, e).Dial()
+		require.Equal(t, "+OK\r\n", one.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60", "LOG"))
+		e.setAway(true)
+		node := startOver(w, e)
+		late := node.Dial()
+		follows()
+		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), one.Do("RL.USE", "api", "k"))
+		require.Contains(t, one.Do("RL.POLICY", "GET", "api"), "SW 2 60 LOG")
+		for _, words := range [][]string{{"RL.BLOCK", "api", "k"}, {"RL.POLICY", "DEL", "api"}, {"RL.POLICY", "APPLY", "policies: {}"}} {
+			require.Contains(t, one.Do(words...), "-UNAVAILABLE the policies of the store are not available: ", words)
+		}
+		for _, words := range [][]string{
+			{"RL.USE", "api", "k"},
+			{"RL.EXPLAIN", "api", "k"},
+			{"RL.RESET", "api", "k"},
+			{"RL.POLICY", "GET", "api"},
+			{"RL.POLICY", "LIST"},
+			{"RL.POLICY", "DUMP"},
+			{"RL.POLICY", "DIFF", "policies: {}"},
+			{"RL.OVERRIDE", "LIST", "api"},
+			{"RL.CHANGES"},
+		} {
+			require.Equal(t, "-UNAVAILABLE the policies of the store were not read yet\r\n", late.Do(words...), words)
+		}
+		e.clock.Advance(inForce)
+		require.Contains(t, one.Do("INFO", "store"), "store_policies_age_ms:1500\r\n")
+		require.Contains(t, late.Do("INFO", "store"), "store_policies_version:\r\nstore_policies_age_ms:-1\r\nstore_policies_fault:starting\r\nstore_changes_lost:0\r\n")
+		require.Contains(t, node.Log.String(), "the policies of the store cannot be read: calls under policies get -UNAVAILABLE")
+		e.setAway(false)
+		follows()
+		require.Contains(t, node.Log.String(), "the policies of the store are read again")
+		require.Equal(t, inproc.Five(0, 2, 0, -1, 60), late.Do("RL.USE", "api", "k"))
+		require.Contains(t, late.Do("INFO", "store"), "store_policies_version:1 ")
+		require.Equal(t, "+OK\r\n", one.Do("RL.BLOCK", "api", "k"))
+	})
+}
+
+// TestOldPoliciesAreNoticed: the checks of the report show it.
+func TestOldPoliciesAreNoticed(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		start := func() *inproc.Operated {
+			return w.StartAdminWith(func(o *server.Options) { o.Clock, o.OpenStore = e.clock, e.open }, "--store", "redis://127.0.0.1:1")
+		}
+		is := func(o *inproc.Operated) report.Check {
+			w.Advance(2 * time.Second)
+			over := reportOf[report.Overview](t, o, "overview")
+			return check(t, &over, report.CheckPolicies)
+		}
+		one := start()
+		require.True(t, is(one).OK)
+		e.setAway(true)
+		e.clock.Advance(10 * time.Second)
+		require.True(t, is(one).OK)
+		e.clock.Advance(time.Second)
+		now := is(one)
+		require.False(t, now.OK)
+		require.InDelta(t, 11, now.Value, 0)
+		require.Equal(t, "not read yet", is(start()).Text)
+		e.setAway(false)
+		require.True(t, is(one).OK)
+	})
+}
+
+// TestWhatPoliciesOfAStoreDoNotServe: such calls get an error and charge nothing.
+func TestWhatPoliciesOfAStoreDoNotServe(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := startOver(w, newSharedStore(t)).Dial()
+		require.Equal(t, "+OK\r\n", c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60", "LOG"))
+		for words, want := range map[string]string{
+			"RL.USE api k AND api l":     "AND and ANY are not served with --store: call RL.USE once for each policy",
+			"RL.USE api k ANY api l":     "AND and ANY are not served with --store: call RL.USE once for each policy",
+			"RL.USE api k BLOCK 1":       "RL.USE with BLOCK is not served with --store: call it again after the time of the reply",
+			"RL.USE api k ID x":          "ID is not served with --store",
+			"RL.USE api k RESERVE x 60":  "RESERVE is not served with --store",
+			"RL.COMMIT k x 1 POLICY api": "RESERVE is not served with --store",
+			"RL.POLICY RELOAD":           "This server has no policy file: see the option policy-file",
+		} {
+			require.Equal(t, "-ERR "+want+"\r\n", c.Do(strings.Fields(words)...), words)
+		}
+		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), c.Do("RL.USE", "api", "k"))
+		require.Equal(t, "+OK\r\n", c.Do("MULTI"))
+		for _, words := range []string{"RL.USE api k", "RL.USE api k BLOCK 1", "RL.USE api k"} {
+			require.Equal(t, "+QUEUED\r\n", c.Do(strings.Fields(words)...))
+		}
+		require.Equal(t, "*3\r\n"+inproc.Five(0, 2, 0, -1, 60)+"-ERR RL.USE with BLOCK is not served with --store: call it again after the time of the reply\r\n"+inproc.Five(1, 2, 0, 60, 60), c.Do("EXEC"))
+	})
+}
