@@ -22,11 +22,12 @@ type Program interface {
 	// Number returns the number of the part whose key is key, from 1. Different keys have different numbers, and
 	// the number of a key never changes. ok is false if the state has no part with this key.
 	Number(key []byte) (n uint8, ok bool)
-	// Guessed reports whether the answer may be guessed without the state if that cannot be reached, as that of a limiter may.
+	// Guessed reports whether the answer may be guessed without the state if that cannot be reached, as the answer of a
+	// limiter may.
 	Guessed() bool
 }
 
-// Part is a part of the state of a [Joint]. Nobody changes the bytes of Entry.
+// Part is a part of the state of a [Joint]. The bytes of Entry are never changed.
 type Part struct {
 	Number uint8 // from 1
 	Entry  entry.Entry

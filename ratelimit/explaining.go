@@ -44,7 +44,7 @@ func (x *explaining) Run(decide func(*decide.Ask)) (err error) {
 	return err
 }
 
-// Guessed implements [decide.Program]: nobody but the store knows what is in use.
+// Guessed implements [decide.Program]: only the store knows what is in use.
 func (*explaining) Guessed() bool { return false }
 
 // state is the state of a key under a policy, of which a program is.
@@ -65,8 +65,7 @@ func (s *state) into(a *decide.Ask, db int, p decide.Program) {
 // Forgetting is the program that deletes what a key has used of a policy, for a store that other servers share.
 type Forgetting struct {
 	state
-	// OnlyBans says that only bans are deleted.
-	OnlyBans bool
+	onlyBans bool // only bans are deleted
 	// Removed is the number of states that were there.
 	Removed int64
 }
@@ -75,7 +74,7 @@ type Forgetting struct {
 // onlyBans is true, the states of all clauses that the policy and its candidate may have. of is what the keys of
 // the state are made of: see [AppendStateOf]. The program of a has the result. It owns its bytes.
 func Forget(a *decide.Ask, db int, name, of []byte, onlyBans bool) *Forgetting {
-	f := &Forgetting{state: state{bytes.Clone(name), bytes.Clone(of)}, OnlyBans: onlyBans}
+	f := &Forgetting{state: state{bytes.Clone(name), bytes.Clone(of)}, onlyBans: onlyBans}
 	f.into(a, db, f)
 	return f
 }
@@ -95,7 +94,7 @@ func (f *Forgetting) Run(decideOn func(*decide.Ask)) (err error) {
 		}
 	}
 	for _, candidate := range [...]bool{false, true} {
-		for i := 1; i <= policy.MaxClauses && !f.OnlyBans; i++ {
+		for i := 1; i <= policy.MaxClauses && !f.onlyBans; i++ {
 			remove(policy.AppendStateKey(nil, f.policy, f.of, i, candidate))
 		}
 		remove(policy.AppendBanKey(nil, f.policy, f.of, candidate))

@@ -10,7 +10,7 @@ import (
 )
 
 // steps takes the steps that decide a call: it makes the asks and has its store decide them. It counts nothing and
-// tells nobody. So the steps can be taken again on another state, and a [Decider] counts afterwards what the last ones
+// sends no notices. So the steps can be taken again on another state, and a [Decider] counts afterwards what the last ones
 // have come to.
 type steps struct {
 	service *Service
@@ -33,7 +33,7 @@ type steps struct {
 // outcome is what the steps of a call have come to.
 type outcome struct {
 	answer Answer
-	// decided has the decisions of the limits on the clauses, if somebody has to be told of them.
+	// decided has the decisions of the limits on the clauses, if a notice or the answer may need them.
 	decided []limit.Decision
 	// denied says that the limits in force deny the call, even if it passes.
 	denied bool

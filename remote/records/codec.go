@@ -80,15 +80,6 @@ func (c *change) head() string {
 	return fmt.Sprintf("%016x%016x%d%s", c.id, c.previous, c.millis, mark)
 }
 
-// pairsOf returns the part of an entry with pairs.
-func pairsOf(pairs [][]byte) []byte {
-	var text []byte
-	for _, s := range pairs {
-		text = appendText(text, s)
-	}
-	return text
-}
-
 // all returns the pairs of c. The bytes of a pair are valid until the next.
 func (c *change) all() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {

@@ -18,7 +18,7 @@ var ErrTooLarge = errors.New("a change of policies has at most 64 MiB of records
 // errDoubt is the error of a change whose outcome is unknown.
 const errDoubt = decide.Unavailable("the store does not answer: the change of policies may be in force or not, read them before you repeat it")
 
-// errNumber is the error of a change after the last number. No server counts so far, so somebody has written it.
+// errNumber is the error of a change after the last number. Servers do not count so far: another program has written it.
 const errNumber = decide.Unavailable("the version in the store is the last one: delete the keys of policies there, and set the policies again")
 
 var errPairs = errors.New("records: a key has no value")

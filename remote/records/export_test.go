@@ -24,7 +24,6 @@ var (
 	BucketKeys = bucketKeys
 
 	ParseVersion = parseVersion
-	PairsOf      = pairsOf
 )
 
 // Change is an entry of the log.
@@ -54,4 +53,13 @@ func ParseReplies(reply any) (errs []error) {
 	_, _, err3 := parseIDs(reply, 1)
 	_, err4 := committed(reply)
 	return []error{err, err2, err3, err4}
+}
+
+// PairsOf returns the part of an entry with pairs.
+func PairsOf(pairs [][]byte) []byte {
+	var text []byte
+	for _, s := range pairs {
+		text = appendText(text, s)
+	}
+	return text
 }
