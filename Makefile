@@ -227,7 +227,7 @@ valkey-suite: ## Play Valkey's test suite (VALKEY_DIR=checkout of 7.2.7; see com
 	VALKEY_DIR='$(if $(VALKEY_DIR),$(abspath $(VALKEY_DIR)))' $(GO) test -tags real -count=1 -v -timeout 90m -parallel 4 -run 'TestValkey' ./compat_test
 
 .PHONY: cluster-demo
-cluster-demo: build ## Show three servers that hold one limit in a cluster, and kill a master (half a minute)
+cluster-demo: build ## Show three servers that hold one limit in a cluster, kill a master, and block a key (half a minute)
 	$(GO) run ./examples/cluster
 
 .PHONY: ha-demo

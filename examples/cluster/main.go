@@ -1,6 +1,6 @@
-// Command cluster shows one limit that three servers share in a cluster of Valkey or Redis. It also
-// shows what happens when the node that has the limit is killed. It starts all of them on this
-// machine and ends them after half a minute: make cluster-demo.
+// Command cluster shows one limit that three servers share in a cluster of Valkey or Redis, what happens
+// when the node that has the limit is killed, and how long the block of a key takes to reach all servers.
+// It starts all of them on this machine and ends them after half a minute: make cluster-demo.
 package main
 
 import (
@@ -60,5 +60,8 @@ func (d *cluster) run(ctx context.Context) error {
 	}
 	fmt.Fprintf(d.w, "\nEach server is asked again and again: %s\n", strings.Trim(fmt.Sprint(command()), "[]"))
 	fmt.Fprintf(d.w, "The limit is %d calls at once and %d more each second, for all servers together.\n\n", burst, perSecond)
-	return d.show(ctx, h, nodes, servers)
+	if err := d.show(ctx, h, nodes, servers); err != nil {
+		return err
+	}
+	return d.showBlock(ctx, servers)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // TestDemoHoldsOneLimit plays the demo in a short form: all three servers admit calls, all
-// of them together no more than the limit, and none goes on without a master for long.
+// of them together no more than the limit, and none goes on without a master for long. A block reaches all of them.
 func TestDemoHoldsOneLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster is left to the full test run")
@@ -63,4 +63,5 @@ func TestDemoHoldsOneLimit(t *testing.T) {
 		require.Positive(t, each[i], "every server has a part of it: %s", out.String())
 	}
 	require.Positive(t, after, "the servers go on with the replica: %s", out.String())
+	require.Regexp(t, `RL.BLOCK demo mallory at server 1\n(  server [123] denies the key after \d+ ms\n){3}$`, out.String())
 }
