@@ -81,6 +81,10 @@ type Options struct {
 	// PoliciesUnread returns an error as long as the store that has the records of Policies has not been read since the
 	// start. nil means that they are always read.
 	PoliciesUnread func() error
+	// Summaries returns what the other servers of the store have published for RL.TOP FLEET: the bytes of their
+	// summaries of the most frequent keys. It waits for the store, a few seconds at most. nil means that there are no
+	// other servers.
+	Summaries func() ([][]byte, error)
 	// PolicyFile is the file of RL.POLICY RELOAD; nil if there is no such file.
 	PolicyFile PolicyFile
 	// Groups says how decisions are counted by groups of keys.

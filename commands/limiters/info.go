@@ -28,9 +28,9 @@ func ratelimitCommands() []*command.Command {
 		},
 		{
 			Name: "rl.top", Arity: -1, Flags: command.FlagAdmin | command.FlagLocal | command.FlagFence, Categories: command.CatRateLimit, Group: "ratelimit",
-			Summary: "Shows the keys that are denied, called or repeated most at present.", Syntax: "[DENIED | CALLS | REPEATS] [COUNT count] [DB index] [WITHDETAILS]",
+			Summary: "Shows the keys that are denied, called or repeated most at present.", Syntax: "[DENIED | CALLS | REPEATS] [COUNT count] [DB index] [WITHDETAILS] [FLEET]",
 			Since: "1.0.0", Complexity: "O(1)", Run: rlTop,
-			Reply: "a map of keys and estimated counts, the largest first; with WITHDETAILS an array of maps: db, key, count, per-second, share, two-limits",
+			Reply: "a map of keys and estimated counts, the largest first; with WITHDETAILS an array of maps: db, key, count, per-second, share, two-limits; with FLEET of all servers of a store, and servers and missing in place of two-limits",
 		},
 	}
 }

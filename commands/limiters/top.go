@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/elements"
+	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
 	"github.com/cellserver/cellserver/resp"
@@ -25,6 +26,7 @@ type topCall struct {
 	db      int // valid if hasDB is set
 	hasDB   bool
 	details bool
+	fleet   bool
 }
 
 func rlTop(c *command.Call) {
@@ -35,23 +37,61 @@ func rlTop(c *command.Call) {
 	}
 	now := c.Store.Now()
 	command.Scratch[scratch](c).recorder.Flush(now) // the reply includes what this batch has noted
-	db := c.Client.Selected()
 	switch {
 	case call.hasDB:
-		db = call.db
 	case call.details:
-		db = hotkeys.EveryDatabase
+		call.db = hotkeys.EveryDatabase
+	default:
+		call.db = c.Client.Selected()
 	}
-	keys := command.ServerState[ratelimit.Service](c).Keys
-	top := keys.Top(call.kind, now, db, int(min(call.count, topMost)), readable(c))
-	if call.details {
-		writeTopDetails(c.W, top, func(k *hotkeys.Key) bool { return keys.TwoLimits(k.DB, k.Name, now) })
+	keys, shown := command.ServerState[ratelimit.Service](c).Keys, readable(c)
+	if call.fleet {
+		fleetTop(c, &call, keys.Summary(now), shown)
 		return
 	}
-	c.W.Map(len(top))
-	for _, k := range top {
-		c.W.BulkString(k.Name)
-		c.W.Int(k.Count)
+	top := keys.Top(call.kind, now, call.db, call.most(), shown)
+	if call.details {
+		writeTopDetails(c.W, top, false, func(k *hotkeys.Key) bool { return keys.TwoLimits(k.DB, k.Name, now) })
+		return
+	}
+	writeTop(c.W, top)
+}
+
+// most returns the maximum number of keys in the reply.
+func (call *topCall) most() int { return int(min(call.count, topMost)) }
+
+// fleetTop replies with the keys of all servers of the store. own is the summary of this one.
+func fleetTop(c *command.Call, call *topCall, own hotkeys.Summary, shown func(key string) bool) {
+	published := c.Server.Options.Summaries
+	copied := *call
+	c.Offload(func(_ env.Store, w *resp.Writer) {
+		all := []hotkeys.Summary{own}
+		if published != nil {
+			others, err := published()
+			if err != nil {
+				w.Error(command.StoreError(err))
+				return
+			}
+			for _, b := range others {
+				if s, err := hotkeys.ParseSummary(b); err == nil { // a server of another version may have another format
+					all = append(all, s)
+				}
+			}
+		}
+		top := hotkeys.TopOf(all, copied.kind, copied.db, copied.most(), shown)
+		if copied.details {
+			writeTopDetails(w, top, true, nil)
+			return
+		}
+		writeTop(w, top)
+	})
+}
+
+func writeTop(w *resp.Writer, top []hotkeys.Key) {
+	w.Map(len(top))
+	for i := range top {
+		w.BulkString(top[i].Name)
+		w.Int(top[i].Count)
 	}
 }
 
@@ -67,11 +107,13 @@ func readable(c *command.Call) func(key string) bool {
 	}
 }
 
-func writeTopDetails(w *resp.Writer, top []hotkeys.Key, twoLimits func(k *hotkeys.Key) bool) {
+// writeTopDetails writes the details of top: of several servers if fleet is set, otherwise of this one, of which twoLimits
+// reports whether two limits share a key.
+func writeTopDetails(w *resp.Writer, top []hotkeys.Key, fleet bool, twoLimits func(k *hotkeys.Key) bool) {
 	w.Array(len(top))
 	for i := range top {
 		k := &top[i]
-		w.Map(6)
+		w.Map(6 + int(elements.OneIf(fleet)))
 		w.BulkString("db")
 		w.Int(int64(k.DB))
 		w.BulkString("key")
@@ -82,6 +124,13 @@ func writeTopDetails(w *resp.Writer, top []hotkeys.Key, twoLimits func(k *hotkey
 		w.Double(roundTo(k.PerSecond, 100))
 		w.BulkString("share")
 		w.Double(roundTo(k.Share, 10_000))
+		if fleet {
+			w.BulkString("servers")
+			w.Int(int64(k.Servers))
+			w.BulkString("missing")
+			w.Int(k.Missing)
+			continue
+		}
 		w.BulkString("two-limits")
 		w.Int(elements.OneIf(twoLimits(k)))
 	}
@@ -91,7 +140,7 @@ func writeTopDetails(w *resp.Writer, top []hotkeys.Key, twoLimits func(k *hotkey
 // meaning.
 func roundTo(f, unit float64) float64 { return math.Round(f*unit) / unit }
 
-// parseTop parses `[DENIED | CALLS | REPEATS] [COUNT count] [DB index] [WITHDETAILS]`, in any order.
+// parseTop parses `[DENIED | CALLS | REPEATS] [COUNT count] [DB index] [WITHDETAILS] [FLEET]`, in any order.
 // databases is the number of databases. The error is "" on success.
 func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 	call.count = topDefault
@@ -107,6 +156,8 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 			call.kind, err = hotkeys.Repeats, arg.Once(word, &table)
 		case arg.IsWord(word, "WITHDETAILS"):
 			err = arg.Once(word, &call.details)
+		case arg.IsWord(word, "FLEET"):
+			err = arg.Once(word, &call.fleet)
 		case arg.IsWord(word, "COUNT") && len(rest) > 0:
 			if err = arg.Once(word, &count); err == "" {
 				err = arg.Positive(rest[0], "COUNT", &call.count)

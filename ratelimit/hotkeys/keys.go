@@ -162,32 +162,53 @@ type Key struct {
 	// Share is the fraction of all counted calls of the kind, on the keys of all databases, that are on
 	// this key: from 0 to 1.
 	Share float64
+
+	// Servers is the number of servers whose calls are in Count, and Missing the maximum number of calls on other
+	// servers, which have left the key out of their summaries. Both are set by [TopOf] alone.
+	Servers int
+	Missing int64
 }
 
 // Top returns the n most frequent keys by kind in the database db, which may be [EveryDatabase], in
 // descending order of their counts, as of the instant now. It returns only keys for which shown
 // returns true; a nil shown admits all keys.
 func (k *Keys) Top(kind Kind, now limit.Instant, db, n int, shown func(key string) bool) []Key {
-	sum, total := make(map[topName]topCount), int64(0)
+	keys, total := k.count(kind, now)
+	return first(keys, total, db, n, shown)
+}
+
+// count returns all keys by kind, without their shares and in any order, and the number of calls on all keys.
+func (k *Keys) count(kind Kind, now limit.Instant) (keys []Key, total int64) {
+	sum := make(map[topName]topCount)
 	since := k.each(func(r *Recorder) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		total += r.tables[kind].collect(now, sum)
 	})
 	seconds := over(now.Sub(since)).Seconds()
-	all := make([]Key, 0, len(sum))
+	keys = make([]Key, 0, len(sum))
 	for name, n := range sum {
-		if db != EveryDatabase && name.db != db || shown != nil && !shown(name.key) {
-			continue
-		}
-		all = append(all, Key{
-			DB: name.db, Name: name.key, Count: n.count, PerSecond: n.recent / seconds, Share: float64(n.count) / float64(total),
-		})
+		keys = append(keys, Key{DB: name.db, Name: name.key, Count: n.count, PerSecond: n.recent / seconds})
 	}
-	slices.SortFunc(all, func(a, b Key) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Name, b.Name))
+	return keys, total
+}
+
+// first returns what [Keys.Top] does, out of keys. It sets their shares of total and changes their order.
+func first(keys []Key, total int64, db, n int, shown func(key string) bool) []Key {
+	keys = slices.DeleteFunc(keys, func(k Key) bool {
+		return db != EveryDatabase && k.DB != db || shown != nil && !shown(k.Name)
 	})
-	return all[:min(n, len(all))]
+	slices.SortFunc(keys, byCount)
+	keys = keys[:min(n, len(keys))]
+	for i := range keys {
+		keys[i].Share = float64(keys[i].Count) / float64(total)
+	}
+	return keys
+}
+
+// byCount compares keys: the order of RL.TOP.
+func byCount(a, b Key) int {
+	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Name, b.Name))
 }
 
 // TwoLimits reports whether two limits share key in the database db, as far as the calls until now

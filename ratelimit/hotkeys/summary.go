@@ -1,0 +1,157 @@
+package hotkeys
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Summary has the most frequent keys of one server, for servers that share a store.
+type Summary struct{ tops [kinds]top }
+
+// top has the most frequent keys of one kind, in the order of RL.TOP.
+type top struct {
+	keys  []Key
+	total int64 // the number of calls on all keys
+	// omitted is the maximum of the counts of keys that are left out.
+	omitted int64
+}
+
+// These are the bounds of a summary of one kind.
+const (
+	summaryKeys  = 500
+	summaryBytes = 20 << 10 // of the keys, with overhead for each
+	summaryEach  = 32
+)
+
+// Summary returns the most frequent keys of each kind as of the instant now: at most 500 of a kind, and fewer if their
+// names have more than 20 KiB.
+func (k *Keys) Summary(now limit.Instant) Summary {
+	var s Summary
+	for kind := range s.tops {
+		keys, total := k.count(Kind(kind), now)
+		slices.SortFunc(keys, byCount)
+		t := &s.tops[kind]
+		t.total = total
+		size := 0
+		for i := range keys {
+			if size += summaryEach + len(keys[i].Name); i == summaryKeys || size > summaryBytes {
+				t.omitted, keys = keys[i].Count, keys[:i]
+				break
+			}
+		}
+		t.keys = keys
+	}
+	return s
+}
+
+// summaryVersion is the first byte of a summary.
+const summaryVersion = 1
+
+// Append appends the bytes of the summary, at most 64 KiB, to dst.
+func (s *Summary) Append(dst []byte) []byte {
+	dst = append(dst, summaryVersion)
+	for i := range s.tops {
+		t := &s.tops[i]
+		for _, n := range [...]int64{t.total, t.omitted, int64(len(t.keys))} {
+			dst = binary.AppendUvarint(dst, uint64(n))
+		}
+		for j := range t.keys {
+			k := &t.keys[j]
+			dst = binary.AppendUvarint(dst, uint64(k.DB))
+			dst = binary.AppendUvarint(dst, uint64(len(k.Name)))
+			dst = append(dst, k.Name...)
+			dst = binary.AppendUvarint(dst, uint64(k.Count))
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(k.PerSecond))
+		}
+	}
+	return dst
+}
+
+// errSummary is the error of bytes that are no summary.
+var errSummary = errors.New("the bytes are no summary of the most frequent keys")
+
+// ParseSummary returns the summary whose bytes are b. It keeps none of b.
+func ParseSummary(b []byte) (Summary, error) {
+	r := summaryReader{b: b}
+	if r.bytes(1)[0] != summaryVersion {
+		return Summary{}, errSummary
+	}
+	var s Summary
+	for i := range s.tops {
+		t := &s.tops[i]
+		t.total, t.omitted = r.number(math.MaxInt64), r.number(math.MaxInt64)
+		t.keys = make([]Key, r.number(summaryKeys))
+		for j := range t.keys {
+			k := &t.keys[j]
+			k.DB = int(r.number(math.MaxInt32))
+			k.Name = string(r.bytes(int(r.number(topKey))))
+			k.Count = r.number(math.MaxInt64)
+			k.PerSecond = math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(8)))
+			if !(k.PerSecond >= 0 && k.PerSecond <= math.MaxFloat32) { // also NaN
+				r.bad = true
+			}
+		}
+	}
+	if r.bad || len(r.b) > 0 {
+		return Summary{}, errSummary
+	}
+	return s, nil
+}
+
+// summaryReader reads the bytes b of a summary. After a fault, which sets bad, it returns zeros.
+type summaryReader struct {
+	b   []byte
+	bad bool
+}
+
+// number returns the next number, which is at most the given one.
+func (r *summaryReader) number(most uint64) int64 {
+	n, size := binary.Uvarint(r.b)
+	if r.bad = r.bad || size <= 0 || n > most; r.bad {
+		return 0
+	}
+	r.b = r.b[size:]
+	return int64(n)
+}
+
+// bytes returns the next n bytes, n at most topKey.
+func (r *summaryReader) bytes(n int) []byte {
+	if r.bad = r.bad || n > len(r.b); r.bad {
+		return make([]byte, n)
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+// TopOf returns what [Keys.Top] does, for the servers whose summaries are all: the counts of a key are added. The sum
+// lacks at most Missing calls, those on the servers that have left the key out of their summaries.
+func TopOf(all []Summary, kind Kind, db, n int, shown func(key string) bool) []Key {
+	sum := make(map[topName]Key)
+	var total, omitted int64
+	for i := range all {
+		t := &all[i].tops[kind]
+		total, omitted = limit.SatAdd(total, t.total), limit.SatAdd(omitted, t.omitted)
+		for j := range t.keys {
+			k := &t.keys[j]
+			name := topName{k.DB, k.Name}
+			s, has := sum[name]
+			if !has {
+				s = Key{DB: k.DB, Name: k.Name}
+			}
+			s.Count, s.PerSecond, s.Servers = limit.SatAdd(s.Count, k.Count), s.PerSecond+k.PerSecond, s.Servers+1
+			s.Missing = limit.SatAdd(s.Missing, t.omitted) // of the servers that have the key, to be subtracted from omitted
+			sum[name] = s
+		}
+	}
+	keys := make([]Key, 0, len(sum))
+	for _, k := range sum {
+		k.Missing = omitted - k.Missing
+		keys = append(keys, k)
+	}
+	return first(keys, total, db, n, shown)
+}
