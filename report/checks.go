@@ -72,7 +72,7 @@ func dependencyChecks(e *Dependencies) []Check {
 		if !c.OK {
 			c.Value, c.Text = 1, e.StoreFault
 		}
-		all = append(all, c, checkPolicies(e))
+		all = append(append(all, c, checkPolicies(e)), serverChecks(e.Servers)...)
 	}
 	if e.Replica {
 		c := Check{ID: CheckLink, Name: "Primary answers", OK: e.LinkUp, Text: "link is up, " + lasting(e.Lag) + " behind", Bound: "link up"}

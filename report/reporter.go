@@ -37,7 +37,7 @@ func (r *Reporter) Overview(u *acl.User) Overview {
 	if named := r.named.Load(); named != nil {
 		f.Named = *named
 	}
-	o := Overview{At: at, Server: r.src.Identity(), You: r.you(u), Verdict: Diagnose(&f), Checks: f.Checks, Now: f.Now}
+	o := Overview{At: at, Server: r.src.Identity(), You: r.you(u), Verdict: Diagnose(&f), Checks: f.Checks, Now: f.Now, Servers: f.Servers}
 	named := o.Verdict
 	r.named.Store(&named)
 	if v := &o.Verdict; v.Key != nil && *v.Key == hidden {

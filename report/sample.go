@@ -107,6 +107,8 @@ type Dependencies struct {
 	// confirmed that the server has them.
 	PoliciesRead bool
 	PoliciesAge  time.Duration
+	// Servers are the servers that share the store.
+	Servers []StoreServer
 	// Replica says that the server is a replica. Primary is its primary. LinkUp says that the
 	// server receives changes, and PrimaryRefused that it keeps its keys because its primary has
 	// another data set.

@@ -11,6 +11,8 @@ type Overview struct {
 	Verdict Verdict `json:"verdict"`
 	Checks  []Check `json:"checks"`
 	Now     Now     `json:"now"`
+	// Servers are the live servers that share the store, this one among them, at most 100.
+	Servers []StoreServer `json:"servers,omitempty"`
 	// Actions are the possible actions on the verdict itself: SCRIPT KILL of its script, CLIENT
 	// KILL of its client, ACL LOG for a user that cannot log in. Actions on its key are in
 	// [KeyState].
@@ -92,12 +94,14 @@ const (
 	CheckLogins  = "logins"
 	// CheckRole fails while the server is a replica that refuses its primary. The following checks
 	// exist only if they apply: to a server with a store, to a replica, to a primary with replicas.
-	CheckRole     = "role"
-	CheckStore    = "store"
-	CheckPolicies = "policies"
-	CheckLink     = "link"
-	CheckReplicas = "replicas"
-	CheckAcks     = "acks"
+	CheckRole      = "role"
+	CheckStore     = "store"
+	CheckPolicies  = "policies"
+	CheckFiles     = "policy_files"
+	CheckCalendars = "calendars"
+	CheckLink      = "link"
+	CheckReplicas  = "replicas"
+	CheckAcks      = "acks"
 )
 
 // Check is the result of one check, a part of the answer to "is the limiter sick?".

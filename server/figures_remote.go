@@ -6,6 +6,7 @@ import (
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/remote/servers"
 )
 
 // remoteState is the state of the servers that the option store names, at one reading of the
@@ -13,6 +14,7 @@ import (
 type remoteState struct {
 	remote.Info
 	policies *policies
+	servers  []servers.Server // those that share the store, as last seen
 }
 
 // up reports whether the store answers: its nodes are known, and none of them is down.
@@ -42,7 +44,7 @@ func (s *Server) provideRemote(r *figure.Registry) {
 		if s.remote == nil {
 			return nil
 		}
-		return &remoteState{s.remote.Info(), &s.policies}
+		return &remoteState{s.remote.Info(), &s.policies, s.sharing.list.Seen()}
 	})
 }
 
@@ -86,6 +88,24 @@ func remoteFigures() []figure.Figure {
 			Name: "store_changes_lost_total", Kind: figure.Counter,
 			Help: "Changes of policies that this server had in force or has made, and that the store has lost since, as in a failover.",
 			Read: of(func(i *remoteState, emit figure.Emit) { emit(float64(i.policies.records.Lost())) }),
+		},
+		{
+			Name: "store_servers", Kind: figure.Gauge,
+			Help: "Live servers that share the store, as this server has last seen them in the store. Absent before the first time, and without the option store.",
+			Read: of(func(i *remoteState, emit figure.Emit) {
+				if i.servers != nil {
+					emit(float64(len(i.servers)))
+				}
+			}),
+		},
+		{
+			Name: "store_policy_files", Kind: figure.Gauge,
+			Help: "Different policy files that the live servers with this store have; having none counts as one. More than 1 means that some servers decide by other policies than others. Absent as store_servers is.",
+			Read: of(func(i *remoteState, emit figure.Emit) {
+				if i.servers != nil {
+					emit(float64(policyFiles(i.servers)))
+				}
+			}),
 		},
 		{
 			Name: "store_unanswered_total", Kind: figure.Counter, Labels: []string{"policy"}, Values: "`closed`, `open`, `local`",

@@ -65,7 +65,7 @@ func (s *Server) openPolicies(o *env.Options) {
 // openSharedPolicies creates the registry of policies on a server with the option store, which has the records. now is
 // the clock of the store.
 func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
-	shared := records.New(records.Options{Engine: s.remote, Observer: s.newRegistry(o), Now: now, Log: s.log})
+	shared := records.New(records.Options{Engine: s.remote, Observer: s.newRegistry(o), Now: now, Moved: s.policiesMoved, Log: s.log})
 	s.policies.records, s.policies.clock, s.policies.read = shared, now, make(chan struct{})
 	o.PoliciesUnread = shared.Unread
 	o.ChangePolicies = func(f func(st registry.Store)) { f(shared) }

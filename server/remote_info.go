@@ -24,6 +24,7 @@ func (s *Server) remoteInfo() []env.InfoField {
 		fields = append(fields, env.InfoField{Name: "store_" + f.Name, Value: decimal(f)})
 	}
 	fields = append(fields, s.recordFields()...)
+	fields = append(fields, s.serverFields()...)
 	fields = append(fields, policyFields(info.Policy)...)
 	for i, n := range info.Nodes {
 		fields = append(fields, env.InfoField{Name: "store_node" + strconv.Itoa(i), Value: describeNode(n)})

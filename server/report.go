@@ -126,6 +126,7 @@ func (r *reporting) figures() report.Figures {
 	f.Logins = r.failedLogins()
 	if r.s.remote != nil {
 		f.StoreFault = (&remoteState{Info: r.s.remote.Info()}).reason()
+		f.Servers = r.s.storeServers()
 	} else if r.s.replicator != nil {
 		if role := r.s.replicator.node.Role(); role.Replica {
 			f.Primary = net.JoinHostPort(role.Host, strconv.Itoa(role.Port))

@@ -114,6 +114,7 @@ type Server struct {
 	reports     *reporting
 	reloading   reloading
 	policies    policies
+	sharing     sharing
 	recent      stats.Recent
 	lastKeys    lastKeys
 	decided     decided
@@ -397,6 +398,7 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	background.Go(func() { s.reports.run(housekeeping) })
 	background.Go(func() { s.followPolicies(housekeeping) })
+	background.Go(func() { s.share(housekeeping) })
 	s.listening.begin(func(l *listener) { background.Go(func() { s.serve(l, fail) }) })
 	s.serveAdmin(background.Go, fail)
 	var err error

@@ -157,6 +157,10 @@ var layers = map[string]layer{
 		imports: []string{"decide", "entry", "limit", "policy/registry", "remote/engine"},
 		why:     "the registry decides what a record means and the engine sends scripts: records has the scripts, and knows no policy",
 	},
+	"remote/servers": {
+		imports: []string{"limit", "remote/records"},
+		why:     "servers know of each other by records beside those of policies, in their slot and by scripts that the same engine runs",
+	},
 	"remote/clock": {
 		imports: []string{"limit"},
 		why:     "the shared clock is computed from samples of other clocks alone",
@@ -364,7 +368,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "command", "command/policystore", "commands", "config", "env", "figure", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "remote/adapter", "remote/records", "replication", "replication/protocol", "replication/redis", "report", "resp", "session", "stats", "tlsconfig", "transport", "transport/epoll", "transport/goroutine"},
+		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "command", "command/policystore", "commands", "config", "env", "figure", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "session", "stats", "tlsconfig", "transport", "transport/epoll", "transport/goroutine"},
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/remote/records"
+	"github.com/cellserver/cellserver/remote/servers"
 )
 
 const (
@@ -14,8 +15,8 @@ const (
 	log  = records.KeyPrefix + "log"
 )
 
-// Records is the part of an engine that package records uses, in memory: it does in Go what its scripts do there. The
-// zero Records is not valid: see [NewRecords]. Only one goroutine may use it, unless it is that of a [Double].
+// Records is the part of an engine that packages records and servers use, in memory: it does in Go what their scripts do
+// there. The zero Records is not valid: see [NewRecords]. Only one goroutine may use it, unless it is that of a [Double].
 type Records struct {
 	Strings map[string]string
 	Hashes  map[string]map[string]string
@@ -42,7 +43,7 @@ func (m *Records) Clone() *Records {
 func (m *Records) All() map[string]string {
 	all := map[string]string{}
 	for key, h := range m.Hashes {
-		if key != log {
+		if key != log && key != servers.Key {
 			maps.Copy(all, h)
 		}
 	}
@@ -56,8 +57,11 @@ func (m *Records) set(key, field, value string) {
 	m.Hashes[key][field] = value
 }
 
-// Run returns the reply of a script of package records.
+// Run returns the reply of a script of package records or servers.
 func (m *Records) Run(script string, keys, args []string) any {
+	if servers.IsBeat(script) {
+		return m.beat(args)
+	}
 	switch records.ScriptName(script) {
 	case "commit":
 		return m.commit(keys, args)
@@ -158,3 +162,52 @@ func (m *Records) scan(keys, args []string) any {
 	reply[1] = strconv.Itoa(at)
 	return reply
 }
+
+// beat does what the script of package servers does.
+func (m *Records) beat(args []string) any {
+	id, text, now := args[0], args[1], m.Now/1e6
+	live, _ := strconv.ParseInt(args[2], 10, 64)
+	most, _ := strconv.Atoi(args[3])
+	longest, _ := strconv.Atoi(args[4])
+	at, hash := strconv.FormatInt(now, 10), m.Hashes[servers.Key]
+	if len(hash) > 2*most {
+		return []any{at, "full"}
+	}
+	reply := []any{at, "ok"}
+	for _, field := range slices.Sorted(maps.Keys(hash)) {
+		value := hash[field]
+		switch ends := endOf(value); {
+		case field == id:
+		case ends > now && ends <= now+10*live && len(field)+len(value) <= longest:
+			reply = append(reply, field, value)
+		default:
+			delete(hash, field)
+		}
+	}
+	switch {
+	case text == "":
+		delete(hash, id)
+	case (len(reply)-2)/2 >= most:
+		return []any{at, "full"}
+	default:
+		value := at + " " + strconv.FormatInt(now+live, 10) + " " + text
+		m.set(servers.Key, id, value)
+		reply = append(reply, id, value)
+	}
+	return reply
+}
+
+// endOf returns the time of the end in the value of a server, or 0.
+func endOf(value string) int64 {
+	parts := strings.SplitN(value, " ", 3)
+	if len(parts) < 3 || !digits(parts[0]) || !digits(parts[1]) {
+		return 0
+	}
+	ends, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return ends
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -7,10 +7,13 @@
 package policyfile
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cellserver/cellserver/optionfile"
 	"github.com/cellserver/cellserver/policy"
@@ -26,9 +29,29 @@ type File struct {
 
 	mu sync.Mutex
 	// content is the latest valid content, or nil if there is none. It is guarded by mu.
-	content *document.Document
+	content *content
 	// due says that the content has not been put in force yet. It is guarded by mu.
 	due bool
+
+	applied atomic.Pointer[string] // see Hash
+}
+
+// content is what a file has, and a hash of its text.
+type content struct {
+	*document.Document
+	hash string
+}
+
+// Hash returns a hash of the text that was put in force most recently, in hexadecimal digits. It returns "" before the
+// first time, and if f is nil. It does not wait.
+func (f *File) Hash() string {
+	if f == nil {
+		return ""
+	}
+	if hash := f.applied.Load(); hash != nil {
+		return *hash
+	}
+	return ""
 }
 
 // New returns the file at path, whose policies go to r, and passes path to
@@ -64,7 +87,7 @@ func (f *File) Prepare(settle func()) (apply func(), err error) {
 	}, nil
 }
 
-func (f *File) note(d *document.Document) {
+func (f *File) note(d *content) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.content, f.due = d, true
@@ -91,11 +114,12 @@ func (f *File) Settle(st registry.Store, log *slog.Logger) {
 	}
 	f.due = false
 	by := registry.Author{What: "policy-file", Address: f.path, File: true}
-	changed, err := f.registry.Apply(st, by, f.content, f.bounds())
+	changed, err := f.registry.Apply(st, by, f.content.Document, f.bounds())
 	if err != nil {
 		log.Error("the policy file is not in force", "file", f.path, "error", err)
 		return
 	}
+	f.applied.Store(&f.content.hash)
 	log.Info("the policy file is in force", "file", f.path, "changed", changed)
 }
 
@@ -109,7 +133,10 @@ func (f *File) Load(st registry.Store, by registry.Author) (changed int, err err
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.content, f.due = d, false
-	return f.registry.Apply(st, by, d, f.bounds())
+	if changed, err = f.registry.Apply(st, by, d.Document, f.bounds()); err == nil {
+		f.applied.Store(&d.hash)
+	}
+	return changed, err
 }
 
 // ReadError is the error of a file that cannot be read or is invalid. Faults has the reason why the
@@ -122,14 +149,15 @@ func (e *ReadError) Error() string { return errors.Join(e.Faults...).Error() }
 // Unwrap returns the faults.
 func (e *ReadError) Unwrap() []error { return e.Faults }
 
-func read(path string, bounds policy.Bounds) (*document.Document, error) {
+func read(path string, bounds policy.Bounds) (*content, error) {
 	text, err := optionfile.Read(path, document.MaxText)
 	if err != nil {
 		return nil, &ReadError{[]error{fmt.Errorf("reading the policies: %w", err)}}
 	}
 	d, faults := document.Parse(path, text, bounds)
 	if len(faults) == 0 {
-		return d, nil
+		sum := sha256.Sum256(text)
+		return &content{d, hex.EncodeToString(sum[:8])}, nil
 	}
 	unread := &ReadError{}
 	for _, fault := range faults {

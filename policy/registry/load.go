@@ -27,6 +27,14 @@ func (r *Registry) catchUp() {
 	}
 }
 
+// Settle publishes a table with the records that have arrived before the call, like [Registry.Table], but it waits for a
+// change in progress.
+func (r *Registry) Settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drain()
+}
+
 // Observe takes over a record of the system database that was loaded or replicated: see
 // [keyspace.Keyspace.ObserveSystem], whose function it is. It copies key and the value of e. It
 // does not wait for a change in progress.

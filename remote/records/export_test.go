@@ -22,8 +22,6 @@ var (
 	BucketKey  = bucketKey
 	BucketOf   = bucketOf
 	BucketKeys = bucketKeys
-
-	ParseVersion = parseVersion
 )
 
 // Change is an entry of the log.

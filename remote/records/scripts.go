@@ -58,7 +58,7 @@ func textsOf(reply any, n int) ([]string, error) {
 
 // headOf returns the version whose record in the engine is text.
 func headOf(text string) (Version, error) {
-	v, err := parseVersion(text)
+	v, err := ParseVersion(text)
 	if err != nil {
 		return Version{}, fmt.Errorf("record %q of the store: %w", headKey, err)
 	}

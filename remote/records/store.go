@@ -48,6 +48,9 @@ type Options struct {
 	Timeout time.Duration
 	// ID returns the random id of a change. Default is a generator of math/rand.
 	ID func() uint64
+	// Moved, if not nil, is called after each change of [Store.Version], when the observer has the records of the new
+	// version. A change that the server itself makes is not observed. Moved must neither block nor call the Store.
+	Moved func()
 	// Log gets messages for operators. It gets no keys of clients. Default is no log.
 	Log *slog.Logger
 }
@@ -165,6 +168,9 @@ func (s *Store) Refresh() (limit.Instant, error) {
 func (s *Store) move(v Version) {
 	s.at = v
 	s.version.Store(&v)
+	if s.o.Moved != nil {
+		s.o.Moved()
+	}
 	if v == (Version{}) {
 		return
 	}

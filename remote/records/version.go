@@ -35,8 +35,8 @@ func (v Version) String() string {
 // id returns the id as 16 hexadecimal digits.
 func (v Version) id() string { return fmt.Sprintf("%016x", v.ID) }
 
-// parseVersion returns the version that [Version.String] has written as text.
-func parseVersion(text string) (Version, error) {
+// ParseVersion returns the version that [Version.String] has written as text.
+func ParseVersion(text string) (Version, error) {
 	if text == "" {
 		return Version{}, nil
 	}

@@ -1,0 +1,98 @@
+package servers_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/remotedouble"
+	"github.com/cellserver/cellserver/remote/servers"
+)
+
+// evaluator runs a script in an engine.
+type evaluator func(script string, keys, args []string) any
+
+// play runs random beats in an engine and in the model, and requires the same replies.
+func play(t *testing.T, rng *rand.Rand, eval evaluator, now func() time.Time) {
+	t.Helper()
+	m := remotedouble.NewRecords()
+	ids := []string{"a", "b", "c", "", "\r\n", strings.Repeat("x", 40), "full"}
+	for range 60 {
+		id := ids[rng.IntN(len(ids))]
+		if rng.IntN(2) == 0 {
+			ms := now().UnixMilli()
+			value := []string{
+				"", "x", "1 2", "1 2 ", " 1 ", fmt.Sprintf("%d %d r", ms, ms-1000), fmt.Sprintf("%d %d r", ms, ms+60_000),
+				fmt.Sprintf("%d %d r", ms, ms+200_000), fmt.Sprintf("x %d r", ms+60_000), fmt.Sprintf("%d %d %s", ms, ms+60_000, strings.Repeat("r", 60)),
+				fmt.Sprintf("%d %d", ms, ms+60_000), "1 99999999999999999999 r", "1 1e30 r",
+			}[rng.IntN(13)]
+			eval("return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", []string{servers.Key}, []string{id, value})
+			if m.Hashes[servers.Key] == nil {
+				m.Hashes[servers.Key] = map[string]string{}
+			}
+			m.Hashes[servers.Key][id] = value
+			continue
+		}
+		args := []string{id, []string{"", "r", "a longer record"}[rng.IntN(3)], "10000", strconv.Itoa(2 + rng.IntN(4)), "90"}
+		got := eval(servers.BeatScript, []string{servers.Key}, args)
+		ms, err := strconv.ParseInt(got.([]any)[0].(string), 10, 64)
+		require.NoError(t, err)
+		m.Now = ms * 1e6
+		require.InDelta(t, now().UnixNano(), m.Now, float64(time.Minute))
+		require.Equal(t, sorted(m.Run(servers.BeatScript, []string{servers.Key}, args)), sorted(got), "%q", args)
+	}
+}
+
+// sorted returns the texts of a reply with the pairs in the order of their ids.
+func sorted(reply any) []string {
+	all := reply.([]any)
+	texts := []string{all[0].(string), all[1].(string)}
+	var pairs []string
+	for i := 2; i < len(all); i += 2 {
+		pairs = append(pairs, fmt.Sprintf("%q", all[i:i+2]))
+	}
+	slices.Sort(pairs)
+	return append(texts, pairs...)
+}
+
+// TestScriptDoesWhatTheModelDoes plays random beats on a server of this module.
+func TestScriptDoesWhatTheModelDoes(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
+		for seed := range uint64(40) {
+			require.Equal(t, inproc.OK, c.Do("FLUSHALL"))
+			play(t, rand.New(rand.NewPCG(seed, 2)), func(script string, keys, args []string) any {
+				return evalOn(t, c, script, keys, args)
+			}, time.Now)
+		}
+	})
+}
+
+// evalOn runs a script on c. It returns nil for a reply that is no array.
+func evalOn(t *testing.T, c *inproc.Client, script string, keys, args []string) any {
+	t.Helper()
+	words := append([]string{"EVAL", script, strconv.Itoa(len(keys))}, keys...)
+	reply := c.Do(append(words, args...)...)
+	require.False(t, strings.HasPrefix(reply, "-"), reply)
+	if reply[0] != '*' {
+		return nil
+	}
+	line, rest, _ := strings.Cut(reply, "\r\n")
+	n, err := strconv.Atoi(line[1:])
+	require.NoError(t, err)
+	all := make([]any, n)
+	for i := range all {
+		line, rest, _ = strings.Cut(rest, "\r\n")
+		length, err := strconv.Atoi(line[1:])
+		require.NoError(t, err)
+		all[i], rest = rest[:length], rest[length+2:]
+	}
+	return all
+}

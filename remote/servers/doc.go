@@ -1,0 +1,7 @@
+// Package servers lets the servers that share an engine, a Valkey or Redis, know of each other.
+//
+// Each server writes a small record into one hash of the engine, once a second, and reads the records of the others. A
+// record expires some seconds after its server has stopped to write it. Servers do not connect to each other.
+//
+// The hash is [Key], in the slot of the keys of package records. Its fields are the ids of servers. See docs/adr/0024.
+package servers

@@ -1,0 +1,216 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/remote/records"
+
+	_ "embed" // the script
+)
+
+// Key is the key of the hash with the records of servers, without the prefix of the engine.
+const Key = records.KeyPrefix + "servers"
+
+const (
+	// Period is the time between two beats of a server, at each of which it writes its record.
+	Period = time.Second
+	// Live is the time after its latest beat for which a server counts as live.
+	Live = 5 * time.Second
+	// leastPeriod is the time between two beats at least.
+	leastPeriod = 50 * time.Millisecond
+	// timeout is the time limit of a beat.
+	timeout = time.Second
+	// maxServers is the maximum number of servers of one engine.
+	maxServers = 1000
+)
+
+//go:embed beat.lua
+var beatScript string
+
+// IsBeat reports whether script is the script of this package. It is for engines in memory.
+func IsBeat(script string) bool { return script == beatScript }
+
+// Options configures a [List]. Engine, ID and Own are required.
+type Options struct {
+	Engine records.Engine
+	// ID is the random id of this run of the server.
+	ID string
+	// Own returns the record of this server. It must not block.
+	Own func() Record
+	// Observe, if not nil, is called after each beat that has succeeded, with the live servers. It must not block.
+	Observe func(all []Server)
+	// Log gets messages for operators. Default is no log.
+	Log *slog.Logger
+}
+
+// List is the list of the servers of an engine, and keeps the record of this server there. Any goroutine may call its
+// methods.
+type List struct {
+	o    Options
+	seen atomic.Pointer[[]Server]
+	// fault is why the latest beat has failed; nil or "" if it has not.
+	fault atomic.Pointer[string]
+	soon  chan struct{} // has an element if a beat is needed before the period has passed
+
+	mu      sync.Mutex
+	waiting []chan []Server // guarded by mu: they get the result of the next beat
+}
+
+// New returns the list of a server. [List.Run] fills it.
+func New(o Options) *List {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &List{o: o, soon: make(chan struct{}, 1)}
+}
+
+// Seen returns the live servers at the latest beat that has succeeded, this server among them, by their names. It returns
+// nil before the first such beat. The caller must not change the result.
+func (l *List) Seen() []Server {
+	if all := l.seen.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// Fault returns why the latest beat has failed, or "" if it has not.
+func (l *List) Fault() string {
+	if is := l.fault.Load(); is != nil {
+		return *is
+	}
+	return ""
+}
+
+// Changed says that the record of this server has changed, so that the next beat is soon. It does not block.
+func (l *List) Changed() {
+	select {
+	case l.soon <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps the record of this server in the engine until ctx ends, and then removes it.
+func (l *List) Run(ctx context.Context) {
+	failed := 0 // the number of beats since the latest that has succeeded
+	for {
+		if l.beat(ctx) {
+			if failed >= int(Live/Period) {
+				l.o.Log.Info("the store has the record of this server again")
+			}
+			failed = 0
+		} else if failed++; failed == int(Live/Period) {
+			l.o.Log.Warn("the store does not have the record of this server: other servers take it for stopped", "error", l.Fault())
+		}
+		if !pause(ctx, leastPeriod, nil) || !pause(ctx, Period-leastPeriod, l.soon) {
+			break
+		}
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	_, _ = l.eval(end, "") // otherwise the record expires
+}
+
+// pause waits until the time d has passed or early has an element. It returns false if ctx ends before.
+func pause(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+	case <-early:
+	}
+	return true
+}
+
+// beat writes the record of this server and reads those of all. It reports whether it has succeeded.
+func (l *List) beat(ctx context.Context) bool {
+	l.mu.Lock()
+	waiting := l.waiting
+	l.waiting = nil
+	l.mu.Unlock()
+	own := l.o.Own()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	all, err := l.eval(ctx, own.text())
+	fault := ""
+	if err != nil {
+		fault = err.Error()
+	} else {
+		l.seen.Store(&all)
+		if l.o.Observe != nil {
+			l.o.Observe(all)
+		}
+	}
+	l.fault.Store(&fault)
+	for _, one := range waiting {
+		one <- all
+	}
+	return err == nil
+}
+
+// eval runs the script, which writes the record with the given text, or removes it if text is "".
+func (l *List) eval(ctx context.Context, text string) ([]Server, error) {
+	reply, err := l.o.Engine.Eval(ctx, beatScript, []string{Key}, []string{
+		l.o.ID, text, strconv.FormatInt(Live.Milliseconds(), 10), strconv.Itoa(maxServers), strconv.Itoa(maxRecord),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parseBeat(reply)
+}
+
+// Await waits until all live servers have the policies of the version v or a later one. If ctx ends before, behind has
+// those that do not, as far as the engine says; err is then the fault of the latest beat, nil if that has succeeded. The
+// policies of this server itself count as those of v.
+func (l *List) Await(ctx context.Context, v records.Version) (behind []Server, err error) {
+	for {
+		all, known := l.next(ctx)
+		if known {
+			if behind = l.behind(all, v); len(behind) == 0 {
+				return nil, nil
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if behind == nil {
+		behind = l.behind(l.Seen(), v)
+	}
+	if why := l.Fault(); why != "" {
+		return behind, errors.New(why)
+	}
+	return behind, nil
+}
+
+// next returns the servers at a beat that begins after the call. known is false if that beat fails or ctx ends before.
+func (l *List) next(ctx context.Context) (all []Server, known bool) {
+	result := make(chan []Server, 1)
+	l.mu.Lock()
+	l.waiting = append(l.waiting, result)
+	l.mu.Unlock()
+	l.Changed()
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case all = <-result:
+		return all, all != nil
+	}
+}
+
+// behind returns those of all that are not this server and do not have the policies of the version v.
+func (l *List) behind(all []Server, v records.Version) (is []Server) {
+	for i := range all {
+		if all[i].ID != l.o.ID && !all[i].has(v) {
+			is = append(is, all[i])
+		}
+	}
+	return is
+}

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/calendar"
+	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/remote/records"
+	"github.com/cellserver/cellserver/remote/servers"
+	"github.com/cellserver/cellserver/report"
+)
+
+// sharing is what a server with the option store tells other servers, and knows of them.
+type sharing struct {
+	list *servers.List // nil without the option store
+	id   string        // of this server in the list
+	// inForce is the version of the policies that the server has in force; nil stands for none.
+	inForce atomic.Pointer[records.Version]
+	// moved has an element if the records of policies have another version than before.
+	moved chan struct{}
+}
+
+// openSharing creates the list of servers. id is the random id of this run of the server.
+func (s *Server) openSharing(id string) {
+	s.sharing.id, s.sharing.moved = id, make(chan struct{}, 1)
+	s.sharing.list = servers.New(servers.Options{Engine: s.remote, ID: id, Own: s.ownRecord, Log: s.log})
+}
+
+// policiesMoved notes that the records of policies have another version than before. It does not block.
+func (s *Server) policiesMoved() {
+	select {
+	case s.sharing.moved <- struct{}{}:
+	default:
+	}
+}
+
+// share keeps the record of this server in the store until ctx ends. It does nothing without the option store.
+func (s *Server) share(ctx context.Context) {
+	if s.sharing.list == nil {
+		return
+	}
+	var telling sync.WaitGroup
+	telling.Go(func() { s.noteInForce(ctx) })
+	s.sharing.list.Run(ctx)
+	telling.Wait()
+}
+
+// noteInForce sets inForce, and has the store told, after each change of the version of the policies, until ctx ends.
+func (s *Server) noteInForce(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.sharing.moved:
+		}
+		v := s.policies.records.Version()
+		s.policies.registry.Settle() // the registry has got the records of v
+		s.sharing.inForce.Store(&v)
+		s.sharing.list.Changed()
+	}
+}
+
+// ownRecord returns what this server tells the others.
+func (s *Server) ownRecord() servers.Record {
+	r := servers.Record{
+		Release: Version, Address: s.sharedAddress(), File: s.policies.file.Hash(), Level: policy.Level,
+		Tzdata: calendar.Release(), Started: limit.Instant(s.began.UnixNano()),
+	}
+	if v := s.sharing.inForce.Load(); v != nil {
+		r.Version = *v
+	}
+	return r
+}
+
+// sharedAddress returns the address of this server for operators: that of its first listener. In place of an address
+// that stands for all, it has the name of the machine.
+func (s *Server) sharedAddress() string {
+	open := s.listening.all()
+	if len(open) == 0 { // as in some tests
+		return s.reports.id
+	}
+	at := open[0].Addr()
+	if tcp, is := at.(*net.TCPAddr); is && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort(s.reports.id, strconv.Itoa(tcp.Port))
+	}
+	return at.String()
+}
+
+// mostShown is the maximum number of servers that INFO and the report list.
+const mostShown = 100
+
+// serverFields returns the fields of INFO about the servers of the store.
+func (s *Server) serverFields() []env.InfoField {
+	all, now := s.sharing.list.Seen(), s.policies.clock()
+	fields := []env.InfoField{
+		{Name: "store_servers", Value: strconv.Itoa(len(all))},
+		{Name: "store_servers_fault", Value: s.sharing.list.Fault()},
+	}
+	for i := range all[:min(len(all), mostShown)] {
+		fields = append(fields, env.InfoField{Name: "store_server" + strconv.Itoa(i), Value: describeServer(&all[i], now)})
+	}
+	return fields
+}
+
+// describeServer returns the description of a server of the store, in the form of INFO commandstats.
+func describeServer(is *servers.Server, now limit.Instant) string {
+	age := limit.MillisUp(is.Age(now))
+	if is.Unreadable {
+		return fmt.Sprintf("id=%s,unreadable=1,age_ms=%d", is.ID, age)
+	}
+	return fmt.Sprintf("id=%s,address=%s,version=%s,policies_version=%s,file=%s,level=%d,tzdata=%s,age_ms=%d",
+		is.ID, is.Address, is.Release, is.Version, is.File, is.Level, is.Tzdata, age)
+}
+
+// storeServers returns the servers of the store for the report.
+func (s *Server) storeServers() []report.StoreServer {
+	all, now := s.sharing.list.Seen(), s.policies.clock()
+	lines := make([]report.StoreServer, 0, min(len(all), mostShown))
+	for i := range all[:min(len(all), mostShown)] {
+		is := &all[i]
+		lines = append(lines, report.StoreServer{
+			ID: is.ID, Address: is.Address, Version: is.Release, Policies: is.Version.String(), File: is.File, Level: is.Level,
+			Tzdata: is.Tzdata, AgeMs: limit.MillisUp(is.Age(now)), Started: int64(is.Started) / 1e6, Unreadable: is.Unreadable,
+			Self: is.ID == s.sharing.id,
+		})
+	}
+	return lines
+}
+
+// policyFiles returns the number of different policy files that servers of the store have. Having none counts as one.
+func policyFiles(all []servers.Server) int {
+	files := map[string]bool{}
+	for i := range all {
+		if !all[i].Unreadable {
+			files[all[i].File] = true
+		}
+	}
+	return len(files)
+}
