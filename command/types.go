@@ -231,6 +231,9 @@ type Seen interface {
 	// both over all workers and as of the instant now.
 	Denied(now limit.Instant) stats.SeenKeys
 	Called(now limit.Instant) stats.SeenKeys
+	// AppendSummary appends the bytes of the summary of the most frequent keys as of the instant now, for other servers
+	// of the store, to dst.
+	AppendSummary(dst []byte, now limit.Instant) []byte
 	// TakeGroups returns what was recorded about groups of keys since its last call, sorted by
 	// name.
 	TakeGroups() []stats.SeenGroup

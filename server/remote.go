@@ -91,7 +91,7 @@ func (s *Server) useRemote(o *env.Options) {
 	o.Remote, o.RemoteInfo, o.Now = stores.Remote(), s.remoteInfo, r.Now
 	stores.Memory = func() env.MemoryStats { return local.Memory(s.keyspace.Stats()) } // that of fail-policy local
 	o.NewStore = stores.NewStore
-	s.openSharing(o.Process.RunID())
+	s.openSharing(o, o.Process.RunID())
 	s.openSharedPolicies(o, r.Now)
 }
 

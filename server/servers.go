@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cellserver/cellserver/calendar"
 	"github.com/cellserver/cellserver/env"
@@ -27,10 +28,12 @@ type sharing struct {
 	moved chan struct{}
 }
 
-// openSharing creates the list of servers. id is the random id of this run of the server.
-func (s *Server) openSharing(id string) {
+// openSharing creates the list of servers, and sets what commands need of it in o. id is the random id of this run of the
+// server.
+func (s *Server) openSharing(o *env.Options, id string) {
 	s.sharing.id, s.sharing.moved = id, make(chan struct{}, 1)
 	s.sharing.list = servers.New(servers.Options{Engine: s.remote, ID: id, Own: s.ownRecord, Log: s.log})
+	o.Summaries = func() ([][]byte, error) { return s.sharing.list.Summaries(context.Background()) }
 }
 
 // policiesMoved notes that the records of policies have another version than before. It does not block.
@@ -48,6 +51,7 @@ func (s *Server) share(ctx context.Context) {
 	}
 	var telling sync.WaitGroup
 	telling.Go(func() { s.noteInForce(ctx) })
+	telling.Go(func() { s.publishSummaries(ctx) })
 	s.sharing.list.Run(ctx)
 	telling.Wait()
 }
@@ -64,6 +68,25 @@ func (s *Server) noteInForce(ctx context.Context) {
 		s.policies.registry.Settle() // the registry has got the records of v
 		s.sharing.inForce.Store(&v)
 		s.sharing.list.Changed()
+	}
+}
+
+// publishSummaries publishes the most frequent keys of this server, for RL.TOP FLEET of others, until ctx ends. A summary that
+// the store has not taken is left out: the next one replaces it.
+func (s *Server) publishSummaries(ctx context.Context) {
+	next := time.NewTicker(servers.SummaryPeriod)
+	defer next.Stop()
+	var summary []byte
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		if seen := s.engine.Seen; seen != nil {
+			summary = seen.AppendSummary(summary[:0], s.engine.Options.Now())
+			_ = s.sharing.list.Publish(ctx, summary)
+		}
 	}
 }
 

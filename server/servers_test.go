@@ -98,3 +98,28 @@ func TestServersAreThoseSeenAtLast(t *testing.T) {
 		require.Contains(t, lines[2], ",age_ms=60000")
 	})
 }
+
+// TestTopOfAllServers: RL.TOP FLEET adds up what the servers of the store have counted.
+func TestTopOfAllServers(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		one, two := startOver(w, e).Dial(), startOver(w, e).Dial()
+		follows()
+		for range 3 {
+			one.Do("SW.ALLOW", "busy", "1", "60")
+			two.Do("SW.ALLOW", "busy", "1", "60")
+		}
+		two.Do("SW.ALLOW", "other", "1", "60", "2")
+		require.Equal(t, "*2\r\n$4\r\nbusy\r\n:2\r\n", one.Do("RL.TOP"))
+		require.Equal(t, "*2\r\n$4\r\nbusy\r\n:2\r\n", one.Do("RL.TOP", "FLEET"), "the other has published nothing yet")
+		w.Advance(servers.SummaryPeriod)
+		follows()
+		for _, c := range []*inproc.Client{one, two} {
+			require.Equal(t, "*4\r\n$4\r\nbusy\r\n:5\r\n$5\r\nother\r\n:1\r\n", c.Do("RL.TOP", "FLEET"))
+		}
+		require.Regexp(t, `(?s)busy\r\n\$5\r\ncount\r\n:5\r\n.*servers\r\n:2\r\n\$7\r\nmissing\r\n:0\r\n.*other`, one.Do("RL.TOP", "FLEET", "WITHDETAILS"))
+		e.setAway(true)
+		require.Regexp(t, "^-UNAVAILABLE", one.Do("RL.TOP", "FLEET"))
+		require.Regexp(t, "busy", one.Do("RL.TOP"))
+	})
+}

@@ -90,6 +90,12 @@ func (s seen) Denied(now limit.Instant) stats.SeenKeys { return s.keys.Seen(hotk
 // Called implements [command.Seen]. It returns the keys with the most calls as of the instant now.
 func (s seen) Called(now limit.Instant) stats.SeenKeys { return s.keys.Seen(hotkeys.Calls, now) }
 
+// AppendSummary implements [command.Seen].
+func (s seen) AppendSummary(dst []byte, now limit.Instant) []byte {
+	summary := s.keys.Summary(now)
+	return summary.Append(dst)
+}
+
 // Groups implements [command.Seen]. It returns the number of decisions by group of keys.
 func (s seen) Groups() []stats.GroupCount { return s.keys.Groups().Snapshot() }
 

@@ -21,18 +21,19 @@ type Records struct {
 	Strings map[string]string
 	Hashes  map[string]map[string]string
 	Now     int64 // Unix nanoseconds
+	ends    map[string]int64 // when strings expire
 	// Done has the values of each change that was written since the start, one after the other.
 	Done [][]string
 }
 
 // NewRecords returns an engine without records, at an instant of 2023.
 func NewRecords() *Records {
-	return &Records{Strings: map[string]string{}, Hashes: map[string]map[string]string{}, Now: 1_700_000_000_123_456_000}
+	return &Records{Strings: map[string]string{}, Hashes: map[string]map[string]string{}, Now: 1_700_000_000_123_456_000, ends: map[string]int64{}}
 }
 
 // Clone returns a copy.
 func (m *Records) Clone() *Records {
-	c := &Records{Strings: maps.Clone(m.Strings), Hashes: map[string]map[string]string{}, Now: m.Now, Done: slices.Clone(m.Done)}
+	c := &Records{Strings: maps.Clone(m.Strings), Hashes: map[string]map[string]string{}, Now: m.Now, Done: slices.Clone(m.Done), ends: maps.Clone(m.ends)}
 	for key, h := range m.Hashes {
 		c.Hashes[key] = maps.Clone(h)
 	}
@@ -59,8 +60,22 @@ func (m *Records) set(key, field, value string) {
 
 // Run returns the reply of a script of package records or servers.
 func (m *Records) Run(script string, keys, args []string) any {
-	if servers.IsBeat(script) {
+	switch servers.ScriptName(script) {
+	case "beat":
 		return m.beat(args)
+	case "publish":
+		live, _ := strconv.ParseInt(args[1], 10, 64)
+		m.Strings[keys[0]] = args[0]
+		m.ends[keys[0]] = m.Now + live*1e6
+		return "ok"
+	case "summaries":
+		all := make([]any, len(keys))
+		for i, key := range keys {
+			if all[i] = ""; m.Now < m.ends[key] {
+				all[i] = m.Strings[key]
+			}
+		}
+		return all
 	}
 	switch records.ScriptName(script) {
 	case "commit":

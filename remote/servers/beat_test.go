@@ -50,6 +50,20 @@ func play(t *testing.T, rng *rand.Rand, eval evaluator, now func() time.Time) {
 	}
 }
 
+// playSummaries publishes and reads summaries in an engine.
+func playSummaries(t *testing.T, eval evaluator) {
+	t.Helper()
+	a, b, none := servers.Key+":a", servers.Key+":b", servers.Key+":none"
+	eval(servers.PublishScript, []string{a}, []string{"first", "60000"})
+	eval(servers.PublishScript, []string{a}, []string{"of a\r\n\x00", "60000"})
+	eval(servers.PublishScript, []string{b}, []string{"of b", "60000"})
+	require.Equal(t, []any{"of b", "", "of a\r\n\x00"}, eval(servers.SummariesScript, []string{b, none, a}, nil))
+	ttl := eval("return {tostring(redis.call('PTTL', KEYS[1]))}", []string{a}, nil).([]any)[0].(string)
+	ms, err := strconv.Atoi(ttl)
+	require.NoError(t, err)
+	require.True(t, 0 < ms && ms <= 60000, ttl)
+}
+
 // sorted returns the texts of a reply with the pairs in the order of their ids.
 func sorted(reply any) []string {
 	all := reply.([]any)
@@ -72,6 +86,7 @@ func TestScriptDoesWhatTheModelDoes(t *testing.T) {
 				return evalOn(t, c, script, keys, args)
 			}, time.Now)
 		}
+		playSummaries(t, func(script string, keys, args []string) any { return evalOn(t, c, script, keys, args) })
 	})
 }
 

@@ -1,7 +1,11 @@
 package servers
 
 // These are the script and its bounds, for tests.
-var BeatScript = beatScript
+var (
+	BeatScript      = beatScript
+	PublishScript   = publishScript
+	SummariesScript = summariesScript
+)
 
 const (
 	MaxServers = maxServers

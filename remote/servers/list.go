@@ -33,8 +33,19 @@ const (
 //go:embed beat.lua
 var beatScript string
 
-// IsBeat reports whether script is the script of this package. It is for engines in memory.
-func IsBeat(script string) bool { return script == beatScript }
+// ScriptName returns the name of script, one of this package: beat, publish or summaries. It returns "" for another
+// script. It is for engines in memory.
+func ScriptName(script string) string {
+	switch script {
+	case beatScript:
+		return "beat"
+	case publishScript:
+		return "publish"
+	case summariesScript:
+		return "summaries"
+	}
+	return ""
+}
 
 // Options configures a [List]. Engine, ID and Own are required.
 type Options struct {
@@ -158,13 +169,15 @@ func (l *List) beat(ctx context.Context) bool {
 // eval runs the script, which writes the record with the given text, or removes it if text is "".
 func (l *List) eval(ctx context.Context, text string) ([]Server, error) {
 	reply, err := l.o.Engine.Eval(ctx, beatScript, []string{Key}, []string{
-		l.o.ID, text, strconv.FormatInt(Live.Milliseconds(), 10), strconv.Itoa(maxServers), strconv.Itoa(maxRecord),
+		l.o.ID, text, millis(Live), strconv.Itoa(maxServers), strconv.Itoa(maxRecord),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return parseBeat(reply)
 }
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // Await waits until all live servers have the policies of the version v or a later one. If ctx ends before, behind has
 // those that do not, as far as the engine says; err is then the fault of the latest beat, nil if that has succeeded. The

@@ -41,5 +41,6 @@ func TestScriptOnEngines(t *testing.T) {
 			eval("return redis.call('DEL', KEYS[1])", []string{servers.Key}, nil)
 			play(t, rand.New(rand.NewPCG(seed, 2)), eval, time.Now)
 		}
+		playSummaries(t, eval)
 	})
 }
