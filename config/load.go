@@ -75,9 +75,6 @@ func (c *Config) checkStore() error {
 	for _, name := range c.keeping() {
 		clash(name, "the store keeps the limits, see its own "+name)
 	}
-	if c.Value("policy-file") != "" {
-		clash("policy-file", "the policies are in the store, see RL.POLICY APPLY")
-	}
 	at := c.byName["databases"]
 	switch c.Value("databases") {
 	case "1", c.table[at].def: // 1, or the default value

@@ -37,12 +37,12 @@ func TestPasswordsOfAStoreAreNotShown(t *testing.T) {
 // TestStoreExcludesWhatAServerKeeps: options that keep limits in the server contradict store, and
 // all contradictions are reported at once.
 func TestStoreExcludesWhatAServerKeeps(t *testing.T) {
-	_, err := config.Load([]string{"--store", "redis://a", "--appendonly", "yes", "--save", "900", "1", "--databases", "4", "--policy-file", "p"}, nil)
-	for _, name := range []string{"appendonly", "save", "databases", "policy-file"} {
+	_, err := config.Load([]string{"--store", "redis://a", "--appendonly", "yes", "--save", "900", "1", "--databases", "4"}, nil)
+	for _, name := range []string{"appendonly", "save", "databases"} {
 		require.ErrorContains(t, err, `options "`+name+`" and "store" exclude each other: `)
 	}
 	// Default values in a file are no contradiction.
-	path := writeConfig(t, "databases 16\nappendonly no\nsave \"\"\nstore redis://a\nfail-policy open\nfail-policy login: closed\nhot-keys tenant: lease\n")
+	path := writeConfig(t, "databases 16\nappendonly no\nsave \"\"\nstore redis://a\nfail-policy open\nfail-policy login: closed\nhot-keys tenant: lease\npolicy-file p\n")
 	c, err := config.Load([]string{path, "--hot-keys", "lease"}, nil)
 	require.NoError(t, err)
 	require.Equal(t, "1", value(t, c, "databases"))

@@ -57,15 +57,21 @@ func (s *Server) openPolicies(o *env.Options) {
 	r := s.newRegistry(o)
 	s.keyspace.ObserveSystem(r.Observe)
 	if path := s.config.Path("policy-file"); path != "" {
-		s.policies.file = policyfile.New(path, r, s.config.PolicyBounds)
-		o.PolicyFile = s.policies.file
+		s.usePolicyFile(o, policyfile.New(path, r, s.config.PolicyBounds))
 	}
 }
 
+// usePolicyFile makes f the policy file of the server.
+func (s *Server) usePolicyFile(o *env.Options, f *policyfile.File) { s.policies.file, o.PolicyFile = f, f }
+
 // openSharedPolicies creates the registry of policies on a server with the option store, which has the records. now is
-// the clock of the store.
+// the clock of the store. With the option policy-file it also creates the policy file, which lies over the records.
 func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
-	shared := records.New(records.Options{Engine: s.remote, Observer: s.newRegistry(o), Now: now, Moved: s.policiesMoved, Log: s.log})
+	r := s.newRegistry(o)
+	if path := s.config.Path("policy-file"); path != "" {
+		s.usePolicyFile(o, policyfile.NewOverlay(path, r, s.config.PolicyBounds, now))
+	}
+	shared := records.New(records.Options{Engine: s.remote, Observer: r, Now: now, Moved: s.policiesMoved, Log: s.log})
 	s.policies.records, s.policies.clock, s.policies.read = shared, now, make(chan struct{})
 	o.PoliciesUnread = shared.Unread
 	o.ChangePolicies = func(f func(st registry.Store)) { f(shared) }
@@ -77,6 +83,11 @@ func (s *Server) newRegistry(o *env.Options) *registry.Registry {
 		Missing: func(zone, policy string) {
 			s.log.Warn("a policy has a time zone that this program's tzdata does not have: new windows follow UTC until a program with a newer release runs",
 				"zone", zone, "policy", policy, "tzdata", calendar.Release())
+		},
+		Shared: s.config.Remote(),
+		Unfit: func(n int) {
+			s.log.Warn("entries of policies in the store are not in force: their patterns are no networks, and the keys of the policy are addresses (KEY IP)",
+				"entries", n)
 		},
 	})
 	s.policies.registry, o.Policies = r, r
@@ -160,8 +171,12 @@ func (s *Server) preparePolicies(*config.Config) (apply func(), err error) {
 func (s *Server) settlePolicies() { s.settlePoliciesUnless(command.HaltReadOnly | command.HaltLoading) }
 
 // settlePoliciesUnless applies the policy file, if there is one, unless the engine has one of the
-// given halts.
+// given halts. With the option store it applies the file at once, which needs no store.
 func (s *Server) settlePoliciesUnless(halts uint32) {
+	if s.policies.file != nil && s.policies.records != nil {
+		s.policies.file.Settle(nil, s.log)
+		return
+	}
 	if s.policies.file != nil && s.engine.Halts.Load()&halts == 0 {
 		s.engine.WithStore(0, func(st env.Store) {
 			policystore.Outside(st.(policystore.Backing), &s.engine.Server, func(st registry.Store) { s.policies.file.Settle(st, s.log) })

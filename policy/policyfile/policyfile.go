@@ -3,7 +3,8 @@
 //
 // A [File] is read at the start, when the configuration is reloaded, and by RL.POLICY RELOAD. A
 // replica only checks the file: the policies of the file come into force when the replica becomes a
-// primary.
+// primary. On a server with the option store the policies of the file are not written to the store:
+// they lie over the records of the store (see [NewOverlay]).
 package policyfile
 
 import (
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/optionfile"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
@@ -26,32 +28,17 @@ type File struct {
 	path     string
 	registry *registry.Registry
 	bounds   func() policy.Bounds
+	// now returns the present instant of the store over whose records the policies lie; nil if the
+	// policies are records themselves.
+	now func() limit.Instant
 
 	mu sync.Mutex
 	// content is the latest valid content, or nil if there is none. It is guarded by mu.
-	content *content
+	content *document.Document
 	// due says that the content has not been put in force yet. It is guarded by mu.
 	due bool
 
 	applied atomic.Pointer[string] // see Hash
-}
-
-// content is what a file has, and a hash of its text.
-type content struct {
-	*document.Document
-	hash string
-}
-
-// Hash returns a hash of the text that was put in force most recently, in hexadecimal digits. It returns "" before the
-// first time, and if f is nil. It does not wait.
-func (f *File) Hash() string {
-	if f == nil {
-		return ""
-	}
-	if hash := f.applied.Load(); hash != nil {
-		return *hash
-	}
-	return ""
 }
 
 // New returns the file at path, whose policies go to r, and passes path to
@@ -59,6 +46,15 @@ func (f *File) Hash() string {
 func New(path string, r *registry.Registry, bounds func() policy.Bounds) *File {
 	r.SetFile(path)
 	return &File{path: path, registry: r, bounds: bounds}
+}
+
+// NewOverlay is [New] for a server with the option store: the policies of the file go to
+// [registry.Registry.Overlay]. now returns the present instant of the store. Such a file needs no
+// [registry.Store], and does not wait for the store.
+func NewOverlay(path string, r *registry.Registry, bounds func() policy.Bounds, now func() limit.Instant) *File {
+	f := New(path, r, bounds)
+	f.now = now
+	return f
 }
 
 // Check returns the faults of the file at path; nil if there are none, or if path is "". bounds has
@@ -87,7 +83,7 @@ func (f *File) Prepare(settle func()) (apply func(), err error) {
 	}, nil
 }
 
-func (f *File) note(d *content) {
+func (f *File) note(d *document.Document) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.content, f.due = d, true
@@ -113,18 +109,16 @@ func (f *File) Settle(st registry.Store, log *slog.Logger) {
 		return
 	}
 	f.due = false
-	by := registry.Author{What: "policy-file", Address: f.path, File: true}
-	changed, err := f.registry.Apply(st, by, f.content.Document, f.bounds())
+	changed, err := f.apply(st, registry.Author{What: "policy-file", Address: f.path, File: true})
 	if err != nil {
 		log.Error("the policy file is not in force", "file", f.path, "error", err)
 		return
 	}
-	f.applied.Store(&f.content.hash)
 	log.Info("the policy file is in force", "file", f.path, "changed", changed)
 }
 
 // Load reads the file and puts it in force. changed is the number of changed entries. The error is
-// a *[ReadError], or that of [registry.Registry.Apply].
+// a *[ReadError], or that of [registry.Registry.Apply] or [registry.Registry.Overlay].
 func (f *File) Load(st registry.Store, by registry.Author) (changed int, err error) {
 	d, err := read(f.path, f.bounds())
 	if err != nil {
@@ -133,10 +127,43 @@ func (f *File) Load(st registry.Store, by registry.Author) (changed int, err err
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.content, f.due = d, false
-	if changed, err = f.registry.Apply(st, by, d.Document, f.bounds()); err == nil {
-		f.applied.Store(&d.hash)
+	return f.apply(st, by)
+}
+
+// apply puts the content in force. The caller holds mu.
+func (f *File) apply(st registry.Store, by registry.Author) (changed int, err error) {
+	if f.now != nil {
+		changed, err = f.registry.Overlay(f.content, f.now(), f.bounds())
+	} else {
+		changed, err = f.registry.Apply(st, by, f.content, f.bounds())
+	}
+	if err == nil {
+		f.applied.Store(hashOf(f.content))
 	}
 	return changed, err
+}
+
+// hashBytes is the number of bytes of a hash in its text.
+const hashBytes = 8
+
+// hashOf returns the hash of d: see [File.Hash].
+func hashOf(d *document.Document) *string {
+	sum := sha256.Sum256(d.Append(nil))
+	text := hex.EncodeToString(sum[:hashBytes])
+	return &text
+}
+
+// Hash returns a hash of the content in force, 16 hexadecimal digits, so that servers can compare
+// their files. Contents that differ only in their order and form have the same hash. It is "" if no
+// content is in force or f is nil. It does not wait.
+func (f *File) Hash() string {
+	if f == nil {
+		return ""
+	}
+	if hash := f.applied.Load(); hash != nil {
+		return *hash
+	}
+	return ""
 }
 
 // ReadError is the error of a file that cannot be read or is invalid. Faults has the reason why the
@@ -149,15 +176,14 @@ func (e *ReadError) Error() string { return errors.Join(e.Faults...).Error() }
 // Unwrap returns the faults.
 func (e *ReadError) Unwrap() []error { return e.Faults }
 
-func read(path string, bounds policy.Bounds) (*content, error) {
+func read(path string, bounds policy.Bounds) (*document.Document, error) {
 	text, err := optionfile.Read(path, document.MaxText)
 	if err != nil {
 		return nil, &ReadError{[]error{fmt.Errorf("reading the policies: %w", err)}}
 	}
 	d, faults := document.Parse(path, text, bounds)
 	if len(faults) == 0 {
-		sum := sha256.Sum256(text)
-		return &content{d, hex.EncodeToString(sum[:8])}, nil
+		return d, nil
 	}
 	unread := &ReadError{}
 	for _, fault := range faults {

@@ -103,7 +103,7 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 		if err := r.step(i); err != nil {
 			return nil, err
 		}
-		wanted[name{e.Kind, e.Policy, e.Pattern}] = true
+		wanted[nameOf(e)] = true
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
 		if is != nil && !byFile && r.Defines(is) {
 			e.File = true // a document may repeat an unchanged entry of the file
@@ -121,7 +121,9 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 		return true
 	})
 	b.Each("", func(e *policy.Entry) bool {
-		dropped := e.Kind == policy.Override && !wanted[name{e.Kind, e.Policy, e.Pattern}] && r.Defines(e) == byFile
+		dropped := e.Kind == policy.Override && !wanted[nameOf(e)] && r.Defines(e) == byFile
+		// The policy of a record in a store may be in the files of other servers only.
+		dropped = dropped && (wanted[name{policy.Main, e.Policy, ""}] || b.Get(policy.Main, e.Policy, "") != nil)
 		if without[e.Policy] || dropped {
 			gone = append(gone, Delete(e))
 		}

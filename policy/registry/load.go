@@ -104,8 +104,13 @@ func (r *Registry) drain() {
 // absorb moves the records that have arrived into the builder and the history. The caller holds
 // mu.
 func (r *Registry) absorb() {
+	anew := false
 	for _, is := range r.told.take() {
+		anew = anew || is.key == nil
 		r.fails(r.load(is))
+	}
+	if anew && r.overlay != nil {
+		r.recount()
 	}
 }
 
@@ -125,7 +130,7 @@ func (r *Registry) fails(err error) {
 func (r *Registry) load(is record) error {
 	switch {
 	case is.key == nil:
-		r.builder = policy.NewBuilder(policy.Sizes{})
+		r.begin()
 		r.history.reset()
 		return nil
 	case bytes.HasPrefix(is.key, changePrefix):
@@ -135,21 +140,21 @@ func (r *Registry) load(is record) error {
 		r.history.load(is)
 		return nil
 	}
-	kind, name, pattern, err := policy.ParseKey(is.key)
+	kind, policyName, pattern, err := policy.ParseKey(is.key)
 	switch {
 	case err != nil:
 		return fmt.Errorf("record %q of policies: %w", is.key, err)
 	case is.gone:
-		r.builder.Delete(kind, name, pattern)
+		r.remove(name{kind, policyName, pattern})
 		return nil
 	case len(is.value) == 0: // deleted; the key itself is removed later
-		r.builder.Delete(kind, name, pattern)
+		r.remove(name{kind, policyName, pattern})
 		r.told.addVoid(is.key)
 		return nil
 	}
 	e, err := policy.DecodeEntry(is.key, is.value, recordBounds)
 	if err == nil {
-		err = r.builder.Set(e)
+		err = r.put(e)
 	}
 	if err != nil {
 		return fmt.Errorf("record %q of policies: %w", is.key, err)

@@ -38,8 +38,8 @@ func (r *Registry) Tidy(st Store, primary bool) {
 	if err != nil {
 		return
 	}
-	ended := r.builder.DropExpired(now)
-	if len(ended) > 0 {
+	ended, changed := r.dropExpired(now)
+	if changed {
 		r.publish()
 	}
 	r.forget(st, ended)
@@ -53,8 +53,8 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 		keys = append(keys, e.AppendKey(nil))
 	}
 	for _, key := range r.told.takeVoid() {
-		kind, name, pattern, err := policy.ParseKey(key)
-		if err != nil || r.builder.Get(kind, name, pattern) == nil { // it is a change, or the entry was not set again
+		kind, policyName, pattern, err := policy.ParseKey(key)
+		if err != nil || !r.hasRecord(name{kind, policyName, pattern}) { // it is a change, or the entry was not set again
 			keys = append(keys, key)
 		}
 	}

@@ -52,6 +52,12 @@ type Options struct {
 	// Missing, if not nil, is called once for each time zone that a record names and this program's tzdata
 	// does not have, with the name of one policy that has it. The same is true for it as for Failed.
 	Missing func(zone, policy string)
+	// Shared says that the records are in a store which other servers change, too. The entries of the
+	// policy file are no records then: see [Registry.Overlay].
+	Shared bool
+	// Unfit, if not nil, is called when [Registry.Unfit] becomes more than 0, with that number. It
+	// must not wait, nor call a method of the Registry that waits for a change in progress.
+	Unfit func(n int)
 }
 
 // Registry holds the policies of a server. Any goroutine may call the methods. Methods with a
@@ -65,6 +71,9 @@ type Registry struct {
 	failed func(err error)
 	// absent is Options.Missing.
 	absent func(zone, policy string)
+	unfit  atomic.Int64 // see Unfit
+	// tellUnfit is Options.Unfit.
+	tellUnfit func(n int)
 	// urgent is the number of urgent changes that wait or are in progress. Other changes give way
 	// to them.
 	urgent atomic.Int32
@@ -73,6 +82,7 @@ type Registry struct {
 	calm    *sync.Cond      // uses mu: there is no urgent change any more
 	patient bool            // guarded by mu: the change in progress gives way
 	builder *policy.Builder // guarded by mu
+	overlay *overlay        // guarded by mu; nil without Options.Shared
 	history history         // guarded by mu
 	fault   error           // guarded by mu: the error of the first record of an entry that could not be read
 	missing map[string]bool // guarded by mu: the zones with which absent was called
@@ -87,8 +97,12 @@ var recordBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.
 
 // New returns a registry without policies.
 func New(o Options) *Registry {
-	r := &Registry{failed: o.Failed, absent: o.Missing, missing: map[string]bool{}, builder: policy.NewBuilder(policy.Sizes{})}
+	r := &Registry{failed: o.Failed, absent: o.Missing, tellUnfit: o.Unfit, missing: map[string]bool{}}
 	r.calm = sync.NewCond(&r.mu)
+	if o.Shared {
+		r.overlay = &overlay{file: map[name]*policy.Entry{}}
+	}
+	r.begin()
 	r.history.reset()
 	r.table.Store(r.builder.Table())
 	return r
@@ -96,8 +110,9 @@ func New(o Options) *Registry {
 
 // publish puts the entries of the builder in force. The caller holds mu.
 func (r *Registry) publish() {
-	r.bytes.Store(r.builder.Bytes() + r.history.bytes)
+	r.bytes.Store(r.builder.Bytes() + r.overlay.bytes() + r.history.bytes)
 	r.table.Store(r.builder.Table())
+	r.countUnfit()
 }
 
 // Bytes returns the approximate memory in bytes of the table and the history, without the records.

@@ -115,7 +115,7 @@ func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now 
 	if err != nil {
 		return err
 	}
-	if ended := r.builder.DropExpired(now); len(ended) > 0 {
+	if ended, changed := r.dropExpired(now); changed {
 		defer func() { r.publish() }()
 		r.forget(st, ended)
 	}
@@ -126,21 +126,31 @@ func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now 
 	if err := r.allowed(by, edits); err != nil {
 		return err
 	}
+	edits = r.withUnfit(edits)
 	u := update{registry: r, store: st, by: by, now: now}
-	err = u.apply(edits)
-	if err == nil {
-		err = u.checkKeys(edits)
-	}
-	if err != nil {
+	if err := u.make(edits); err != nil {
 		u.undo()
 		return err
 	}
-	if err := u.write(edits); err != nil {
-		u.undo()
-		return err
-	}
+	u.refit()
 	r.publish()
 	return nil
+}
+
+// make applies edits to the builder, checks the result and writes it. With an error the builder may
+// have some of edits.
+func (u *update) make(edits []Edit) error {
+	before := u.registry.records()
+	if err := u.apply(edits); err != nil {
+		return err
+	}
+	if err := u.checkKeys(edits); err != nil {
+		return err
+	}
+	if err := u.checkRoom(before); err != nil {
+		return err
+	}
+	return u.write(edits)
 }
 
 // allowed returns a *[FileError] if one of edits changes an entry that the policy file defines, and
