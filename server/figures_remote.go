@@ -108,6 +108,11 @@ func remoteFigures() []figure.Figure {
 			}),
 		},
 		{
+			Name: "store_policies_unfit", Kind: figure.Gauge,
+			Help: "Overrides, boosts, blocks and exemptions in the store that are not in force on this server, because their patterns are no networks and the policy has KEY IP here.",
+			Read: of(func(i *remoteState, emit figure.Emit) { emit(float64(i.policies.registry.Unfit())) }),
+		},
+		{
 			Name: "store_unanswered_total", Kind: figure.Counter, Labels: []string{"policy"}, Values: "`closed`, `open`, `local`",
 			Help: "Calls that fail-policy has answered, since the store did not.",
 			Read: of(func(i *remoteState, emit figure.Emit) {

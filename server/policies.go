@@ -62,7 +62,9 @@ func (s *Server) openPolicies(o *env.Options) {
 }
 
 // usePolicyFile makes f the policy file of the server.
-func (s *Server) usePolicyFile(o *env.Options, f *policyfile.File) { s.policies.file, o.PolicyFile = f, f }
+func (s *Server) usePolicyFile(o *env.Options, f *policyfile.File) {
+	s.policies.file, o.PolicyFile = f, f
+}
 
 // openSharedPolicies creates the registry of policies on a server with the option store, which has the records. now is
 // the clock of the store. With the option policy-file it also creates the policy file, which lies over the records.

@@ -106,15 +106,13 @@ func (r *Registry) lay(all []*policy.Entry) (changed int) {
 	return changed
 }
 
-// cover adds e to the entries of the policy file. The caller holds mu.
+// cover adds e to the entries of the policy file, which have its policy already. The record that it hides
+// is not in unfit, because the policy of the file can use its pattern. The caller holds mu.
 func (r *Registry) cover(e *policy.Entry) {
 	o, n := r.overlay, nameOf(e)
 	if o.file[n] == nil {
 		if hidden := r.builder.Get(n.kind, n.policy, n.pattern); hidden != nil {
 			keep(o.covered, hidden)
-		} else if hidden := o.unfit.Get(n.kind, n.policy, n.pattern); hidden != nil {
-			keep(o.covered, hidden)
-			o.unfit.Delete(n.kind, n.policy, n.pattern)
 		}
 	}
 	o.file[n] = e
