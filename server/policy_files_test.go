@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,7 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/simnet"
+	"github.com/cellserver/cellserver/server"
 )
 
 // policyFile writes a policy file with the given policies, and returns its path.
@@ -104,6 +109,8 @@ func TestPolicyFileWithoutTheStore(t *testing.T) {
 		} {
 			require.Equal(t, unread, late.Do(strings.Fields(words)...), words)
 		}
+		require.Equal(t, ":1\r\n", late.Do("RL.RESET", "api", "k"))
+		require.Equal(t, inproc.Five(0, 5, 4, -1, 60), late.Do("RL.USE", "api", "k"))
 		require.Contains(t, late.Do("RL.BLOCK", "api", "k"), "-UNAVAILABLE ")
 		writePolicies(t, file, "  api:\n    limits: [SW 6 60 LOG]\n  wrong\n")
 		require.Contains(t, late.Do("RL.POLICY", "RELOAD"), file+":4: ")
@@ -116,8 +123,21 @@ func TestPolicyFileWithoutTheStore(t *testing.T) {
 		require.Equal(t, inproc.Five(0, 6, 2, -1, 60), late.Do("RL.USE", "api", "k"))
 		require.Equal(t, inproc.Five(1, 6, 0, 100, 100), late.Do("RL.USE", "api", "mallory"))
 		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), late.Do("RL.USE", "mine", "k"))
-		require.Contains(t, late.Do("RL.POLICY", "GET", "api"), inproc.Bulk("allowed")+":4\r\n", "the counters go on")
+		require.Contains(t, late.Do("RL.POLICY", "GET", "api"), inproc.Bulk("allowed")+":5\r\n", "the counters go on")
 	})
+}
+
+// TestFaultyPolicyFileOverAStore: the server does not start.
+func TestFaultyPolicyFileOverAStore(t *testing.T) {
+	file := policyFile(t, "  api:\n    limits: [SW 5]\n")
+	c, err := config.Load([]string{"--store", "redis://127.0.0.1:1", "--policy-file", file}, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, server.Check(c), file+":3: ")
+	e := newSharedStore(t)
+	l, err := simnet.New().Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	_, err = server.New(c, server.Options{Clock: e.clock, OpenStore: e.open, Listeners: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
+	require.ErrorContains(t, err, file+":3: ")
 }
 
 // TestPolicyFileOverAStoreIsReadAgain on SIGHUP and by CONFIG RELOAD, wholly or not at all.
