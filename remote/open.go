@@ -49,5 +49,11 @@ func (s *Store) Eval(ctx context.Context, script string, keys, args []string) (r
 	return s.opened.engine.Eval(ctx, script, keys, args)
 }
 
+// Listen subscribes to a channel of the engine: see [store.Engine.Listen], of which it has the arguments. The store must
+// come from [Open]. Any goroutine may call Listen.
+func (s *Store) Listen(ctx context.Context, channel string, heard func(err error)) {
+	s.opened.engine.Listen(ctx, channel, heard)
+}
+
 // Close ends the store and its connections. Asks that were submitted before are answered.
 func (s *Store) Close() { s.opened.engine.Close() }

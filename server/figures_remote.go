@@ -85,6 +85,20 @@ func remoteFigures() []figure.Figure {
 			}),
 		},
 		{
+			Name: "store_change_lag_seconds", Kind: figure.Gauge,
+			Help: "Time from the latest change of policies by another server to its observation by this server, by the store's clock. Absent before the first such change, and without the option store.",
+			Read: of(func(i *remoteState, emit figure.Emit) {
+				if lag, known := i.policies.records.Lag(); known {
+					emit(lag.Seconds())
+				}
+			}),
+		},
+		{
+			Name: "store_policies_subscribed", Kind: figure.Gauge,
+			Help: "1 while the store tells this server of changes of policies at once, 0 while it notices them only by asking each second. Absent without the option store.",
+			Read: of(func(i *remoteState, emit figure.Emit) { emit(figure.Bit(i.policies.records.Subscribed())) }),
+		},
+		{
 			Name: "store_changes_lost_total", Kind: figure.Counter,
 			Help: "Changes of policies that this server had in force or has made, and that the store has lost since, as in a failover.",
 			Read: of(func(i *remoteState, emit figure.Emit) { emit(float64(i.policies.records.Lost())) }),

@@ -122,14 +122,12 @@ func (s *Server) followPolicies(ctx context.Context) {
 	}
 	next := time.NewTimer(0)
 	defer next.Stop()
+	w, end := s.policies.listen(ctx)
+	defer end()
 	told := "" // the error in the log, "" if the policies were read since
-	for tries := 0; ; tries++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-next.C:
-		}
+	for tries := 0; w.wait(ctx, next); tries++ {
 		_, err := s.policies.records.Follow(ctx)
+		w.last = time.Now()
 		fault := ""
 		if err != nil {
 			fault = err.Error()

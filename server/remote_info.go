@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote"
 )
@@ -34,9 +35,12 @@ func (s *Server) remoteInfo() []env.InfoField {
 
 // recordFields returns the fields about the records of policies in the store.
 func (s *Server) recordFields() []env.InfoField {
-	r, age := s.policies.records, "-1"
+	r, age, lag := s.policies.records, "-1", "-1"
 	if read, is := s.policies.age(); is {
 		age = strconv.FormatInt(limit.MillisUp(read), 10)
+	}
+	if took, is := r.Lag(); is {
+		lag = strconv.FormatInt(limit.MillisUp(took), 10)
 	}
 	return []env.InfoField{
 		{Name: "store_policies_version", Value: r.Version().String()},
@@ -44,6 +48,8 @@ func (s *Server) recordFields() []env.InfoField {
 		{Name: "store_policies_fault", Value: s.policies.why()},
 		{Name: "store_changes_lost", Value: strconv.FormatInt(r.Lost(), 10)},
 		{Name: "store_policies_unfit", Value: strconv.Itoa(s.policies.registry.Unfit())},
+		{Name: "store_policies_subscribed", Value: strconv.Itoa(int(figure.Bit(r.Subscribed())))},
+		{Name: "store_policies_lag_ms", Value: lag},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,8 @@ type sharedStore struct {
 	away   bool                  // guarded by mu: no script is run
 	gate   chan struct{}         // guarded by mu: nil, or closed to let answers pass
 	asked  chan struct{}
-	closed int // guarded by mu
+	closed int          // guarded by mu
+	evals  atomic.Int64 // the number of scripts that were sent
 	under  sync.WaitGroup
 }
 
@@ -70,6 +72,7 @@ func (e *sharedStore) Submit(asks []*decide.Ask, _ bool, done func()) {
 }
 
 func (e *sharedStore) Eval(_ context.Context, script string, keys, args []string) (any, error) {
+	e.evals.Add(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.away {
@@ -77,6 +80,10 @@ func (e *sharedStore) Eval(_ context.Context, script string, keys, args []string
 	}
 	e.shared.Now = int64(e.clock.Now())
 	return e.shared.Run(script, keys, args), nil
+}
+
+func (e *sharedStore) Listen(ctx context.Context, channel string, heard func(err error)) {
+	e.shared.Channel.Listen(ctx, channel, heard)
 }
 
 func (e *sharedStore) setAway(away bool) {

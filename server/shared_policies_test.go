@@ -167,3 +167,47 @@ func TestWhatPoliciesOfAStoreDoNotServe(t *testing.T) {
 		require.Equal(t, "*3\r\n"+inproc.Five(0, 2, 0, -1, 60)+"-ERR RL.USE with BLOCK is not served with --store: call it again after the time of the reply\r\n"+inproc.Five(1, 2, 0, 60, 60), c.Do("EXEC"))
 	})
 }
+
+// TestServersAreToldOfChanges: a message makes other servers follow at once. Without messages they ask each second.
+func TestServersAreToldOfChanges(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		one, other := startOver(w, e).Dial(), startOver(w, e).Dial()
+		time.Sleep(300 * time.Millisecond) // between two questions
+		require.Contains(t, other.Do("INFO", "store"), "store_policies_subscribed:1\r\nstore_policies_lag_ms:-1\r\n")
+		require.Equal(t, "+OK\r\n", one.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60", "LOG"))
+		time.Sleep(50 * time.Millisecond)
+		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), other.Do("RL.USE", "api", "k"))
+		require.Contains(t, other.Do("INFO", "store"), "store_policies_lag_ms:0\r\n")
+
+		e.shared.Channel.SetDown(true)
+		require.Contains(t, other.Do("INFO", "store"), "store_policies_subscribed:0\r\n")
+		time.Sleep(300 * time.Millisecond)
+		require.Equal(t, "+OK\r\n", one.Do("RL.BLOCK", "api", "k", "EX", "100"))
+		time.Sleep(50 * time.Millisecond)
+		require.Equal(t, inproc.Five(0, 2, 0, -1, 60), other.Do("RL.USE", "api", "k"))
+		follows()
+		require.Equal(t, inproc.Five(1, 2, 0, 100, 100), other.Do("RL.USE", "api", "k"))
+
+		require.Equal(t, ":1\r\n", one.Do("RL.UNBLOCK", "api", "k"))
+		e.shared.Channel.SetDown(false) // what was missed is asked for at once
+		time.Sleep(50 * time.Millisecond)
+		require.Equal(t, inproc.Five(1, 2, 0, 60, 60), other.Do("RL.USE", "api", "k"))
+	})
+}
+
+// TestManyMessagesCauseFewQuestions: another client of the store may send messages as fast as it can.
+func TestManyMessagesCauseFewQuestions(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		startOver(w, e)
+		time.Sleep(100 * time.Millisecond)
+		before := e.evals.Load()
+		for range 1000 {
+			e.shared.Channel.Tell()
+			time.Sleep(100 * time.Microsecond)
+		}
+		require.LessOrEqual(t, e.evals.Load()-before, int64(6), "in 100 ms, every 20 ms at most")
+		require.GreaterOrEqual(t, e.evals.Load()-before, int64(4))
+	})
+}

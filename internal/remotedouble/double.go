@@ -77,6 +77,11 @@ func (d *Double) Eval(_ context.Context, script string, keys, args []string) (an
 	return d.Records.Run(script, keys, args), nil
 }
 
+// Listen implements [records.Engine].
+func (d *Double) Listen(ctx context.Context, channel string, heard func(err error)) {
+	d.Records.Channel.Listen(ctx, channel, heard)
+}
+
 // Close waits for the asks that are being decided, and drops the rest without an answer.
 func (d *Double) Close() {
 	d.mu.Lock()

@@ -24,16 +24,18 @@ type Records struct {
 	ends    map[string]int64 // when strings expire
 	// Done has the values of each change that was written since the start, one after the other.
 	Done [][]string
+	// Channel has a message for each change that was written. Copies have the same Channel.
+	Channel *Channel
 }
 
 // NewRecords returns an engine without records, at an instant of 2023.
 func NewRecords() *Records {
-	return &Records{Strings: map[string]string{}, Hashes: map[string]map[string]string{}, Now: 1_700_000_000_123_456_000, ends: map[string]int64{}}
+	return &Records{Strings: map[string]string{}, Hashes: map[string]map[string]string{}, Now: 1_700_000_000_123_456_000, ends: map[string]int64{}, Channel: &Channel{}}
 }
 
 // Clone returns a copy.
 func (m *Records) Clone() *Records {
-	c := &Records{Strings: maps.Clone(m.Strings), Hashes: map[string]map[string]string{}, Now: m.Now, Done: slices.Clone(m.Done), ends: maps.Clone(m.ends)}
+	c := &Records{Strings: maps.Clone(m.Strings), Hashes: map[string]map[string]string{}, Now: m.Now, Done: slices.Clone(m.Done), ends: maps.Clone(m.ends), Channel: m.Channel}
 	for key, h := range m.Hashes {
 		c.Hashes[key] = maps.Clone(h)
 	}
@@ -120,6 +122,7 @@ func (m *Records) commit(keys, args []string) any {
 	}
 	m.Strings[head] = args[1]
 	m.Done = append(m.Done, values)
+	m.Channel.Tell()
 	return args[1]
 }
 

@@ -3,7 +3,8 @@
 -- entry in the log; 5 '1' if the pairs follow there; 6 the number of the entry to remove, or ''; and
 -- from 7 for each hash its pairs, each string as its length, a colon and its bytes. An empty value
 -- deletes the field. Returns the version that is there then: the new one if the change was written.
--- Sent again after it was done, it does nothing.
+-- Sent again after it was done, it does nothing. Servers that listen to the channel with the name of
+-- the version's key are told of the change. Engines before Redis 7 have no sharded channels.
 local head = redis.call('GET', KEYS[1]) or ''
 if head ~= ARGV[1] then return head end
 redis.call('HLEN', KEYS[2])
@@ -38,4 +39,6 @@ for i = 3, #KEYS do
   end
 end
 redis.call('SET', KEYS[1], ARGV[2])
+local told = redis.pcall('SPUBLISH', KEYS[1], ARGV[2])
+if type(told) == 'table' then redis.pcall('PUBLISH', KEYS[1], ARGV[2]) end
 return ARGV[2]

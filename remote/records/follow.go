@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strconv"
+
+	"github.com/cellserver/cellserver/limit"
 )
 
 // mostSteps is the maximum number of requests of one Follow. It is more than the log has entries.
@@ -35,7 +37,7 @@ func (s *Store) follow(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case f.reload || !s.take(f.entries):
+		case f.reload || !s.take(f.entries, f.now):
 			return s.reload(ctx)
 		case f.head == s.at:
 			s.followed.Store(int64(f.now))
@@ -57,9 +59,9 @@ func (s *Store) changes(ctx context.Context, v Version, most int) (followed, err
 	return parseFollowed(reply)
 }
 
-// take passes entries of the log to the observer. It stops and returns false at an entry that cannot
-// be read, has no pairs, or does not follow the version s.at. The caller holds mu.
-func (s *Store) take(entries []string) bool {
+// take passes entries of the log, read at now, to the observer. It stops and returns false at an entry that
+// cannot be read, has no pairs, or does not follow the version s.at. The caller holds mu.
+func (s *Store) take(entries []string, now limit.Instant) bool {
 	for _, text := range entries {
 		c, err := parseChange(text)
 		if err != nil || c.whole || c.previous != s.at.ID {
@@ -67,6 +69,7 @@ func (s *Store) take(entries []string) bool {
 		}
 		s.o.Observer.ObserveChange(c.all())
 		s.move(Version{s.at.Number + 1, c.id})
+		s.observed(&c, now)
 	}
 	return true
 }

@@ -71,6 +71,10 @@ func (l *link) Eval(_ context.Context, script string, keys, args []string) (any,
 	return (*l.m).Run(script, keys, args), nil
 }
 
+func (l *link) Listen(ctx context.Context, channel string, heard func(err error)) {
+	(*l.m).Channel.Listen(ctx, channel, heard)
+}
+
 // table is an observer: the records that a server has in force.
 type table struct {
 	records map[string]string

@@ -24,6 +24,10 @@ type Engine interface {
 	// [*engine.Error] says NotDone means that the script did not run and never will. After any
 	// other error it is unknown whether it ran, or will run. Any goroutine may call Eval.
 	Eval(ctx context.Context, script string, keys, args []string) (reply any, err error)
+	// Listen subscribes to channel, whose name is without the prefix of the engine, until ctx ends. It calls heard
+	// with nil when a subscription begins and for each message, and with an error when it ends or
+	// cannot begin. heard does not block. Listen blocks.
+	Listen(ctx context.Context, channel string, heard func(err error))
 }
 
 // Observer gets the records that other servers have changed. The Store calls it while it holds a
@@ -81,10 +85,12 @@ type Store struct {
 	o      Options
 	bounds bounds
 
-	version  atomic.Pointer[Version]
-	followed atomic.Int64 // see LastFollowed
-	lost     atomic.Int64
-	loaded   atomic.Bool // all records were read once
+	version    atomic.Pointer[Version]
+	followed   atomic.Int64 // see LastFollowed
+	lag        atomic.Int64 // see Lag
+	lost       atomic.Int64
+	loaded     atomic.Bool // all records were read once
+	subscribed atomic.Bool // see Subscribed
 
 	mu sync.Mutex
 	at Version // guarded by mu: the version that the observer has
@@ -109,6 +115,7 @@ func New(o Options) *Store {
 	}
 	s := &Store{o: o, bounds: defaults}
 	s.version.Store(&Version{})
+	s.lag.Store(-1)
 	return s
 }
 

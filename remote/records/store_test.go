@@ -310,6 +310,8 @@ type odd struct{ reply any }
 
 func (o odd) Eval(context.Context, string, []string, []string) (any, error) { return o.reply, nil }
 
+func (odd) Listen(context.Context, string, func(error)) {}
+
 func TestRepliesOfNoScript(t *testing.T) {
 	for _, reply := range []any{
 		nil, int64(1), "",

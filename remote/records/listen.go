@@ -1,0 +1,46 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote/engine"
+)
+
+// Listen calls changed when another server may have changed the records, until ctx ends. It subscribes to the messages
+// of changes, and calls changed also when a subscription begins. Messages may be lost, so that [Store.Follow] has to be
+// called at intervals all the same. changed must not block. Listen blocks.
+func (s *Store) Listen(ctx context.Context, changed func()) {
+	told := false
+	s.o.Engine.Listen(ctx, headKey, func(err error) {
+		s.subscribed.Store(err == nil)
+		var why *engine.Error
+		switch {
+		case err == nil:
+			told = false
+			changed()
+		case errors.As(err, &why) && why.Reason == "NOPERM" && !told:
+			told = true
+			s.o.Log.Warn("the store lets this server not subscribe to changes of policies: they are noticed by asking each second", "error", err)
+		}
+	})
+	s.subscribed.Store(false)
+}
+
+// Subscribed reports whether the engine tells this server of changes: Listen has a subscription. It does not wait.
+func (s *Store) Subscribed() bool { return s.subscribed.Load() }
+
+// Lag returns the time from the instant at which another server has made the latest change that this server has
+// observed in the log, to the observation, both by the clock of the engine. known is false before the first such
+// change. It does not wait.
+func (s *Store) Lag() (lag time.Duration, known bool) {
+	lag = time.Duration(s.lag.Load())
+	return lag, lag >= 0
+}
+
+// observed stores the lag of the change c, which was observed at now.
+func (s *Store) observed(c *change, now limit.Instant) {
+	s.lag.Store(max(0, int64(now)-c.millis*1e6))
+}

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// followGap is the shortest time between the end of one attempt to follow the records of policies and the beginning of
+// the next, however many messages of changes come.
+const followGap = 20 * time.Millisecond
+
+// wakes has the messages of the store that other servers may have changed policies. Only one goroutine may use it.
+type wakes struct {
+	changed chan struct{} // has a buffer of one, so that several messages before an attempt count as one
+	last    time.Time     // the end of the latest attempt
+}
+
+// listen subscribes to the changes of policies in the store, until ctx ends. The caller must then call end, which waits for
+// the goroutine.
+func (p *policies) listen(ctx context.Context) (w *wakes, end func()) {
+	w = &wakes{changed: make(chan struct{}, 1)}
+	var running sync.WaitGroup
+	running.Go(func() {
+		p.records.Listen(ctx, func() {
+			select {
+			case w.changed <- struct{}{}:
+			default:
+			}
+		})
+	})
+	return w, running.Wait
+}
+
+// wait waits until next fires, or a message has come and followGap has passed since the latest attempt. It returns false
+// if ctx ends before.
+func (w *wakes) wait(ctx context.Context, next *time.Timer) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-next.C:
+			return true
+		case <-w.changed:
+			left := followGap - time.Since(w.last)
+			if left <= 0 {
+				return true
+			}
+			next.Reset(left)
+		}
+	}
+}
