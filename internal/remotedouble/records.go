@@ -20,7 +20,7 @@ const (
 type Records struct {
 	Strings map[string]string
 	Hashes  map[string]map[string]string
-	Now     int64 // Unix nanoseconds
+	Now     int64            // Unix nanoseconds
 	ends    map[string]int64 // when strings expire
 	// Done has the values of each change that was written since the start, one after the other.
 	Done [][]string
