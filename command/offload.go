@@ -126,4 +126,7 @@ type Work interface {
 	// leaves the store while f runs, so that a goroutine that stops the world does not wait for f;
 	// it must hold no locks. For other callers f runs at once, inside the store.
 	Outside(c *Call, f func())
+	// Aside does what Outside does, and lets other commands of the queue of c run while f runs, so that f may wait
+	// for longer.
+	Aside(c *Call, f func())
 }

@@ -38,7 +38,7 @@ func TestScaleOutUserHasTheRightsThatServersNeed(t *testing.T) {
 // needsRights gives a user the rights and takes each of them away once.
 func needsRights(t *testing.T, e storetest.Engine, given string) {
 	t.Helper()
-	c := e.Cluster(t, 3, 0, storetest.Options{})
+	c := e.Cluster(t, 3, 3, storetest.Options{}) // replicas, for WAIT
 	words := []any{"ACL", "SETUSER", "cellserver"}
 	var rights []string
 	for _, w := range strings.Fields(given) {

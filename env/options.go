@@ -75,9 +75,11 @@ type Options struct {
 	FreeHeap func()
 	// Policies are the policies that the server stores; nil if it stores none.
 	Policies *registry.Registry
-	// ChangePolicies calls f with the store that has the records of Policies; f may wait for that store. nil
-	// means that the store of a worker has them.
-	ChangePolicies func(f func(st registry.Store))
+	// ChangePolicies calls f with the store that has the records of Policies; f may wait for that store. confirm waits
+	// until a replica of that store has the change that f has made, for about a second at most. Its error is
+	// [registry.ErrUnconfirmed], or says that the change was lost. ChangePolicies is nil if the store of a
+	// worker has the records.
+	ChangePolicies func(f func(st registry.Store)) (confirm func() error)
 	// PoliciesUnread returns an error as long as the store that has the records of Policies has not been read since the
 	// start. nil means that they are always read.
 	PoliciesUnread func() error

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"time"
 
 	"github.com/cellserver/cellserver/limit"
 	store "github.com/cellserver/cellserver/remote/engine"
@@ -53,6 +54,12 @@ func (s *Store) Eval(ctx context.Context, script string, keys, args []string) (r
 // come from [Open]. Any goroutine may call Listen.
 func (s *Store) Listen(ctx context.Context, channel string, heard func(err error)) {
 	s.opened.engine.Listen(ctx, channel, heard)
+}
+
+// Confirm runs a script in the engine and waits for a replica: see [store.Engine.Confirm], of which it has the arguments and
+// the results. The store must come from [Open]. Any goroutine may call Confirm.
+func (s *Store) Confirm(ctx context.Context, script string, keys, args []string, d time.Duration) (store.Confirmed, error) {
+	return s.opened.engine.Confirm(ctx, script, keys, args, d)
 }
 
 // Close ends the store and its connections. Asks that were submitted before are answered.

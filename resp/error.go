@@ -69,6 +69,7 @@ const (
 	ErrOverflow      Error = "ERR capacity, count and period would overflow"
 	ErrMemberTooLong Error = "ERR member is too long, at most 1024 bytes"
 	ErrTooManyLeases Error = "ERR number of members exceeds cc-max-members"
+	ErrUnconfirmed   Error = "UNCONFIRMED The change is in force, but no replica of the store has confirmed it: a failover may lose it"
 	ErrCrossSlot     Error = "CROSSSLOT Keys in request don't hash to the same slot"
 	ErrLeaseTooLong  Error = "ERR lease is too long"
 	ErrNoMember      Error = "ERR a CC clause needs MEMBER"

@@ -127,6 +127,11 @@ func remoteFigures() []figure.Figure {
 			Read: of(func(i *remoteState, emit figure.Emit) { emit(float64(i.policies.registry.Unfit())) }),
 		},
 		{
+			Name: "store_changes_unconfirmed_total", Kind: figure.Counter,
+			Help: "Changes of policies that this server has made and answered with UNCONFIRMED: no replica of the store has confirmed them within 500 ms.",
+			Read: of(func(i *remoteState, emit figure.Emit) { emit(float64(i.policies.records.Unconfirmed())) }),
+		},
+		{
 			Name: "store_unanswered_total", Kind: figure.Counter, Labels: []string{"policy"}, Values: "`closed`, `open`, `local`",
 			Help: "Calls that fail-policy has answered, since the store did not.",
 			Read: of(func(i *remoteState, emit figure.Emit) {

@@ -76,7 +76,11 @@ func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
 	shared := records.New(records.Options{Engine: s.remote, Observer: r, Now: now, Moved: s.policiesMoved, Log: s.log})
 	s.policies.records, s.policies.clock, s.policies.read = shared, now, make(chan struct{})
 	o.PoliciesUnread = shared.Unread
-	o.ChangePolicies = func(f func(st registry.Store)) { f(shared) }
+	o.ChangePolicies = func(f func(st registry.Store)) (confirm func() error) {
+		st := shared.Changing()
+		f(st)
+		return st.Confirm
+	}
 }
 
 func (s *Server) newRegistry(o *env.Options) *registry.Registry {

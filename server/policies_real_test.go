@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,5 +60,35 @@ func TestBlocksReachOtherServers(t *testing.T) {
 				require.Equal(t, name == "subscribed", other.Info("store_policies_subscribed") == "1")
 			})
 		}
+	})
+}
+
+// TestABlockWaitsForAReplica: a replica confirms a block, and its pause is noticed.
+func TestABlockWaitsForAReplica(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
+		node := e.Single(t, storetest.Options{})
+		c := inproc.ServeTimed(t, "auto", "--store", node.URL(), "--store-timeout", "5000").Dial()
+		inproc.Await(t, "the policies", func() bool { return c.Info("store_policies_age_ms") != "-1" })
+		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "10", "60"))
+		require.Equal(t, inproc.OK, c.Do("RL.BLOCK", "api", "a"), "there is no replica")
+		replica := e.Replica(t, storetest.Options{}, node, "")
+		inproc.Await(t, "a replica that confirms", func() bool { return c.Do("RL.BLOCK", "api", "a") == inproc.OK })
+		before, err := strconv.Atoi(c.Info("store_changes_unconfirmed"))
+		require.NoError(t, err)
+		replica.Pause()
+		for i := range 3 {
+			start := time.Now()
+			require.Equal(t, "-UNCONFIRMED The change is in force, but no replica of the store has confirmed it: a failover may lose it\r\n",
+				c.Do("RL.BLOCK", "api", fmt.Sprint("b", i)))
+			require.GreaterOrEqual(t, time.Since(start), 490*time.Millisecond)
+			require.True(t, strings.HasPrefix(c.Do("RL.USE", "api", fmt.Sprint("b", i)), "*5\r\n:1\r\n"), "it is in force")
+		}
+		require.Equal(t, strconv.Itoa(before+3), c.Info("store_changes_unconfirmed"))
+		require.Equal(t, inproc.OK, c.Do("RL.OVERRIDE", "SET", "api", "x", "LIMITS", "SW", "5", "60"), "it does not wait")
+		replica.Resume()
+		inproc.Await(t, "a replica that confirms", func() bool { return c.Do("RL.BLOCK", "api", "a") == inproc.OK })
+		replica.Kill()
+		inproc.Await(t, "no replica", func() bool { return node.Info("replication")["connected_slaves"] == "0" })
+		require.Equal(t, inproc.OK, c.Do("RL.BLOCK", "api", "c"))
 	})
 }

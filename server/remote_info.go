@@ -50,6 +50,8 @@ func (s *Server) recordFields() []env.InfoField {
 		{Name: "store_policies_unfit", Value: strconv.Itoa(s.policies.registry.Unfit())},
 		{Name: "store_policies_subscribed", Value: strconv.Itoa(int(figure.Bit(r.Subscribed())))},
 		{Name: "store_policies_lag_ms", Value: lag},
+		{Name: "store_changes_unconfirmed", Value: strconv.FormatInt(r.Unconfirmed(), 10)},
+		{Name: "store_confirm_fault", Value: r.ConfirmFault()},
 	}
 }
 

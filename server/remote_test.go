@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,6 +81,14 @@ func (e *sharedStore) Eval(_ context.Context, script string, keys, args []string
 	}
 	e.shared.Now = int64(e.clock.Now())
 	return e.shared.Run(script, keys, args), nil
+}
+
+func (e *sharedStore) Confirm(ctx context.Context, script string, keys, args []string, d time.Duration) (engine.Confirmed, error) {
+	reply, err := e.Eval(ctx, script, keys, args)
+	if err != nil {
+		return engine.Confirmed{}, err
+	}
+	return e.shared.Replicas.Confirm(ctx, reply, d)
 }
 
 func (e *sharedStore) Listen(ctx context.Context, channel string, heard func(err error)) {

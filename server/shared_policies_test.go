@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/remote/engine"
 	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/server"
 )
@@ -209,5 +210,85 @@ func TestManyMessagesCauseFewQuestions(t *testing.T) {
 		}
 		require.LessOrEqual(t, e.evals.Load()-before, int64(6), "in 100 ms, every 20 ms at most")
 		require.GreaterOrEqual(t, e.evals.Load()-before, int64(4))
+	})
+}
+
+// TestUrgentChangesWaitForAReplica: a block, the end of one and an exemption are answered when a replica of the store has
+// them, or with an error after 500 ms. Other clients are served meanwhile.
+func TestUrgentChangesWaitForAReplica(t *testing.T) {
+	const unconfirmed = "-UNCONFIRMED The change is in force, but no replica of the store has confirmed it: a failover may lose it\r\n"
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		node := startOver(w, e)
+		c := node.Dial()
+		replicas := e.shared.Replicas
+		require.Equal(t, "+OK\r\n", c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60", "LOG"))
+		urgent := []struct{ words, reply string }{
+			{"RL.BLOCK api k", "+OK\r\n"},
+			{"RL.UNBLOCK api k", ":1\r\n"},
+			{"RL.UNBLOCK api k", ":0\r\n"},
+			{"RL.EXEMPT api k", "+OK\r\n"},
+			{"RL.UNEXEMPT api k", ":1\r\n"},
+		}
+		for _, n := range []int{0, 2} {
+			replicas.Set(n, false)
+			for _, u := range urgent {
+				require.Equal(t, u.reply, c.Do(strings.Fields(u.words)...), u.words)
+			}
+		}
+		require.Equal(t, 8, replicas.Asked(), "not for a change of nothing, nor for RL.POLICY SET")
+		require.Contains(t, c.Do("INFO", "store"), "store_changes_unconfirmed:0\r\nstore_confirm_fault:\r\n")
+
+		replicas.Set(1, true)
+		for _, u := range urgent {
+			start, want := time.Now(), unconfirmed
+			if u.reply == ":0\r\n" {
+				want = u.reply
+			}
+			require.Equal(t, want, c.Do(strings.Fields(u.words)...), u.words)
+			require.LessOrEqual(t, time.Since(start), 510*time.Millisecond)
+		}
+		require.Contains(t, c.Do("INFO", "store"), "store_changes_unconfirmed:4\r\n")
+		require.Equal(t, "+OK\r\n", c.Do("RL.OVERRIDE", "SET", "api", "x", "LIMITS", "SW", "5", "60"), "it does not wait")
+		require.Contains(t, c.Do("RL.POLICY", "GET", "api"), "blocks\r\n*0\r\n$10\r\nexemptions\r\n*0\r\n", "all of it is done")
+
+		// Those that wait at the same time wait together, and nothing waits for them.
+		var all sync.WaitGroup
+		start := time.Now()
+		for i := range 20 {
+			one := node.Dial()
+			all.Go(func() {
+				if said := one.Do("RL.BLOCK", "api", fmt.Sprint("b", i)); said != unconfirmed {
+					t.Error(said)
+				}
+			})
+		}
+		time.Sleep(100 * time.Millisecond)
+		require.Equal(t, inproc.Five(1, 2, 0, -1, -1), c.Do("RL.USE", "api", "b7"), "it is in force")
+		require.Equal(t, "+OK\r\n", c.Do("RL.OVERRIDE", "SET", "api", "y", "LIMITS", "SW", "5", "60"))
+		require.Less(t, time.Since(start), 200*time.Millisecond)
+		all.Wait()
+		require.LessOrEqual(t, time.Since(start), 1100*time.Millisecond)
+	})
+}
+
+// TestUserOfTheStoreWithoutTheRightToWait: changes are answered as if there were no replica, and the log and INFO say so.
+func TestUserOfTheStoreWithoutTheRightToWait(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		node := startOver(w, e)
+		c := node.Dial()
+		require.Equal(t, "+OK\r\n", c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60"))
+		e.shared.Replicas.Set(1, false)
+		e.shared.Replicas.Fail(&engine.Error{Reason: "NOPERM", Text: "the user of the store may not run the command wait", NotDone: true})
+		require.Equal(t, "+OK\r\n", c.Do("RL.BLOCK", "api", "k"))
+		require.Equal(t, ":1\r\n", c.Do("RL.UNBLOCK", "api", "k"))
+		require.Equal(t, 1, strings.Count(node.Log.String(), "the store lets this server not wait for replicas"))
+		require.Contains(t, c.Do("INFO", "store"), "store_changes_unconfirmed:0\r\nstore_confirm_fault:NOPERM: the user of the store may not run the command wait\r\n")
+		e.shared.Replicas.Fail(&engine.Error{Reason: engine.Timeout})
+		require.Contains(t, c.Do("RL.BLOCK", "api", "k"), "-UNCONFIRMED ")
+		e.shared.Replicas.Fail(nil)
+		require.Equal(t, "+OK\r\n", c.Do("RL.BLOCK", "api", "k"))
+		require.Contains(t, c.Do("INFO", "store"), "store_changes_unconfirmed:1\r\nstore_confirm_fault:\r\n")
 	})
 }

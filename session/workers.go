@@ -131,6 +131,20 @@ func (e *Engine) Outside(c *command.Call, f func()) {
 	f()
 }
 
+// Aside implements [command.Work]: it runs f as Outside does, and gives the turn of the command back while f runs.
+func (e *Engine) Aside(c *command.Call, f func()) {
+	if !c.Client.Background {
+		f()
+		return
+	}
+	slots := e.slotsOf(c.Cmd)
+	e.Outside(c, func() {
+		<-slots
+		defer func() { slots <- struct{}{} }()
+		f()
+	})
+}
+
 func (e *workers) inWorker(w *Worker, client int64, f func(w *Worker)) {
 	defer e.returnWorker(w)
 	defer w.leave()

@@ -159,17 +159,38 @@ func author(c *command.Call) registry.Author {
 }
 
 // update makes the edits that plan returns, and reports whether it has succeeded. If not, it has
-// replied with the error.
+// replied with the error. It waits for the confirmation of an urgent command: see confirmed.
 func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
+	confirm, done := edit(c, plan)
+	return done && confirmed(c, confirm)
+}
+
+// edit makes the edits that plan returns. done reports whether it has succeeded. If not, it has replied with the
+// error. confirm is for confirmed.
+func edit(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) (confirm func() error, done bool) {
 	r := c.Server.Options.Policies
 	if r == nil {
 		c.Fail(errNone)
-		return false
+		return nil, false
 	}
 	var err error
 	by := author(c)
 	by.Urgent = c.Cmd.Urgent
-	changing(c, func(st registry.Store) { err = r.Update(st, by, plan) })
+	confirm = changing(c, func(st registry.Store) { err = r.Update(st, by, plan) })
+	if err != nil {
+		fail(c, err)
+	}
+	return confirm, err == nil
+}
+
+// confirmed waits, if the running command is urgent, until a replica of the store has its change, and reports whether one
+// has. If not, it has replied with the error. Other commands run meanwhile. confirm is nil without the option store.
+func confirmed(c *command.Call, confirm func() error) bool {
+	if confirm == nil || !c.Cmd.Urgent {
+		return true
+	}
+	var err error
+	c.Server.Host.Work.Aside(c, func() { err = confirm() })
 	if err != nil {
 		fail(c, err)
 	}
@@ -201,6 +222,8 @@ func fail(c *command.Call, err error) {
 	case errors.As(err, &answer):
 	case errors.As(err, &file), errors.As(err, &pattern), registry.IsRefusal(err):
 		answer = resp.Error("ERR " + err.Error())
+	case errors.Is(err, registry.ErrUnconfirmed):
+		answer = resp.ErrUnconfirmed
 	case errors.Is(err, limit.ErrNotKept) && c.Server.Options.Persistence != nil:
 		answer = command.Misconf(c.Server.Options.Persistence.Fault())
 	default:
@@ -215,18 +238,19 @@ func fail(c *command.Call, err error) {
 func outside(c *command.Call, f func()) { c.Server.Host.Work.Outside(c, f) }
 
 // changing runs f as outside does. f changes policies in st, which has their records: the store of the running
-// command, or that of the option store.
-func changing(c *command.Call, f func(st registry.Store)) {
+// command, or that of the option store. confirm is for confirmed.
+func changing(c *command.Call, f func(st registry.Store)) (confirm func() error) {
 	if change := c.Server.Options.ChangePolicies; change != nil {
-		outside(c, func() { change(f) })
-		return
+		outside(c, func() { confirm = change(f) })
+		return confirm
 	}
 	st := c.Store.(policystore.Backing)
 	if !c.Client.Background { // the command runs on an event loop, inside the store
 		f(policystore.Store(st))
-		return
+		return nil
 	}
 	outside(c, func() { f(policystore.Left(st, c.Server)) })
+	return nil
 }
 
 // setEntry sets the entry that make returns, for the policy that the running command names, and
@@ -273,17 +297,18 @@ func nameAt(c *command.Call) int {
 // deleteEntry deletes the entry of kind whose policy and pattern the running command names, and
 // replies with 1 if there was one and with 0 if not.
 func deleteEntry(c *command.Call, kind policy.Kind) {
-	if there, done := removeEntry(c, kind); done {
+	there, confirm, done := removeEntry(c, kind)
+	if done && confirmed(c, confirm) {
 		c.W.Int(elements.OneIf(there))
 	}
 }
 
 // removeEntry deletes the entry of kind whose policy and pattern the running command names. there says that there
-// was one. If done is false, the command has failed and the reply is an error.
-func removeEntry(c *command.Call, kind policy.Kind) (there, done bool) {
+// was one. If done is false, the command has failed and the reply is an error. confirm is for confirmed.
+func removeEntry(c *command.Call, kind policy.Kind) (there bool, confirm func() error, done bool) {
 	at := nameAt(c)
 	name, pattern := string(c.Args[at]), string(c.Args[at+1])
-	done = update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
+	confirm, done = edit(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
 		e := b.Get(kind, name, pattern)
 		if main := b.Get(policy.Main, name, ""); e == nil && main != nil {
 			stored, err := main.Key.Pattern(pattern)
@@ -297,5 +322,5 @@ func removeEntry(c *command.Call, kind policy.Kind) (there, done bool) {
 		}
 		return []registry.Edit{registry.Delete(e)}, nil
 	})
-	return there, done
+	return there, confirm, done
 }

@@ -75,7 +75,7 @@ func end(kind policy.Kind) func(*command.Call) {
 // unblock is the Run function of RL.UNBLOCK. It ends a block, and the bans of the key if the pattern is one: that of
 // the policy and that of its candidate. The key has then no denials and no level.
 func unblock(c *command.Call) {
-	there, done := removeEntry(c, policy.Block)
+	there, confirm, done := removeEntry(c, policy.Block)
 	if !done {
 		return
 	}
@@ -91,5 +91,7 @@ func unblock(c *command.Call) {
 			there = there || bans.Removed > 0
 		}
 	}
-	c.W.Int(elements.OneIf(there))
+	if confirmed(c, confirm) {
+		c.W.Int(elements.OneIf(there))
+	}
 }

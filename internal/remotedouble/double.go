@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/remote/engine"
 )
 
 // Double is a remote store: it decides every [decide.Ask] that is submitted. It decides asks about
@@ -75,6 +76,15 @@ func (d *Double) Eval(_ context.Context, script string, keys, args []string) (an
 	defer d.mu.Unlock()
 	d.Records.Now = int64(d.Now())
 	return d.Records.Run(script, keys, args), nil
+}
+
+// Confirm implements [records.Engine].
+func (d *Double) Confirm(ctx context.Context, script string, keys, args []string, most time.Duration) (engine.Confirmed, error) {
+	reply, err := d.Eval(ctx, script, keys, args)
+	if err != nil {
+		return engine.Confirmed{}, err
+	}
+	return d.Records.Replicas.Confirm(ctx, reply, most)
 }
 
 // Listen implements [records.Engine].

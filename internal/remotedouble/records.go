@@ -26,16 +26,18 @@ type Records struct {
 	Done [][]string
 	// Channel has a message for each change that was written. Copies have the same Channel.
 	Channel *Channel
+	// Replicas are those of the engine. Copies have the same.
+	Replicas *Replicas
 }
 
 // NewRecords returns an engine without records, at an instant of 2023.
 func NewRecords() *Records {
-	return &Records{Strings: map[string]string{}, Hashes: map[string]map[string]string{}, Now: 1_700_000_000_123_456_000, ends: map[string]int64{}, Channel: &Channel{}}
+	return &Records{Strings: map[string]string{}, Hashes: map[string]map[string]string{}, Now: 1_700_000_000_123_456_000, ends: map[string]int64{}, Channel: &Channel{}, Replicas: &Replicas{}}
 }
 
 // Clone returns a copy.
 func (m *Records) Clone() *Records {
-	c := &Records{Strings: maps.Clone(m.Strings), Hashes: map[string]map[string]string{}, Now: m.Now, Done: slices.Clone(m.Done), ends: maps.Clone(m.ends), Channel: m.Channel}
+	c := &Records{Strings: maps.Clone(m.Strings), Hashes: map[string]map[string]string{}, Now: m.Now, Done: slices.Clone(m.Done), ends: maps.Clone(m.ends), Channel: m.Channel, Replicas: m.Replicas}
 	for key, h := range m.Hashes {
 		c.Hashes[key] = maps.Clone(h)
 	}
@@ -87,6 +89,9 @@ func (m *Records) Run(script string, keys, args []string) any {
 	case "scan":
 		return m.scan(keys, args)
 	case "ids":
+		if len(keys) > 2 {
+			m.Strings[keys[2]] = m.Strings[head]
+		}
 		reply := []any{m.Strings[head]}
 		for _, number := range args {
 			e := m.Hashes[log][number]

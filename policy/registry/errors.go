@@ -11,6 +11,10 @@ import (
 // not observed yet. Nothing was changed. The next Refresh has the Registry observe them.
 var ErrStale = errors.New("the policies were changed by another server meanwhile")
 
+// ErrUnconfirmed is the error of a change that is in force on a [Store] with replicas, of which none has confirmed it
+// in time: a failover may lose the change.
+var ErrUnconfirmed = errors.New("no replica has confirmed the change of policies")
+
 // IsRefusal reports whether err means that the name, the pattern, the key form, the comment, the factor or
 // a class of an entry is invalid, or that there are too many entries. The text of such an error can be a reply to
 // a client.

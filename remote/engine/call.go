@@ -41,6 +41,8 @@ type call struct {
 	slot   int
 	eval   bool // send the text of the script
 	asking bool // send ASKING before it
+	// confirm, if not nil, waits for replicas after the script.
+	confirm *confirmation
 }
 
 func newCall(prefix, text string, keys, args []string) *call {
@@ -124,12 +126,23 @@ func (e *Engine) send(ctx context.Context, n *node, c *call) (reply any, err err
 		c.words[0], c.words[1] = "eval", c.script.text
 	}
 	cmd := redis.NewCmd(ctx, c.words...)
-	if !c.asking {
+	var pipe redis.Pipeliner
+	switch {
+	case c.confirm != nil:
+		pipe = c.confirm.pipeline(n)
+	case c.asking:
+		pipe = n.calls.Pipeline()
+	default:
 		_ = n.calls.Process(ctx, cmd)
 		return cmd.Result()
 	}
-	pipe := n.calls.Pipeline()
-	_ = pipe.BatchProcess(ctx, redis.NewStatusCmd(ctx, "asking"), cmd)
+	if c.asking {
+		_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
+	}
+	_ = pipe.Process(ctx, cmd)
+	if c.confirm != nil {
+		c.confirm.add(ctx, pipe, n)
+	}
 	_, _ = pipe.Exec(ctx)
 	return cmd.Result()
 }

@@ -44,9 +44,11 @@ type node struct {
 	stats   nodeStats
 	listed  atomic.Bool // the node has slots, as far as is known
 	used    atomic.Int64
-	sampled atomic.Int64 // the time at which the node first reported its clock; 0 before
-	stop    chan struct{}
-	done    sync.WaitGroup
+	// replicas is the number of replicas at the latest question of Confirm.
+	replicas atomic.Int64
+	sampled  atomic.Int64 // the time at which the node first reported its clock; 0 before
+	stop     chan struct{}
+	done     sync.WaitGroup
 }
 
 // nodeStats counts the requests to a node, and has the round-trip time of its latest probe.

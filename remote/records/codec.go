@@ -16,6 +16,8 @@ const (
 
 	headKey = KeyPrefix + "head"
 	logKey  = KeyPrefix + "log"
+	// confirmKey is the key that is written before a server waits for replicas.
+	confirmKey = KeyPrefix + "confirm"
 	// buckets is the number of hashes of records.
 	buckets = 256
 )

@@ -30,32 +30,41 @@ var errPairs = errors.New("records: a key has no value")
 // answer; then its text says if the change may be in force all the same. SetStrings waits for the
 // engine, for a few times the time limit of a request at most. It ignores the need.
 func (s *Store) SetStrings(pairs [][]byte, _ registry.Need) error {
+	_, err := s.set(pairs)
+	return err
+}
+
+// set does what SetStrings does, and returns the version that it has made; the zero Version if there are no pairs.
+func (s *Store) set(pairs [][]byte) (made Version, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case len(pairs)%2 != 0:
-		return errPairs
+		return Version{}, errPairs
 	case !s.loaded.Load():
-		return errUnread
+		return Version{}, errUnread
 	case s.base != s.at:
-		return registry.ErrStale // the plan of the change is older than the records
+		return Version{}, registry.ErrStale // the plan of the change is older than the records
 	case len(pairs) == 0:
-		return nil
+		return Version{}, nil
 	}
 	if err := s.commit(context.Background(), pairs); err != nil {
-		return err
+		return Version{}, err
 	}
 	s.base = s.at
-	return nil
+	return s.at, nil
 }
 
 // Delete deletes the records with the given keys, as SetStrings does with empty values.
-func (s *Store) Delete(keys ...[]byte) error {
+func (s *Store) Delete(keys ...[]byte) error { return s.SetStrings(deletions(keys), registry.Frees) }
+
+// deletions returns the pairs that delete the records with the given keys.
+func deletions(keys [][]byte) [][]byte {
 	pairs := make([][]byte, 0, 2*len(keys))
 	for _, key := range keys {
 		pairs = append(pairs, key, nil)
 	}
-	return s.SetStrings(pairs, registry.Frees)
+	return pairs
 }
 
 // Removes implements registry.Store: an empty value deletes a record.

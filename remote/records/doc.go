@@ -12,6 +12,7 @@
 //
 //	{policies}:head        a string with the version: its number and its id
 //	{policies}:log         a hash with the latest 10,000 changes, by number
+//	{policies}:confirm     a string that is written to see whether replicas have what was written before
 //	{policies}:00 to :ff   hashes with the records, by a hash of their keys
 //
 // See docs/adr/0024 for the reasons. Package registry defines what the records mean, and package

@@ -71,7 +71,7 @@ func (s *Store) compare(ctx context.Context) (kept []Version, lost int, err erro
 	}
 	for i, v := range known {
 		switch {
-		case v.Number > head.Number || ids[i] != 0 && ids[i] != v.ID:
+		case taken(v, head, ids[i]):
 			lost++
 		case ids[i] == v.ID:
 			kept = append(kept, v)

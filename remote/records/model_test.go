@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math/rand/v2"
+	"time"
 
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/limit"
@@ -69,6 +70,14 @@ func (l *link) Eval(_ context.Context, script string, keys, args []string) (any,
 		return nil, unknown
 	}
 	return (*l.m).Run(script, keys, args), nil
+}
+
+func (l *link) Confirm(ctx context.Context, script string, keys, args []string, d time.Duration) (engine.Confirmed, error) {
+	reply, err := l.Eval(ctx, script, keys, args)
+	if err != nil {
+		return engine.Confirmed{}, err
+	}
+	return (*l.m).Replicas.Confirm(ctx, reply, d)
 }
 
 func (l *link) Listen(ctx context.Context, channel string, heard func(err error)) {

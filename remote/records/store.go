@@ -24,6 +24,8 @@ type Engine interface {
 	// [*engine.Error] says NotDone means that the script did not run and never will. After any
 	// other error it is unknown whether it ran, or will run. Any goroutine may call Eval.
 	Eval(ctx context.Context, script string, keys, args []string) (reply any, err error)
+	// Confirm runs a script as Eval does, and waits until a replica has what it has written, for d at most.
+	Confirm(ctx context.Context, script string, keys, args []string, d time.Duration) (engine.Confirmed, error)
 	// Listen subscribes to channel, whose name is without the prefix of the engine, until ctx ends. It calls heard
 	// with nil when a subscription begins and for each message, and with an error when it ends or
 	// cannot begin. heard does not block. Listen blocks.
@@ -92,6 +94,8 @@ type Store struct {
 	loaded     atomic.Bool // all records were read once
 	subscribed atomic.Bool // see Subscribed
 
+	confirms confirms
+
 	mu sync.Mutex
 	at Version // guarded by mu: the version that the observer has
 	// base is the version at the latest Refresh or change, whose records the registry has taken over.
@@ -116,6 +120,7 @@ func New(o Options) *Store {
 	s := &Store{o: o, bounds: defaults}
 	s.version.Store(&Version{})
 	s.lag.Store(-1)
+	s.confirms.turn = make(chan struct{}, 1)
 	return s
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy/registry"
+	"github.com/cellserver/cellserver/remote/engine"
 	"github.com/cellserver/cellserver/remote/records"
 )
 
@@ -309,6 +310,10 @@ func TestDamagedRecordsAreToldOf(t *testing.T) {
 type odd struct{ reply any }
 
 func (o odd) Eval(context.Context, string, []string, []string) (any, error) { return o.reply, nil }
+
+func (o odd) Confirm(context.Context, string, []string, []string, time.Duration) (engine.Confirmed, error) {
+	return engine.Confirmed{Reply: o.reply}, nil
+}
 
 func (odd) Listen(context.Context, string, func(error)) {}
 

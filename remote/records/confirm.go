@@ -1,0 +1,157 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/policy/registry"
+	"github.com/cellserver/cellserver/remote/engine"
+)
+
+// confirmTime is the longest time for which a change waits for a replica.
+const confirmTime = 500 * time.Millisecond
+
+// errTaken is the error of a change that was in force, and is no longer in the engine.
+const errTaken = decide.Unavailable("a failover of the store has taken the change of policies: make it again")
+
+// Changing is a [Store] that remembers the latest change that was made by it. Only one goroutine at a time may use it.
+type Changing struct {
+	*Store
+	made Version
+}
+
+// SetStrings does what [Store.SetStrings] does.
+func (c *Changing) SetStrings(pairs [][]byte, _ registry.Need) error {
+	made, err := c.Store.set(pairs)
+	if err == nil && made != (Version{}) {
+		c.made = made
+	}
+	return err
+}
+
+// Delete does what [Store.Delete] does.
+func (c *Changing) Delete(keys ...[]byte) error { return c.SetStrings(deletions(keys), registry.Frees) }
+
+// Changing returns a Changing of s.
+func (s *Store) Changing() *Changing { return &Changing{Store: s} }
+
+// Confirm waits until one replica of the engine has confirmed to have the change that was made by c, for 500 ms at most
+// after the questions of earlier calls, which take as long. Many calls ask together. It does not wait if c has made no change, if the engine has no replica, or if
+// the user of the engine may not ask. The error is [registry.ErrUnconfirmed] if no replica has confirmed it in
+// time, and a [decide.Unavailable] if a failover has taken the change meanwhile.
+func (c *Changing) Confirm() error {
+	if c.made == (Version{}) {
+		return nil
+	}
+	return c.Store.confirm(c.made)
+}
+
+// confirms has the changes that wait for a replica.
+type confirms struct {
+	turn chan struct{} // has a buffer of one: the caller that has put its element asks for all that wait
+
+	mu      sync.Mutex
+	waiting []*waiting // guarded by mu
+
+	unconfirmed atomic.Int64           // see Unconfirmed
+	fault       atomic.Pointer[string] // see ConfirmFault
+}
+
+// waiting is a change that waits for a replica.
+type waiting struct {
+	made Version
+	done chan error // has a buffer of one
+}
+
+// Unconfirmed returns the number of changes that no replica has confirmed in time. It does not wait.
+func (s *Store) Unconfirmed() int64 { return s.confirms.unconfirmed.Load() }
+
+// ConfirmFault returns the reason why this server may not ask whether a replica has a change, "" if it may, as far as is
+// known. It does not wait.
+func (s *Store) ConfirmFault() string {
+	if is := s.confirms.fault.Load(); is != nil {
+		return *is
+	}
+	return ""
+}
+
+// confirm does what [Changing.Confirm] does for the change to the version made.
+func (s *Store) confirm(made Version) error {
+	c, w := &s.confirms, &waiting{made: made, done: make(chan error, 1)}
+	c.mu.Lock()
+	c.waiting = append(c.waiting, w)
+	c.mu.Unlock()
+	for {
+		select {
+		case err := <-w.done:
+			return err
+		case c.turn <- struct{}{}:
+		}
+		c.mu.Lock()
+		all := c.waiting
+		c.waiting = nil
+		c.mu.Unlock()
+		if len(all) > 0 {
+			s.confirmAll(all)
+		}
+		<-c.turn
+	}
+}
+
+// confirmAll asks for the changes in all, together, and answers them.
+func (s *Store) confirmAll(all []*waiting) {
+	numbers := make([]string, len(all))
+	for i, w := range all {
+		numbers[i] = strconv.FormatUint(w.made.Number, 10)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.o.Timeout)
+	defer cancel()
+	is, err := s.o.Engine.Confirm(ctx, idsScript, []string{headKey, logKey, confirmKey}, numbers, confirmTime)
+	var head Version
+	var ids []uint64
+	if err == nil {
+		head, ids, err = parseIDs(is.Reply, len(all))
+	}
+	forbidden := s.forbids(err)
+	for i, w := range all {
+		switch {
+		case forbidden:
+			w.done <- nil
+		case err == nil && taken(w.made, head, ids[i]):
+			w.done <- errTaken
+		case err != nil, is.Replicas > 0 && is.Have == 0:
+			s.confirms.unconfirmed.Add(1)
+			w.done <- registry.ErrUnconfirmed
+		default:
+			w.done <- nil
+		}
+	}
+}
+
+// taken reports whether the engine no longer has the change to the version v. head is the version of the engine, and id the id
+// of the change with the number of v in the log, 0 if there is none.
+func taken(v, head Version, id uint64) bool { return v.Number > head.Number || id != 0 && id != v.ID }
+
+// forbids reports whether err, the result of asking for replicas, says that the user of the engine may not ask. It
+// remembers that, and logs it once.
+func (s *Store) forbids(err error) bool {
+	fault := &s.confirms.fault
+	var why *engine.Error
+	switch {
+	case err == nil:
+		fault.Store(nil)
+		return false
+	case !errors.As(err, &why) || why.Reason != "NOPERM":
+		return false
+	}
+	text := err.Error()
+	if fault.Swap(&text) == nil {
+		s.o.Log.Warn("the store lets this server not wait for replicas: a change of policies is answered before a replica has it", "error", err)
+	}
+	return true
+}
