@@ -38,7 +38,7 @@ func (c *Call) collected(f decide.Family, key []byte) *decide.Ask {
 
 // collects returns the Run function of cmd for a table whose asks a Remote decides. The function
 // gives the ask to the Collector. If cmd has its own Run and a call may wait in the queue of its key, that Run is
-// called instead, without the Collector.
+// called instead, without the Collector. It may still call [Call.CollectAsk].
 func collects(cmd *Command) func(c *Call) {
 	run, queues := cmd.Run, cmd.Queues
 	if queues == nil {
@@ -53,8 +53,8 @@ func collects(cmd *Command) func(c *Call) {
 			return
 		}
 		collector := c.Collector
-		c.Collector = nil
-		defer func() { c.Collector = collector }()
+		c.Collector, c.beside = nil, collector
+		defer func() { c.Collector, c.beside = collector, nil }()
 		run(c)
 	}
 }
@@ -68,6 +68,14 @@ func (c *Call) Collect() {
 		c.Fail(err)
 		return
 	}
+	c.Collector.Add(c)
+}
+
+// CollectAsk has ask make and fill in the ask of the running command, as Parse does, and adds it to the Collector. It is for
+// the Run function of a command that finds that its call does not wait after all, on a server with a Remote.
+func (c *Call) CollectAsk(ask func()) {
+	c.Collector = c.beside
+	ask()
 	c.Collector.Add(c)
 }
 

@@ -170,6 +170,7 @@ type asking struct {
 	ask decide.Ask // the ask of a command whose ask is decided at once
 	// Collector gathers the asks that a Remote decides; nil if the store decides them at once.
 	Collector Collector
+	beside    Collector // the Collector of a Run function that is called without it
 }
 
 // Collector gathers the asks of a worker's commands, which a Remote then decides together.

@@ -13,34 +13,28 @@ import (
 // ownKeyspace are the sections, and the scripts as a whole, that show something of a keyspace, beyond
 // commands that are not served with a store.
 var ownKeyspace = map[string]string{
-	"cellserver/errors/fewer databases":                                    oneDatabase,
-	"cellserver/errors/memory is bounded":                                  "maxmemory bounds the keys of a keyspace",
-	"cellserver/inspect/rl.top":                                            oneDatabase,
-	"cellserver/memory/where memory goes":                                  "it counts the keys of a keyspace",
-	"redis-cell/keys/databases":                                            oneDatabase,
-	"redis/client/info":                                                    oneDatabase,
-	"redis/connection/a database belongs to a connection":                  oneDatabase,
-	"redis/connection/select":                                              oneDatabase,
-	"redis/keys/flushdb":                                                   oneDatabase,
-	"cellserver/calendar/ID and RESERVE":                                   noID,
-	"cellserver/id":                                                        noID,
-	"cellserver/reserve":                                                   noReserve,
-	"cellserver/reserve_use":                                               noReserve,
-	"cellserver/ban/calls that wait":                                       noWait,
-	"cellserver/ban/several policies":                                      noSeveral,
-	"cellserver/ban/what does not count":                                   noID,
-	"cellserver/keep/several policies":                                     noSeveral,
-	"cellserver/keep/with COUNT, ID, RESERVE and a bucket with DEBT":       noID,
-	"cellserver/policies/a limit of 0 denies every call and keeps nothing": noWait,
-	"cellserver/policies/a shadow":                                         noWait,
-	"cellserver/notify/what an exemption lets pass":                        noSeveral,
+	"cellserver/errors/fewer databases":                              oneDatabase,
+	"cellserver/errors/memory is bounded":                            "maxmemory bounds the keys of a keyspace",
+	"cellserver/inspect/rl.top":                                      oneDatabase,
+	"cellserver/memory/where memory goes":                            "it counts the keys of a keyspace",
+	"redis-cell/keys/databases":                                      oneDatabase,
+	"redis/client/info":                                              oneDatabase,
+	"redis/connection/a database belongs to a connection":            oneDatabase,
+	"redis/connection/select":                                        oneDatabase,
+	"redis/keys/flushdb":                                             oneDatabase,
+	"cellserver/calendar/ID and RESERVE":                             noID,
+	"cellserver/id":                                                  noID,
+	"cellserver/reserve":                                             noReserve,
+	"cellserver/reserve_use":                                         noReserve,
+	"cellserver/ban/several policies that wait":                      noSeveral,
+	"cellserver/ban/several policies":                                noSeveral,
+	"cellserver/ban/what does not count":                             noID,
+	"cellserver/keep/several policies":                               noSeveral,
+	"cellserver/keep/with COUNT, ID, RESERVE and a bucket with DEBT": noID,
+	"cellserver/notify/what an exemption lets pass":                  noSeveral,
 	"cellserver/policy_addresses/an entry for a longer network has a state of its own":  noSeveral,
 	"cellserver/policy_addresses/reservations are settled by an address of the network": noReserve,
-	"cellserver/use/a wait that ends in vain":                                           noWait,
-	"cellserver/use/blocks and exemptions for good":                                     noWait,
-	"cellserver/use/rl.use and its arguments":                                           noWait,
-	"cellserver/use/waiting for a bucket is a reservation":                              noWait,
-	"cellserver/use/waiting for several limits, in turn":                                noWait,
+	"cellserver/use/waiting for several limits, in turn":                                "a clause beyond the first has no key of its own",
 	"cellserver/use-count/a call with an ID is charged once, denied or not":             noID,
 	"cellserver/use-count/a candidate is charged with its policy":                       noSeveral,
 	"cellserver/use-count/no limit for some keys":                                       noSeveral,
@@ -59,11 +53,8 @@ const noID = "ID is not served with a store"
 // noReserve is in the transcript of reservations, likewise.
 const noReserve = "RESERVE is not served with a store"
 
-// noWait is in the sections of RL.USE with BLOCK, and noSeveral in those of calls under several policies.
-const (
-	noWait    = "RL.USE with BLOCK is not served with a store"
-	noSeveral = "AND and ANY are not served with a store"
-)
+// noSeveral is in the sections of calls under several policies.
+const noSeveral = "AND and ANY are not served with a store"
 
 const oneDatabase = "there is one database"
 

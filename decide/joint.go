@@ -27,6 +27,9 @@ type Program interface {
 	Guessed() bool
 }
 
+// Freeing is a [Program] that may make room for calls which wait under the key of its ask, if Frees returns true.
+type Freeing interface{ Frees() bool }
+
 // Part is a part of the state of a [Joint]. The bytes of Entry are never changed.
 type Part struct {
 	Number uint8 // from 1

@@ -126,7 +126,7 @@ func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 		return d.deny(l, a), nil
 	}
 	var x outcome
-	if err := d.decide(l, a, &x); err != nil {
+	if err := d.decide(l, 0, a, &x); err != nil {
 		return Answer{}, err
 	}
 	return d.counted(l, a, &x, &d.steps), nil

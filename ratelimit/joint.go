@@ -1,36 +1,31 @@
 package ratelimit
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/policy"
 )
 
-// ErrShared says that a call over a store cannot have the mode Block.
-var ErrShared = errors.New("a call over a store does not wait for room")
-
 // FindShared does what [Decider.Find] does, for a call whose state is in a store that other servers share: it does
 // not look for a ban, because [Decider.Joint] does that together with the rest. The errors are those of Find, without
-// those of the store, and [ErrShared].
+// those of the store.
 func (d *Decider) FindShared(l *Lookup) error {
 	d.keys.begin(l.Volatile)
 	if err := d.findLimits(l); err != nil {
 		return err
 	}
-	if l.banned, l.waited = 0, false; l.Mode == Block {
-		return ErrShared
-	}
+	l.banned, l.waited = 0, false
 	return nil
 }
 
 // Joint makes a an ask of family [decide.Joint], which takes all steps of [Decider.Decide] for the call that
-// [Decider.FindShared] has looked up: it decides the call, its ban and its candidate on one state. The key of a is the
-// key of the state of the policy's first clause. After a was decided, [Decider.AnswerJoint] gives the answer. Until
+// [Decider.FindShared] has looked up: it decides the call, its ban and its candidate on one state. A call in the mode Block
+// does not wait. The key of a is the key of the state of the policy's first clause. After a was decided, [Decider.AnswerJoint] gives the answer. Until
 // then a refers to no memory of l or of d except l.From and what l has of the table of policies.
 func (d *Decider) Joint(l *Lookup, a *decide.Ask) {
 	j := d.joints.next(d.service)
+	j.how = 0
 	j.own(l)
 	a.DB, a.Key, a.Family, a.Program, a.Err, a.Next = l.DB, j.lookup.StateKey, decide.Joint, j, nil, nil
 	a.ID.Token, a.Reserve.TTL, a.Counts, a.Keep, a.Rank, a.Foreign, a.Lapsed = nil, 0, false, 0, 0, 0, 0
@@ -61,6 +56,7 @@ func (d *Decider) AnswerJoint(l *Lookup, a *decide.Ask) (Answer, error) {
 type joint struct {
 	steps
 	lookup  Lookup
+	how     how
 	ask     decide.Ask // for the limits in force
 	outcome outcome    // of the last run
 
@@ -100,7 +96,7 @@ func (j *joint) Run(decide func(*decide.Ask)) error {
 	if err := j.findBan(l); err != nil || l.Blocked() {
 		return err
 	}
-	return j.decide(l, &j.ask, &j.outcome)
+	return j.decide(l, j.how, &j.ask, &j.outcome)
 }
 
 // Number implements [decide.Program].

@@ -422,16 +422,6 @@ func texts(entries []policy.Entry) (all []string) {
 	return all
 }
 
-// TestJointsDoNotWait: the mode Block is not for a shared state.
-func TestJointsDoNotWait(t *testing.T) {
-	f := open(t, main(t, "SW 1 60 FIXED"))
-	l := ratelimit.Lookup{Call: f.call("k")}
-	l.Mode = ratelimit.Block
-	require.ErrorIs(t, f.FindShared(&l), ratelimit.ErrShared)
-	l.Policy = []byte("none")
-	require.ErrorIs(t, f.FindShared(&l), ratelimit.ErrNoPolicy)
-}
-
 // TestJointsThatCannotBeDecided: the error of the store is that of the answer, and nothing is counted.
 func TestJointsThatCannotBeDecided(t *testing.T) {
 	f := open(t, main(t, "SW 1 60 FIXED BAN 1 60 60"))

@@ -51,10 +51,10 @@ type trial struct {
 	refused, decided bool
 }
 
-// decide decides the call that l has looked up and that nothing blocks, and sets x. It uses a. The errors are those of
-// [Decider.Ask] and of the store.
-func (s *steps) decide(l *Lookup, a *decide.Ask, x *outcome) error {
-	if err := s.ask(l, l.Limits, 0, &s.main, a); err != nil {
+// decide decides the call that l has looked up and that nothing blocks, and sets x. It uses a, and h is that of its ask. The
+// errors are those of [Decider.Ask] and of the store.
+func (s *steps) decide(l *Lookup, h how, a *decide.Ask, x *outcome) error {
+	if err := s.ask(l, l.Limits, h, &s.main, a); err != nil {
 		return err
 	}
 	if s.store.Decide(a); a.Err != nil {

@@ -47,9 +47,10 @@ type wait struct {
 // counted is what counts and answers a call that could have waited, beyond its ask. The zero value is
 // that of a call without a policy.
 type counted struct {
-	policy *policy.Counts     // the counters of the policy of the call, or nil
-	all    *ratelimit.Waiting // of a call under several policies; otherwise nil
-	parts  []ratelimit.Part   // those of all, as long as the call runs
+	policy *policy.Counts        // the counters of the policy of the call, or nil
+	joint  *ratelimit.JointStore // decides all asks of the call, or nil if the store of the server does
+	all    *ratelimit.Waiting    // of a call under several policies; otherwise nil
+	parts  []ratelimit.Part      // those of all, as long as the call runs
 	// then are the consequences of the decision, or nil.
 	then *ratelimit.Consequences
 }
@@ -65,7 +66,7 @@ type remoteWait struct {
 // keys have to be locked, or no other goroutine may decide for this wait at the same time.
 func (w *wait) try(st env.Store) decide.Ask {
 	a := w.own()
-	decideApart(st, w.parked.Client.Server, &a)
+	w.decideApart(st, &a)
 	a.Decision = a.Whole()
 	if w.all != nil && a.Err == nil && !a.Refused {
 		w.all.Charge(st, st.Now())
@@ -97,9 +98,14 @@ func (w *wait) look(st env.Store) decide.Ask {
 			a.Clauses[i].Peek = true
 		}
 	}
-	decideApart(st, w.parked.Client.Server, &a)
+	w.decideApart(st, &a)
 	a.Decision = a.Whole()
 	return a
+}
+
+// decideApart decides a, which is not counted.
+func (w *wait) decideApart(st env.Store, a *decide.Ask) {
+	decideApart(w.joint.On(st), w.parked.Client.Server, a)
 }
 
 // lookBehind is look for a call that is not the first in its queues. If the call is of a
@@ -108,14 +114,13 @@ func (w *wait) look(st env.Store) decide.Ask {
 // because it is paused or has become a replica.
 func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
 	now = w.look(st)
-	server := w.parked.Client.Server
-	mayChange := server.Halts.Load()&command.HaltPaused == 0 && w.parked.Halted() == ""
+	mayChange := w.parked.Client.Server.Halts.Load()&command.HaltPaused == 0 && w.parked.Halted() == ""
 	if w.ask.Family != decide.Lease || !mayChange || now.Err != nil || now.Decision.Refused != 0 {
 		return now, false
 	}
 	renewal := w.own()
 	renewal.Lease.Op, renewal.Lease.Block, renewal.Keep = concurrency.Renew, false, 0
-	if decideApart(st, server, &renewal); renewal.Err != nil || renewal.Decision.Refused != 0 {
+	if w.decideApart(st, &renewal); renewal.Err != nil || renewal.Decision.Refused != 0 {
 		return now, false
 	}
 	return w.look(st), true
@@ -143,7 +148,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 	if by.all != nil {
 		kept += by.all.Bytes()
 	}
-	kept += by.then.Bytes()
+	kept += by.then.Bytes() + by.joint.Bytes()
 	w := &wait{parked: c.NewWait(kept), ask: *a, counted: by}
 	w.ask.Own(make([]byte, 0, bytes))
 	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && namesPolicy(c)
@@ -154,6 +159,9 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 			w.refs = append(w.refs, env.KeyRef{DB: a.DB, Key: w.ask.Clauses[i].Key})
 		}
 		w.ask.Key = w.ask.Clauses[0].Key // the call is counted under this key
+		if by.joint != nil {
+			w.refs = w.refs[:1] // which is the key of all clauses
+		}
 	}
 	w.locks = w.refs
 	lock := func(key []byte) { w.locks = append(slices.Clip(w.locks), env.KeyRef{DB: a.DB, Key: key}) }
@@ -342,7 +350,7 @@ func (w *wait) attempt(st env.Store) {
 // an error. The locks of the wait are held, or none.
 func (w *wait) decided(st env.Store, now *decide.Ask) {
 	if now.Err == nil {
-		w.then.Follow(st, now, st.Now())
+		w.then.Follow(w.joint.On(st), now, st.Now())
 		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Counter: w.counter(now)}
 	}
 }
@@ -435,6 +443,13 @@ func (w *wait) decideOnRemote(st env.Store) (now decide.Ask, over bool) {
 			w.end(st)
 		}
 	}()
+	if now = w.own(); w.joint.FindBan(st, &now) {
+		if continues = !w.parked.Claim(); continues {
+			return now, false
+		}
+		w.bannedBy(st, &now)
+		return now, true
+	}
 	first, passes := w.first(st), false
 	if !first || !w.fresh { // a refused try may charge, so only the first attempt of a wait that is first in its queues tries without a look
 		if first {
@@ -468,6 +483,16 @@ func (w *wait) decideOnRemote(st env.Store) (now decide.Ask, over bool) {
 	}
 	w.decided(st, &now)
 	return now, true
+}
+
+// bannedBy concludes the wait of a call that a ban denies, with the decision or the error in now. The answer is claimed.
+func (w *wait) bannedBy(st env.Store, now *decide.Ask) {
+	if w.refusal = w.parked.Forbidden(st); w.refusal != "" || now.Err != nil {
+		return
+	}
+	w.policy.Banned.Add(1)
+	w.then = nil // the denial of a key that is banned does not count for another ban
+	w.decided(st, now)
 }
 
 // lookAgain starts the timer of the next attempt if first is true, which means that the wait is the

@@ -4,7 +4,6 @@ import (
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
@@ -157,7 +156,7 @@ func countEstimate(c *command.Call, a *decide.Ask) {
 
 // decideApart has st decide a, whose decision is not counted, on behalf of a client of s. It counts the
 // reservations that end with it.
-func decideApart(st env.Store, s *command.Server, a *decide.Ask) {
+func decideApart(st ratelimit.Store, s *command.Server, a *decide.Ask) {
 	a.Lapsed, a.Ends = 0, 0
 	if st.Decide(a); a.Err == nil && a.Lapsed > 0 {
 		command.Find[ratelimit.Service](s).Keys.NoteLapsed(a)

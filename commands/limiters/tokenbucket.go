@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -85,7 +85,7 @@ func queues(b *tokenbucket.Call, keeps bool) bool { return b.Block && keeps && b
 // later, it parks the client until then instead.
 func answerAcquire(c *command.Call, a *decide.Ask) {
 	if grantsLater(a) {
-		serveOut(c, a, nil)
+		serveOut(c, a, counted{}, nil)
 		return
 	}
 	answerFive(c, a)
@@ -103,20 +103,22 @@ type laterGrant struct {
 	parked *command.Wait
 	ask    decide.Ask  // owns its bytes; its answer is the grant
 	stop   func() bool // stops the timer that ends the wait
-	policy *policy.Counts
+	counted
 }
 
 // serveOut parks the client of c until the tokens that a has reserved are available. If there is no
-// memory for that, it returns the tokens and replies with a refusal, as after CLIENT UNBLOCK. counts
-// are the counters of the policy of the call; nil if no policy counts it.
-func serveOut(c *command.Call, a *decide.Ask, counts *policy.Counts) {
+// memory for that, it returns the tokens and replies with a refusal, as after CLIENT UNBLOCK. by counts
+// the decision. args are those of waitingArgs, if the call has none any more, and otherwise nil.
+func serveOut(c *command.Call, a *decide.Ask, by counted, args [][]byte) {
 	kept := a.Bytes()
-	r := &laterGrant{parked: c.NewWait(kept), ask: *a, policy: counts}
+	r := &laterGrant{parked: c.NewWait(kept + by.joint.Bytes()), ask: *a, counted: by}
 	r.ask.Own(make([]byte, 0, kept))
-	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && namesPolicy(c)
+	if r.parked.Args, r.ask.WithDetails = args, a.WithDetails && namesPolicy(c); args == nil {
+		r.parked.Args = waitingArgs(c, r.ask.Key)
+	}
 	if !r.parked.Reserve() { // the reply is that of CLIENT UNBLOCK
-		giveBack(c.Store, c.Server, a)
-		record(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, counts)
+		giveBack(by.joint.On(c.Store), c.Server, a)
+		record(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, by.policy)
 		r.answer(c.Store, c.W, 1)
 		return
 	}
@@ -176,12 +178,12 @@ func (r *laterGrant) refund(st env.Store) {
 	if r.parked.Client.Server.Halts.Load()&command.HaltReadOnly != 0 {
 		return
 	}
-	giveBack(st, r.parked.Client.Server, &r.ask)
+	giveBack(r.joint.On(st), r.parked.Client.Server, &r.ask)
 }
 
 // giveBack returns to the bucket the tokens that grant, a granted ask, has reserved. s is the server
 // of its client.
-func giveBack(st env.Store, s *command.Server, grant *decide.Ask) {
+func giveBack(st ratelimit.Store, s *command.Server, grant *decide.Ask) {
 	a := *grant
 	a.Family = decide.Cancel
 	decideApart(st, s, &a)
@@ -198,7 +200,7 @@ func (r *laterGrant) answer(st env.Store, w *resp.Writer, refused int64) {
 	} else {
 		look.Bucket.Charge = tokenbucket.Peek
 	}
-	decideApart(st, r.parked.Client.Server, &look)
+	decideApart(r.joint.On(st), r.parked.Client.Server, &look)
 	d := look.Decision
 	if look.Err != nil {
 		d = r.ask.Decision

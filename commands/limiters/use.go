@@ -62,8 +62,8 @@ const (
 // use is the Run function of RL.USE. It replies with the decision of the policy, or parks the
 // session if the call waits.
 func use(c *command.Call) {
-	if c.Server.Options.Remote != nil { // a call with BLOCK: for others the table has another function
-		c.Fail(errStoreBlock)
+	if c.Server.Options.Remote != nil {
+		waitOnStore(c)
 		return
 	}
 	if namesSeveral(c.Args) {
@@ -122,7 +122,7 @@ func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 	}
 	d.Consequences(&u.Lookup).Follow(c.Store, a, c.Store.Now())
 	if grantsLater(a) {
-		serveOut(c, a, u.Counts())
+		serveOut(c, a, counted{policy: u.Counts()}, nil)
 		return
 	}
 	answer := d.Answer(&u.Lookup, a)

@@ -11,19 +11,25 @@ import (
 // With the option store all that one policy has of a key is one value in the store. The functions of this file parse
 // and answer the commands that name a policy and a key there. Each makes one ask of the family decide.Joint.
 
-// These are the replies to calls of RL.USE that a store does not serve.
-const (
-	errStoreSeveral resp.Error = "ERR AND and ANY are not served with --store: call RL.USE once for each policy"
-	errStoreBlock   resp.Error = "ERR RL.USE with BLOCK is not served with --store: call it again after the time of the reply"
-)
+// errStoreSeveral is the reply to a call of RL.USE under several policies, which a store does not serve.
+const errStoreSeveral resp.Error = "ERR AND and ANY are not served with --store: call RL.USE once for each policy"
 
 // useOnStore is the Parse function of RL.USE.
 func useOnStore(c *command.Call) resp.Error {
+	s := command.Scratch[scratch](c)
+	var u useCall
+	if err := u.parseOnStore(c, s); err != "" {
+		return err
+	}
+	u.ask(c, s.decider.Joint)
+	return ""
+}
+
+// parseOnStore parses the call of c, and looks up what applies to its key. The error is "" on success.
+func (u *useCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	if namesSeveral(c.Args) {
 		return errStoreSeveral
 	}
-	s := command.Scratch[scratch](c)
-	var u useCall
 	switch err := u.parse(c.Args[1:], &s.quantities); {
 	case err != "":
 		return c.WithUsage(err)
@@ -31,24 +37,55 @@ func useOnStore(c *command.Call) resp.Error {
 		return resp.ErrReserveStore
 	case u.id.Token != nil:
 		return resp.ErrTokenStore
-	case u.Mode == ratelimit.Block:
-		return errStoreBlock
 	}
 	u.of(c)
 	if err := s.decider.FindShared(&u.Lookup); err != nil {
 		return u.failure(err)
 	}
-	a := c.NewAsk(decide.Joint, nil)
-	s.decider.Joint(&u.Lookup, a)
-	a.Millis, a.WithDetails = u.millis, u.withDetails
 	return ""
+}
+
+// ask makes the ask of the call, which joint fills in.
+func (u *useCall) ask(c *command.Call, joint func(*ratelimit.Lookup, *decide.Ask)) {
+	a := c.NewAsk(decide.Joint, nil)
+	joint(&u.Lookup, a)
+	a.Millis, a.WithDetails = u.millis, u.withDetails
+}
+
+// waitOnStore is the Run function of RL.USE for a call with BLOCK that may wait. It parks the session if the call waits for
+// room. A call that does not, and one that takes tokens in advance, is one ask as without BLOCK.
+func waitOnStore(c *command.Call) {
+	s := command.Scratch[scratch](c)
+	var u useCall
+	if err := u.parseOnStore(c, s); err != "" {
+		c.Fail(err)
+		return
+	}
+	d, a := s.decider, c.OwnAsk()
+	joint := d.Joint
+	if u.Waits() {
+		joint = d.JointToWait
+		if d.AskToWait(&u.Lookup, a) == nil && (a.Family != decide.Bucket || a.Keep > 0) {
+			a.Millis, a.WithDetails = u.millis, u.withDetails
+			waitFor(c, a, u.MaxWait, counted{policy: u.Counts(), joint: d.JointStore(&u.Lookup), then: d.Consequences(&u.Lookup)})
+			return
+		}
+	}
+	c.CollectAsk(func() { u.ask(c, joint) })
 }
 
 // answerUse is the Answer function of RL.USE.
 func answerUse(c *command.Call, a *decide.Ask) {
 	u := useCall{Lookup: *ratelimit.LookupOf(a), millis: a.Millis, withDetails: a.WithDetails}
 	u.From = storeCaller{caller{c}, u.Policy}
-	answer, err := command.Scratch[scratch](c).decider.AnswerJoint(&u.Lookup, a)
+	d := command.Scratch[scratch](c).decider
+	if grant := d.Granted(a); grant != nil {
+		grant.Millis, grant.WithDetails = a.Millis, a.WithDetails
+		by := counted{policy: u.Counts(), joint: ratelimit.NewJointStore(&u.Lookup)}
+		serveOut(c, grant, by, command.CloneArgs([][]byte{nil, u.Policy, u.Key}))
+		return
+	}
+	answer, err := d.AnswerJoint(&u.Lookup, a)
 	if err != nil {
 		c.Fail(u.failure(err))
 		return

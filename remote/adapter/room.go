@@ -67,6 +67,10 @@ func appendFreed(keys []string, a *decide.Ask) []string {
 				keys = append(keys, string(a.Clauses[i].Key))
 			}
 		}
+	case decide.Joint:
+		if p, is := a.Program.(decide.Freeing); is && p.Frees() {
+			keys = append(keys, string(a.Key))
+		}
 	case decide.Admin:
 		if a.Admin.Op == decide.Delete || a.Admin.Op == decide.Expire {
 			keys = append(keys, string(a.Key))
