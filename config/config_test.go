@@ -68,7 +68,7 @@ func TestOptionEdges(t *testing.T) {
 		"store":              {{"", ""}, {"valkey://a,b:7000", "valkey://a,b:7000"}, {"a:6379", refused}, {"http://a", refused}, {"redis://", refused}, {"redis://a/3", refused}},
 		"store-prefix":       {{"cs:", "cs:"}, {"", refused}, {"a{b", refused}, {"}", refused}, {strings.Repeat("p", 64), strings.Repeat("p", 64)}, {strings.Repeat("p", 65), refused}, {"a\nb", refused}},
 		"store-timeout":      {{"1", "1"}, {"60000", "60000"}, {"0", refused}, {"60001", refused}},
-		"store-servers":      {{"1", "1"}, {"0", refused}},
+		"store-servers":      {{"1", "1"}, {"0", refused}, {"AUTO", "auto"}, {"many", refused}},
 		"store-max-value":    {{"64kb", "65536"}, {"1kb", "1024"}, {"1023", refused}, {"17mb", refused}},
 		"store-max-skew":     {{"1", "1"}, {"0", refused}},
 		"hot-lease":          {{"1", "1"}, {"10000", "10000"}, {"0", refused}, {"10001", refused}},

@@ -18,7 +18,7 @@ func storeOptions() []option {
 		{name: "store-timeout", def: "50", kind: integer{1, 60_000, "ms"}, doc: "Time in milliseconds that the server waits for the store. After it, fail-policy decides."},
 		{name: "fail-policy", def: "closed", kind: failPolicies, mutable: true, doc: "Who decides while the store is away: closed replies with the error -UNAVAILABLE, open allows every call, local decides in this server with the limit divided by store-servers. A prefix in front applies the choice to keys that begin with it; the longest matching prefix counts."},
 		{name: "ready-without-store", def: "no", kind: boolean{}, mutable: true, doc: "Whether /readyz replies with 200 while the store is away, if fail-policy is open or local for all keys. Otherwise it replies with 503."},
-		{name: "store-servers", def: "1", kind: integer{1, 1 << 20, ""}, doc: "Number of servers that share the store. fail-policy local divides limits by it."},
+		{name: "store-servers", def: "1", kind: storeServers{}, mutable: true, doc: "Number of servers that share the store, by which fail-policy local divides limits. auto is the number of live servers that the store has last shown."},
 		{name: "hot-keys", def: "exact", kind: hotKeys, doc: "How a key with very many calls is decided: exact asks the store each time, lease takes a part of the limit in advance and decides calls in memory until that is spent. A prefix in front applies the choice to keys that begin with it."},
 		{name: "hot-lease", def: "100", kind: integer{1, 10_000, "ms"}, doc: "Longest time in milliseconds for which a lease is taken. It is also at most a quarter of the time in which a limit refills."},
 		{name: "denial-cache", def: "100", kind: integer{0, 60_000, "ms"}, doc: "Longest time in milliseconds for which a denial is repeated without the store. 0 asks each time."},
@@ -99,6 +99,21 @@ func (storePrefix) hint() string { return "text" }
 
 // maxStorePrefix is the maximum length, in bytes, of the prefix, which is added to each key.
 const maxStorePrefix = 64
+
+// storeServers is the kind of store-servers: a number, or auto.
+type storeServers struct{}
+
+func (storeServers) parse(v string) (string, error) {
+	if strings.EqualFold(v, autoServers) {
+		return autoServers, nil
+	}
+	return integer{1, 1 << 20, ""}.parse(v)
+}
+
+func (storeServers) hint() string { return "number|" + autoServers }
+
+// autoServers is the value of store-servers for the number of servers that the store shows.
+const autoServers = "auto"
 
 // byPrefix is the kind of an option that is one of some words for all keys, and may be another of
 // these words for keys with a prefix. The value is a word, followed by pairs of a prefix and a

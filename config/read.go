@@ -35,6 +35,14 @@ func (c *Config) At(name string, err error) error {
 // Number returns the value of the option called name, which must be a number or a size in bytes.
 func (c *Config) Number(name string) int64 { return number(c.Value(name)) }
 
+// StoreServers returns the value of the option store-servers, which is seen if it is auto. It is at least 1.
+func (c *Config) StoreServers(seen int) int {
+	if v := c.Value("store-servers"); v != autoServers {
+		return int(number(v))
+	}
+	return max(seen, 1)
+}
+
 // Seconds returns the value of the option called name, which must be a number of seconds.
 func (c *Config) Seconds(name string) time.Duration { return seconds(c.Value(name)) }
 

@@ -87,6 +87,9 @@ type Options struct {
 	// summaries of the most frequent keys. It waits for the store, a few seconds at most. nil means that there are no
 	// other servers.
 	Summaries func() ([][]byte, error)
+	// SyncPolicies waits, for a few seconds at most, until all servers that share the store have the policies that this
+	// server has. The error names those that do not have them. nil means that there are no other servers.
+	SyncPolicies func() error
 	// PolicyFile is the file of RL.POLICY RELOAD; nil if there is no such file.
 	PolicyFile PolicyFile
 	// Groups says how decisions are counted by groups of keys.

@@ -44,6 +44,10 @@ func (s *Store) Info() Info {
 // come from [Open]. Any goroutine may call SetFailPolicies, also while the engine is unreachable.
 func (s *Store) SetFailPolicies(byPrefix map[string]string) { s.opened.policies.set(byPrefix) }
 
+// SetServers replaces the number of servers that share the limits: see [Options.Servers]. n is at least 1. The store must
+// come from [Open]. Any goroutine may call SetServers.
+func (s *Store) SetServers(n int) { s.opened.policies.n.Store(int64(n)) }
+
 // Eval runs a script of Lua in the engine, and waits for the reply: see [store.Engine.Eval], of which
 // it has the arguments and the results. The store must come from [Open]. Any goroutine may call Eval.
 func (s *Store) Eval(ctx context.Context, script string, keys, args []string) (reply any, err error) {

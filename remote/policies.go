@@ -22,7 +22,7 @@ type policies struct {
 	// local decides an ask in a keyspace of this server. decideLocally first divides the limits in
 	// the ask by n.
 	local func(*decide.Ask)
-	n     int64
+	n     atomic.Int64
 	// outages returns how often the engine has become reachable again for a key. When it
 	// increases, earlier local decisions about the key no longer count.
 	outages func(key []byte) int64
@@ -39,7 +39,8 @@ type tally struct {
 
 // newPolicies returns the policies that o requires. now is the clock of the answers.
 func newPolicies(o *Options, now func() limit.Instant, outages func(key []byte) int64) *policies {
-	p := &policies{now: now, local: o.Local, n: int64(o.Servers), outages: outages}
+	p := &policies{now: now, local: o.Local, outages: outages}
+	p.n.Store(int64(o.Servers))
 	p.set(o.FailPolicies)
 	return p
 }
@@ -221,19 +222,19 @@ func (p *policies) decideLocally(a *decide.Ask) {
 		a.Err = a.Program.Run(p.decideLocally)
 		return
 	}
-	mine := *a
-	mine.Key, mine.Next, mine.Keep = p.keyOf(a.Key), nil, shareKept(a.Keep, p.n)
+	mine, n := *a, p.n.Load()
+	mine.Key, mine.Next, mine.Keep = p.keyOf(a.Key), nil, shareKept(a.Keep, n)
 	switch a.Family {
 	case decide.Cell:
-		mine.Quota = a.Quota.Share(p.n)
+		mine.Quota = a.Quota.Share(n)
 	case decide.Window:
-		shareWindow(&mine.Window, p.n)
+		shareWindow(&mine.Window, n)
 	case decide.Bucket, decide.Cancel:
-		shareBucket(&mine.Bucket, p.n)
+		shareBucket(&mine.Bucket, n)
 	case decide.Lease:
-		mine.Lease.Limit = share(a.Lease.Limit, p.n)
+		mine.Lease.Limit = share(a.Lease.Limit, n)
 	case decide.Several:
-		mine.Clauses = shareClauses(a.Clauses, p.n)
+		mine.Clauses = shareClauses(a.Clauses, n)
 		for i := range mine.Clauses {
 			mine.Clauses[i].Key = p.keyOf(mine.Clauses[i].Key)
 		}

@@ -54,7 +54,7 @@ const followPeriod = time.Second
 // openPolicies creates the registry of policies, and makes it observe the records that are loaded,
 // replicated and changed by commands. With the option policy-file it also creates the policy file.
 func (s *Server) openPolicies(o *env.Options) {
-	r := s.newRegistry(o)
+	r := s.newRegistry(o, nil)
 	s.keyspace.ObserveSystem(r.Observe)
 	if path := s.config.Path("policy-file"); path != "" {
 		s.usePolicyFile(o, policyfile.New(path, r, s.config.PolicyBounds))
@@ -69,13 +69,13 @@ func (s *Server) usePolicyFile(o *env.Options, f *policyfile.File) {
 // openSharedPolicies creates the registry of policies on a server with the option store, which has the records. now is
 // the clock of the store. With the option policy-file it also creates the policy file, which lies over the records.
 func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
-	r := s.newRegistry(o)
+	r := s.newRegistry(o, s.readableByAll)
 	if path := s.config.Path("policy-file"); path != "" {
 		s.usePolicyFile(o, policyfile.NewOverlay(path, r, s.config.PolicyBounds, now))
 	}
 	shared := records.New(records.Options{Engine: s.remote, Observer: r, Now: now, Moved: s.policiesMoved, Log: s.log})
 	s.policies.records, s.policies.clock, s.policies.read = shared, now, make(chan struct{})
-	o.PoliciesUnread = shared.Unread
+	o.PoliciesUnread, o.SyncPolicies = shared.Unread, s.syncPolicies
 	o.ChangePolicies = func(f func(st registry.Store)) (confirm func() error) {
 		st := shared.Changing()
 		f(st)
@@ -83,9 +83,11 @@ func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
 	}
 }
 
-func (s *Server) newRegistry(o *env.Options) *registry.Registry {
+// newRegistry creates the registry of policies. readable is that of its options.
+func (s *Server) newRegistry(o *env.Options, readable func(level int) error) *registry.Registry {
 	r := registry.New(registry.Options{
-		Failed: func(err error) { s.log.Error("a record of policies cannot be read", "error", err) },
+		Readable: readable,
+		Failed:   func(err error) { s.log.Error("a record of policies cannot be read", "error", err) },
 		Missing: func(zone, policy string) {
 			s.log.Warn("a policy has a time zone that this program's tzdata does not have: new windows follow UTC until a program with a newer release runs",
 				"zone", zone, "policy", policy, "tzdata", calendar.Release())

@@ -22,6 +22,8 @@ type RemoteStore interface {
 	// SetFailPolicies applies the option fail-policy. byPrefix has the policy for each prefix of
 	// keys; the prefix "" is all keys.
 	SetFailPolicies(byPrefix map[string]string)
+	// SetServers applies the option store-servers: n is the number of servers, at least 1.
+	SetServers(n int)
 	// Close answers the asks under way, and ends every goroutine and connection of the store.
 	Close()
 }
@@ -60,7 +62,7 @@ func remoteConfig(c *config.Config) remote.Options {
 		Hidden:       records.KeyPrefix,
 		Timeout:      c.Milliseconds("store-timeout"),
 		FailPolicies: c.FailPolicies(),
-		Servers:      int(c.Number("store-servers")),
+		Servers:      c.StoreServers(0),
 		HotKeys:      c.HotKeys(),
 		HotLease:     c.Milliseconds("hot-lease"),
 		DenialCache:  c.Milliseconds("denial-cache"),

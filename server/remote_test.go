@@ -50,6 +50,8 @@ func newSharedStore(t *testing.T) *sharedStore {
 }
 
 func (e *sharedStore) open(o remote.Options) (server.RemoteStore, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.options = o
 	return e, nil
 }
@@ -112,6 +114,12 @@ func (e *sharedStore) SetFailPolicies(byPrefix map[string]string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.options.FailPolicies = byPrefix
+}
+
+func (e *sharedStore) SetServers(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.options.Servers = n
 }
 
 func (e *sharedStore) Close() {
@@ -260,6 +268,8 @@ func TestOptionsReachTheStore(t *testing.T) {
 		startOver(w, e, "--store-prefix", "limits:", "--store-timeout", "7", "--fail-policy", "open", "login:", "closed",
 			"--store-servers", "3", "--hot-keys", "t:", "lease", "--hot-lease", "20", "--denial-cache", "0", "--store-max-value", "1mb",
 			"--store-max-skew", "9", "--multi-across-slots", "refuse")
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		checkStoreOptions(t, e.options)
 	})
 }

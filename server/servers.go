@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/cellserver/cellserver/remote/records"
 	"github.com/cellserver/cellserver/remote/servers"
 	"github.com/cellserver/cellserver/report"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // sharing is what a server with the option store tells other servers, and knows of them.
@@ -32,9 +34,13 @@ type sharing struct {
 // server.
 func (s *Server) openSharing(o *env.Options, id string) {
 	s.sharing.id, s.sharing.moved = id, make(chan struct{}, 1)
-	s.sharing.list = servers.New(servers.Options{Engine: s.remote, ID: id, Own: s.ownRecord, Log: s.log})
+	s.sharing.list = servers.New(servers.Options{Engine: s.remote, ID: id, Own: s.ownRecord, Counted: s.divideBy, Log: s.log})
 	o.Summaries = func() ([][]byte, error) { return s.sharing.list.Summaries(context.Background()) }
 }
+
+// divideBy has fail-policy local divide limits by the number of servers that the option store-servers says. n is the number
+// of live servers.
+func (s *Server) divideBy(n int) { s.remote.SetServers(s.config.StoreServers(n)) }
 
 // policiesMoved notes that the records of policies have another version than before. It does not block.
 func (s *Server) policiesMoved() {
@@ -166,4 +172,54 @@ func policyFiles(all []servers.Server) int {
 		}
 	}
 	return len(files)
+}
+
+// syncTime is the maximum time for which a change waits until other servers have it.
+const syncTime = 5 * time.Second
+
+// syncPolicies waits until all live servers have the version of the policies that this server has now. The error names
+// those that do not, or may not, have it in time.
+func (s *Server) syncPolicies() error {
+	ctx, cancel := context.WithTimeout(context.Background(), syncTime)
+	defer cancel()
+	behind, err := s.sharing.list.Await(ctx, s.policies.records.Version())
+	if len(behind) == 0 && err == nil {
+		return nil
+	}
+	text, names := "ERR the change is in force here, but within 5 s it was not confirmed to be on ", "other servers"
+	if len(behind) > 0 {
+		names = namesOf(behind)
+	}
+	if err != nil {
+		names += ": " + err.Error()
+	}
+	return resp.Error(text + names)
+}
+
+// mostNamed is the maximum number of servers in an error.
+const mostNamed = 10
+
+// namesOf returns the names of servers, mostNamed at most.
+func namesOf(all []servers.Server) string {
+	var names []string
+	for i := range all[:min(len(all), mostNamed)] {
+		names = append(names, all[i].Name())
+	}
+	if more := len(all) - mostNamed; more > 0 {
+		return fmt.Sprintf("%s and %d others", strings.Join(names, ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// readableByAll returns an error that names a live server which cannot read entries of policies with the given level, or
+// nil. It goes by the servers that were seen at last, and ignores those whose record cannot be read.
+func (s *Server) readableByAll(level int) error {
+	all := s.sharing.list.Seen()
+	for i := range all {
+		if is := &all[i]; !is.Unreadable && is.Level < level {
+			return resp.Error(fmt.Sprintf("ERR server %s has release %s with feature level %d and cannot read this change, which needs level %d: upgrade it, or set a policy all the same with FORCE",
+				is.Name(), is.Release, is.Level, level))
+		}
+	}
+	return nil
 }

@@ -123,3 +123,113 @@ func TestTopOfAllServers(t *testing.T) {
 		require.Regexp(t, "busy", one.Do("RL.TOP"))
 	})
 }
+
+// TestSyncWaitsForAllServers: the reply comes when every live server has the change, and other clients are served
+// meanwhile.
+func TestSyncWaitsForAllServers(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		one, two := startOver(w, e), startOver(w, e)
+		c, beside, other := one.Dial(), one.Dial(), two.Dial()
+		follows()
+		for i := range 20 {
+			began := time.Now()
+			require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "SYNC", "LIMITS", "SW", fmt.Sprint(10+i), "60"))
+			require.LessOrEqual(t, time.Since(began), inForce)
+			require.Contains(t, other.Do("RL.USE", "api", "k", "0"), fmt.Sprintf(":0\r\n:%d\r\n", 10+i))
+			time.Sleep(137 * time.Millisecond)
+		}
+
+		e.put("stuck", `{"address":"10.0.0.9:6379","level":1}`)
+		began, done := time.Now(), make(chan string, 1)
+		go func() { done <- c.Do("RL.POLICY", "SET", "api", "COMMENT", "text", "SYNC", "LIMITS", "SW", "50", "60") }()
+		time.Sleep(2 * time.Second)
+		require.Empty(t, done)
+		require.Equal(t, "+PONG\r\n", beside.Do("PING"))
+		require.Contains(t, beside.Do("RL.USE", "api", "k", "0"), ":0\r\n:50\r\n")
+		require.Equal(t, inproc.OK, beside.Do("RL.BLOCK", "api", "x"))
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.Equal(t, "-ERR the change is in force here, but within 5 s it was not confirmed to be on 10.0.0.9:6379\r\n", <-done)
+		require.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
+func TestSyncWhileTheStoreGoesAway(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		c := startOver(w, e).Dial()
+		startOver(w, e)
+		follows()
+		done := make(chan string, 1)
+		go func() { done <- c.Do("RL.POLICY", "SET", "api", "SYNC", "LIMITS", "SW", "50", "60") }()
+		time.Sleep(20 * time.Millisecond)
+		e.setAway(true)
+		said := <-done
+		require.Contains(t, said, "-ERR the change is in force here, but within 5 s it was not confirmed to be on ")
+		require.Contains(t, said, ": starting")
+		require.Contains(t, c.Do("RL.USE", "api", "k", "0"), ":0\r\n:50\r\n")
+	})
+}
+
+// TestChangesThatAServerCannotReadAreRefused unless they are forced.
+func TestChangesThatAServerCannotReadAreRefused(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		c := startOver(w, e).Dial()
+		follows()
+		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "1", "60"))
+		e.put("old", `{"release":"0.0.9","address":"10.0.0.9:6379","level":0}`)
+		time.Sleep(servers.Period)
+		for _, words := range []string{
+			"RL.POLICY SET api LIMITS SW 2 60", "RL.OVERRIDE SET api k LIMITS SW 2 60", "RL.BLOCK api k", "RL.EXEMPT api k", "RL.BOOST api k 2 EX 5",
+			"RL.POLICY TRY api LIMITS SW 2 60",
+		} {
+			require.Equal(t, "-ERR server 10.0.0.9:6379 has release 0.0.9 with feature level 0 and cannot read this change, which needs level 1: upgrade it, or set a policy all the same with FORCE\r\n",
+				c.Do(strings.Fields(words)...), words)
+		}
+		require.Contains(t, c.Do("RL.POLICY", "APPLY", "policies: {b: {limits: [SW 1 60]}}"), "-ERR server 10.0.0.9:6379 has")
+		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "FORCE", "LIMITS", "SW", "3", "60"))
+		require.Contains(t, c.Do("RL.POLICY", "GET", "api"), "SW 3 60")
+		require.Equal(t, ":1\r\n", c.Do("RL.POLICY", "DEL", "api"), "nothing has to be read")
+		e.clock.Advance(servers.Live)
+		time.Sleep(servers.Period)
+		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60"))
+	})
+}
+
+// TestStoreServersAuto: fail-policy local divides by the number of live servers.
+func TestStoreServersAuto(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		divisor := func() int {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return e.options.Servers
+		}
+		auto := []string{"--store-servers", "auto"}
+		one := startOver(w, e, auto...)
+		require.Equal(t, 1, divisor())
+		two := startOver(w, e, auto...)
+		startOver(w, e, auto...)
+		follows()
+		require.Equal(t, 3, divisor())
+		e.setAway(true)
+		e.clock.Advance(time.Minute)
+		follows()
+		require.Equal(t, 3, divisor(), "those seen at last")
+		e.setAway(false)
+		follows()
+		require.Equal(t, 3, divisor())
+		require.NoError(t, two.Stop())
+		e.clock.Advance(servers.Live)
+		follows()
+		follows()
+		require.Equal(t, 2, divisor())
+		c := one.Dial()
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "store-servers", "7"))
+		require.Equal(t, 7, divisor())
+		require.Contains(t, c.Do("CONFIG", "GET", "store-servers"), "$1\r\n7\r\n")
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "store-servers", "auto"))
+		require.Equal(t, 2, divisor())
+	})
+}

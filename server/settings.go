@@ -29,6 +29,7 @@ func (s *Server) putInForce() {
 	s.persistence.PutInForce()
 	if s.remote != nil {
 		s.remote.SetFailPolicies(s.config.FailPolicies())
+		s.divideBy(s.sharing.list.Count())
 	}
 	s.replicator.putInForce()
 	s.level.Set(logLevels[s.config.Value("loglevel")])

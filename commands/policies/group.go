@@ -87,7 +87,7 @@ func policyContainer() *command.Command {
 		Sub: command.Entries(defaults(), []*command.Command{
 			{
 				Name: "rl.policy|set", Arity: -5, Flags: change,
-				Summary: "Sets the limits of a policy.", Syntax: "name [MS] [SHADOW] [COUNT] [KEY IP v4 v6] [NOTIFY share%] [CLASS class KEEP share% ...] [COMMENT text] LIMITS clause [clause ...] [BAN refusals window block [FACTOR factor] [MAX time]]",
+				Summary: "Sets the limits of a policy.", Syntax: "name [MS] [SHADOW] [COUNT] [KEY IP v4 v6] [NOTIFY share%] [CLASS class KEEP share% ...] [COMMENT text] [FORCE] [SYNC] LIMITS clause [clause ...] [BAN refusals window block [FACTOR factor] [MAX time]]",
 				Reply: "OK",
 				Run:   setPolicy, Writes: always, Disclosure: command.Disclosure{Change: "policy", Named: 1},
 			},

@@ -25,12 +25,14 @@ type words struct {
 	expiry []byte // the argument of EX; nil without that option
 	limits [][]byte
 	// classes has the arguments of CLASS.
-	classes []policy.Class
+	classes     []policy.Class
+	force, sync bool
 }
 
 // options says which options a command accepts.
 type options struct {
 	millis, flags, expires, limits bool
+	servers                        bool   // FORCE and SYNC
 	text                           string // "COMMENT" or "REASON"; "" if neither is accepted
 }
 
@@ -51,6 +53,10 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 			err, rest = w.parseNotify(rest[0]), rest[1:]
 		case o.flags && arg.IsWord(word, "CLASS") && len(rest) > 2 && arg.IsWord(rest[1], "KEEP"):
 			err, rest = w.parseClass(rest[0], rest[2]), rest[3:]
+		case o.servers && arg.IsWord(word, "FORCE"):
+			err = arg.Once(word, &w.force)
+		case o.servers && arg.IsWord(word, "SYNC"):
+			err = arg.Once(word, &w.sync)
 		case o.text != "" && arg.IsWord(word, o.text) && len(rest) > 0 && w.text == nil:
 			w.text, rest = rest[0], rest[1:]
 		case o.expires && arg.IsWord(word, "EX") && len(rest) > 0 && w.expiry == nil:
@@ -161,20 +167,26 @@ func author(c *command.Call) registry.Author {
 // update makes the edits that plan returns, and reports whether it has succeeded. If not, it has
 // replied with the error. It waits for the confirmation of an urgent command: see confirmed.
 func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
-	confirm, done := edit(c, plan)
+	return updateBy(c, author(c), plan)
+}
+
+// updateBy does what update does for the given author.
+func updateBy(c *command.Call, by registry.Author, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
+	confirm, done := edit(c, by, plan)
 	return done && confirmed(c, confirm)
 }
 
-// edit makes the edits that plan returns. done reports whether it has succeeded. If not, it has replied with the
-// error. confirm is for confirmed.
-func edit(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) (confirm func() error, done bool) {
+// edit makes the edits that plan returns, by the given author. done reports whether it has succeeded. If not, it has
+// replied with the error. confirm is for confirmed.
+func edit(
+	c *command.Call, by registry.Author, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error),
+) (confirm func() error, done bool) {
 	r := c.Server.Options.Policies
 	if r == nil {
 		c.Fail(errNone)
 		return nil, false
 	}
 	var err error
-	by := author(c)
 	by.Urgent = c.Cmd.Urgent
 	confirm = changing(c, func(st registry.Store) { err = r.Update(st, by, plan) })
 	if err != nil {
@@ -257,12 +269,19 @@ func changing(c *command.Call, f func(st registry.Store)) (confirm func() error)
 // replies with OK or an error. main is the present entry of the policy itself, or nil if there is
 // no such policy. The policy must exist, unless the new entry is the policy itself.
 func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) {
+	if putEntry(c, author(c), make) {
+		c.OK()
+	}
+}
+
+// putEntry does what setEntry does for the given author, but does not reply OK. It reports whether it has succeeded.
+func putEntry(c *command.Call, by registry.Author, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) bool {
 	name := c.Args[nameAt(c)]
 	if err := policy.CheckName(name); err != nil {
 		c.Fail(resp.Error("ERR " + err.Error()))
-		return
+		return false
 	}
-	done := update(c, func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
+	return updateBy(c, by, func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
 		main := b.Get(policy.Main, string(name), "")
 		e, err := make(main, now)
 		if err != "" {
@@ -280,9 +299,6 @@ func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) 
 		e.Policy, e.Since = string(name), now
 		return []registry.Edit{registry.Set(e)}, nil
 	})
-	if done {
-		c.OK()
-	}
 }
 
 // nameAt returns the index of the argument that is the name of a policy: 2 for a subcommand, and
@@ -308,7 +324,7 @@ func deleteEntry(c *command.Call, kind policy.Kind) {
 func removeEntry(c *command.Call, kind policy.Kind) (there bool, confirm func() error, done bool) {
 	at := nameAt(c)
 	name, pattern := string(c.Args[at]), string(c.Args[at+1])
-	confirm, done = edit(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
+	confirm, done = edit(c, author(c), func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
 		e := b.Get(kind, name, pattern)
 		if main := b.Get(policy.Main, name, ""); e == nil && main != nil {
 			stored, err := main.Key.Pattern(pattern)

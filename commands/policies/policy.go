@@ -15,7 +15,7 @@ import (
 // setPolicy is the Run function of RL.POLICY SET. It creates the policy or replaces its limits.
 func setPolicy(c *command.Call) {
 	var w words
-	if err := w.parse(c.Args[3:], options{millis: true, flags: true, text: "COMMENT", limits: true}); err != "" {
+	if err := w.parse(c.Args[3:], options{millis: true, flags: true, text: "COMMENT", servers: true, limits: true}); err != "" {
 		c.Fail(c.Usage(err))
 		return
 	}
@@ -24,11 +24,31 @@ func setPolicy(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	setEntry(c, func(*policy.Entry, limit.Instant) (*policy.Entry, resp.Error) {
+	by := author(c)
+	by.Force = w.force
+	done := putEntry(c, by, func(*policy.Entry, limit.Instant) (*policy.Entry, resp.Error) {
 		return &policy.Entry{
 			Kind: policy.Main, Limits: limits, Flags: w.flags, Comment: string(w.text), Until: limit.MaxInstant,
 		}, ""
 	})
+	if done && (!w.sync || reachesAll(c)) {
+		c.OK()
+	}
+}
+
+// reachesAll waits until all servers with the same store have the policies that this one has, and reports whether they do.
+// If not, it has replied with the error.
+func reachesAll(c *command.Call) bool {
+	sync := c.Server.Options.SyncPolicies
+	if sync == nil {
+		return true
+	}
+	var err error
+	outside(c, func() { err = sync() })
+	if err != nil {
+		fail(c, err)
+	}
+	return err == nil
 }
 
 // tryPolicy is the Run function of RL.POLICY TRY. Times in its clauses are in the unit of the

@@ -70,6 +70,9 @@ func New(ks *keyspace.Keyspace, seed uint64) *Double {
 // SetFailPolicies implements [server.RemoteStore]. It does nothing, since a double always answers.
 func (d *Double) SetFailPolicies(map[string]string) {}
 
+// SetServers implements [server.RemoteStore]. It does nothing, for the same reason.
+func (d *Double) SetServers(int) {}
+
 // Eval implements [records.Engine]. It runs a script of package records at the instant of the keyspace's clock.
 func (d *Double) Eval(_ context.Context, script string, keys, args []string) (any, error) {
 	d.mu.Lock()

@@ -58,6 +58,9 @@ type Options struct {
 	// Unfit, if not nil, is called when [Registry.Unfit] becomes more than 0, with that number. It
 	// must not wait, nor call a method of the Registry that waits for a change in progress.
 	Unfit func(n int)
+	// Readable, if not nil, returns an error if another server with the same records cannot read entries of the given
+	// level: see [policy.Entry.Level]. A change of such entries gets that error.
+	Readable func(level int) error
 }
 
 // Registry holds the policies of a server. Any goroutine may call the methods. Methods with a
@@ -69,6 +72,8 @@ type Registry struct {
 	bytes  atomic.Int64           // see Bytes
 	file   atomic.Pointer[string] // the policy file, nil without one
 	failed func(err error)
+	// readable is Options.Readable.
+	readable func(level int) error
 	// absent is Options.Missing.
 	absent func(zone, policy string)
 	unfit  atomic.Int64 // see Unfit
@@ -97,7 +102,7 @@ var recordBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.
 
 // New returns a registry without policies.
 func New(o Options) *Registry {
-	r := &Registry{failed: o.Failed, absent: o.Missing, tellUnfit: o.Unfit, missing: map[string]bool{}}
+	r := &Registry{failed: o.Failed, absent: o.Missing, readable: o.Readable, tellUnfit: o.Unfit, missing: map[string]bool{}}
 	r.calm = sync.NewCond(&r.mu)
 	if o.Shared {
 		r.overlay = &overlay{file: map[name]*policy.Entry{}}

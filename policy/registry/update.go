@@ -19,6 +19,8 @@ type Author struct {
 	// Urgent says that the change does not wait for the end of a long change: that change is undone
 	// and starts again afterwards, unless it has given way to several urgent changes already.
 	Urgent bool
+	// Force says that the change is made although Options.Readable refuses it.
+	Force bool
 }
 
 // Edit is one part of a change. It sets an entry, in place of one with the same kind, policy and
@@ -126,6 +128,9 @@ func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now 
 	if err := r.allowed(by, edits); err != nil {
 		return err
 	}
+	if err := r.readableByAll(by, edits); err != nil {
+		return err
+	}
 	edits = r.withUnfit(edits)
 	u := update{registry: r, store: st, by: by, now: now}
 	if err := u.make(edits); err != nil {
@@ -165,6 +170,21 @@ func (r *Registry) allowed(by Author, edits []Edit) error {
 		}
 	}
 	return nil
+}
+
+// readableByAll returns the error of Options.Readable for the highest level of the entries that edits set, unless the
+// author forces the change.
+func (r *Registry) readableByAll(by Author, edits []Edit) error {
+	if r.readable == nil || by.Force {
+		return nil
+	}
+	level := 0
+	for i := range edits {
+		if e := edits[i].Set; e != nil {
+			level = max(level, e.Level())
+		}
+	}
+	return r.readable(level)
 }
 
 // step lets other goroutines run after every eighth entry of long work. i is the index of the

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote/records"
 
 	_ "embed" // the script
@@ -54,8 +55,8 @@ type Options struct {
 	ID string
 	// Own returns the record of this server. It must not block.
 	Own func() Record
-	// Observe, if not nil, is called after each beat that has succeeded, with the live servers. It must not block.
-	Observe func(all []Server)
+	// Counted, if not nil, is called with [List.Count] after each beat that has succeeded. It must not block.
+	Counted func(n int)
 	// Log gets messages for operators. Default is no log.
 	Log *slog.Logger
 }
@@ -67,6 +68,7 @@ type List struct {
 	seen atomic.Pointer[[]Server]
 	// fault is why the latest beat has failed; nil or "" if it has not.
 	fault atomic.Pointer[string]
+	count count
 	soon  chan struct{} // has an element if a beat is needed before the period has passed
 
 	mu      sync.Mutex
@@ -89,6 +91,10 @@ func (l *List) Seen() []Server {
 	}
 	return nil
 }
+
+// Count returns the number of live servers, 0 before the first beat that has succeeded. While the engine does not answer,
+// and for [Live] after that, it does not decrease.
+func (l *List) Count() int { return int(l.count.n.Load()) }
 
 // Fault returns why the latest beat has failed, or "" if it has not.
 func (l *List) Fault() string {
@@ -153,10 +159,12 @@ func (l *List) beat(ctx context.Context) bool {
 	fault := ""
 	if err != nil {
 		fault = err.Error()
+		l.count.missed()
 	} else {
 		l.seen.Store(&all)
-		if l.o.Observe != nil {
-			l.o.Observe(all)
+		l.count.seen(int64(len(all)), beatOf(all, l.o.ID))
+		if l.o.Counted != nil {
+			l.o.Counted(l.Count())
 		}
 	}
 	l.fault.Store(&fault)
@@ -164,6 +172,16 @@ func (l *List) beat(ctx context.Context) bool {
 		one <- all
 	}
 	return err == nil
+}
+
+// beatOf returns the instant at which the server with the given id has written its record; 0 if it is not among all.
+func beatOf(all []Server, id string) limit.Instant {
+	for i := range all {
+		if all[i].ID == id {
+			return all[i].Beat
+		}
+	}
+	return 0
 }
 
 // eval runs the script, which writes the record with the given text, or removes it if text is "".
@@ -183,9 +201,11 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // those that do not, as far as the engine says; err is then the fault of the latest beat, nil if that has succeeded. The
 // policies of this server itself count as those of v.
 func (l *List) Await(ctx context.Context, v records.Version) (behind []Server, err error) {
+	told := false
 	for {
 		all, known := l.next(ctx)
 		if known {
+			told = true
 			if behind = l.behind(all, v); len(behind) == 0 {
 				return nil, nil
 			}
@@ -194,11 +214,14 @@ func (l *List) Await(ctx context.Context, v records.Version) (behind []Server, e
 			break
 		}
 	}
-	if behind == nil {
+	if !told {
 		behind = l.behind(l.Seen(), v)
 	}
-	if why := l.Fault(); why != "" {
+	switch why := l.Fault(); {
+	case why != "":
 		return behind, errors.New(why)
+	case !told:
+		return behind, ctx.Err()
 	}
 	return behind, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote/records"
@@ -112,7 +113,7 @@ func settle() {
 }
 
 func TestServersSeeEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := newDouble()
 		a := start(t, d, "a")
 		require.Nil(t, a.Seen())
@@ -143,14 +144,23 @@ func TestServersSeeEachOther(t *testing.T) {
 		settle()
 		require.Equal(t, "away", a.Fault())
 		require.Equal(t, "at-a at-b", a.names(), "those seen at last")
+		require.Equal(t, 2, a.Count())
+		b.stop()
+		time.Sleep(2 * servers.Live)
+		require.Equal(t, 2, a.Count())
 		d.setAway(false)
 		settle()
 		require.Empty(t, a.Fault())
+		require.Equal(t, "at-a", a.names())
+		require.Equal(t, 2, a.Count(), "the other one may come back")
+		time.Sleep(servers.Live)
+		settle()
+		require.Equal(t, 1, a.Count())
 	})
 }
 
 func TestChangeOfARecordIsWrittenAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := newDouble()
 		a := start(t, d, "a")
 		settle()
@@ -168,7 +178,7 @@ func TestChangeOfARecordIsWrittenAtOnce(t *testing.T) {
 }
 
 func TestAwait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := newDouble()
 		a, b, c := start(t, d, "a"), start(t, d, "b"), start(t, d, "c")
 		settle()
@@ -216,7 +226,7 @@ func TestAwait(t *testing.T) {
 }
 
 func TestTooManyServers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := newDouble()
 		for i := range servers.MaxServers - 1 {
 			d.put(strconv.Itoa(i), "x")
