@@ -15,6 +15,8 @@
 //	{policies}:confirm     a string that is written to see whether replicas have what was written before
 //	{policies}:00 to :ff   hashes with the records, by a hash of their keys
 //
+// Package servers has another one, {policies}:servers.
+//
 // See docs/adr/0024 for the reasons. Package registry defines what the records mean, and package
 // engine sends the scripts.
 package records
