@@ -222,7 +222,7 @@ var layers = map[string]layer{
 		why:     "the registry reads records of policies and has them written: the caller passes the store and the author",
 	},
 	"policy/policyfile": {
-		imports: []string{"optionfile", "policy", "policy/document", "policy/registry"},
+		imports: []string{"limit", "optionfile", "policy", "policy/document", "policy/registry"},
 		why:     "policyfile reads the file, and the registry puts it in force",
 	},
 	"policy/convert": {

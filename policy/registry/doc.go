@@ -6,5 +6,8 @@
 // with [Registry.Update], which writes them first and then publishes a new table.
 // [Registry.Observe] takes records from a file or a primary.
 //
+// With the option store the records are there: see package remote/records. [Registry.ObserveChange] and
+// [Registry.ObserveAll] take them, and [Registry.Overlay] lays the policy file over them.
+//
 // Package policy defines the meaning of entries, and commands/policies has the commands.
 package registry
