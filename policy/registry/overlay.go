@@ -116,7 +116,7 @@ func (r *Registry) cover(e *policy.Entry) {
 		}
 	}
 	o.file[n] = e
-	r.place(e)
+	kept(r.place(e))
 }
 
 // uncover removes the entry called n from those of the policy file, and puts the record that it has
@@ -127,24 +127,19 @@ func (r *Registry) uncover(n name) {
 	r.displace(n)
 	if hidden := o.covered.Get(n.kind, n.policy, n.pattern); hidden != nil {
 		o.covered.Delete(n.kind, n.policy, n.pattern)
-		r.place(hidden)
+		kept(r.place(hidden))
 	}
 }
 
-// put takes over e, the entry of a record. The caller holds mu.
+// put takes over e, the entry of a record. The error is that of [policy.Builder.Set]. The caller holds mu.
 func (r *Registry) put(e *policy.Entry) error {
 	if r.overlay == nil {
 		return r.builder.Set(e)
 	}
-	if err := e.Check(); err != nil {
-		return err
-	}
 	if e.File = false; r.overlay.file[nameOf(e)] != nil {
-		keep(r.overlay.covered, e)
-		return nil
+		return r.overlay.covered.Set(e)
 	}
-	r.place(e)
-	return nil
+	return r.place(e)
 }
 
 // remove removes the entry of the record called n. The caller holds mu.
@@ -156,17 +151,17 @@ func (r *Registry) remove(n name) {
 	r.displace(n)
 }
 
-// place sets the valid entry e in the builder or in unfit. The caller holds mu.
-func (r *Registry) place(e *policy.Entry) {
+// place sets e in the builder or in unfit. The error is that of [policy.Builder.Set]. The caller holds mu.
+func (r *Registry) place(e *policy.Entry) error {
 	form := r.form(e.Policy)
 	if e.Kind.HasPattern() && !form.Holds(e.Pattern) {
-		keep(r.overlay.unfit, e)
-		return
+		return r.overlay.unfit.Set(e)
 	}
-	keep(r.builder, e)
-	if e.Kind == policy.Main {
+	err := r.builder.Set(e)
+	if err == nil && e.Kind == policy.Main {
 		r.refit(e.Policy, form)
 	}
+	return err
 }
 
 // displace removes the entry called n from the builder. The caller holds mu.
@@ -215,8 +210,11 @@ func (r *Registry) refit(policyName string, was policy.KeyForm) {
 }
 
 // keep sets e in b, which has no bounds. e is valid.
-func keep(b *policy.Builder, e *policy.Entry) {
-	if err := b.Set(e); err != nil {
+func keep(b *policy.Builder, e *policy.Entry) { kept(b.Set(e)) }
+
+// kept panics if err, the error of keeping a valid entry in a builder without bounds, is not nil.
+func kept(err error) {
+	if err != nil {
 		panic(errors.Join(errKeep, err))
 	}
 }
