@@ -90,6 +90,9 @@ type Options struct {
 	// SyncPolicies waits, for a few seconds at most, until all servers that share the store have the policies that this
 	// server has. The error names those that do not have them. nil means that there are no other servers.
 	SyncPolicies func() error
+	// PoliciesStale returns the time since the store that has the records of Policies has confirmed them, if its latest
+	// answer was an error or did not come; otherwise stale is false. nil means that they are never stale.
+	PoliciesStale func() (age time.Duration, stale bool)
 	// PolicyFile is the file of RL.POLICY RELOAD; nil if there is no such file.
 	PolicyFile PolicyFile
 	// Groups says how decisions are counted by groups of keys.

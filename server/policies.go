@@ -75,7 +75,7 @@ func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
 	}
 	shared := records.New(records.Options{Engine: s.remote, Observer: r, Now: now, Moved: s.policiesMoved, Log: s.log})
 	s.policies.records, s.policies.clock, s.policies.read = shared, now, make(chan struct{})
-	o.PoliciesUnread, o.SyncPolicies = shared.Unread, s.syncPolicies
+	o.PoliciesUnread, o.PoliciesStale, o.SyncPolicies = shared.Unread, s.policies.stale, s.syncPolicies
 	o.ChangePolicies = func(f func(st registry.Store)) (confirm func() error) {
 		st := shared.Changing()
 		f(st)

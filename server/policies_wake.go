@@ -6,6 +6,14 @@ import (
 	"time"
 )
 
+// stale returns the age of the policies if the latest attempt to follow their records has failed; otherwise is is false.
+func (p *policies) stale() (age time.Duration, is bool) {
+	if p.why() == "" {
+		return 0, false
+	}
+	return p.age()
+}
+
 // followGap is the shortest time between the end of one attempt to follow the records of policies and the beginning of
 // the next, however many messages of changes come.
 const followGap = 20 * time.Millisecond

@@ -1,6 +1,8 @@
 package limiters
 
 import (
+	"time"
+
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/elements"
@@ -56,14 +58,21 @@ func writeExplainResult(c *command.Call, e *ratelimit.Explanation, err error) {
 	if e.CandidateErr != nil {
 		tryErr = u.failure(e.CandidateErr)
 	}
-	writeExplanation(c.W, e, tryErr)
+	writeExplanation(c, e, tryErr)
 }
 
-// writeExplanation writes e. If tryErr is not "", it is written in place of the clauses of the
+// writeExplanation replies with e. If tryErr is not "", it is written in place of the clauses of the
 // candidate.
-func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Error) {
+func writeExplanation(c *command.Call, e *ratelimit.Explanation, tryErr resp.Error) {
+	w, age, stale := c.W, time.Duration(0), false
+	if f := c.Server.Options.PoliciesStale; f != nil {
+		age, stale = f()
+	}
 	name, entry := e.Entry()
 	fields := 10 + len(policy.Switches)
+	if stale {
+		fields++
+	}
 	if e.Network != nil {
 		fields++
 	}
@@ -114,6 +123,10 @@ func writeExplanation(w *resp.Writer, e *ratelimit.Explanation, tryErr resp.Erro
 	for _, s := range policy.Switches {
 		w.BulkString(s.Field)
 		w.Int(elements.OneIf(*s.Of(&e.Rules.Main.Flags)))
+	}
+	if stale {
+		w.BulkString("policies-age-ms")
+		w.Int(limit.MillisUp(age))
 	}
 	if bans := e.Limits.Bans; bans != nil {
 		w.BulkString("ban")

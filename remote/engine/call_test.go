@@ -146,7 +146,7 @@ func TestFaultsSayWhatBecameOfAScript(t *testing.T) {
 func TestRightsThatAreMissingAreNamed(t *testing.T) {
 	for reply, want := range map[string]string{
 		"-NOPERM User cs has no permissions to run the 'evalsha' command\r\n":                                     "NOPERM: the user of the store may not run the command evalsha",
-		"-ERR ACL failure in script: User cs has no permissions to run the 'cluster|slots' command script: a\r\n": "ERR: the user of the store may not run the command cluster|slots",
+		"-ERR ACL failure in script: User cs has no permissions to run the 'cluster|slots' command script: a\r\n": "NOPERM: the user of the store may not run the command cluster|slots",
 		"-ERR User cs has no permissions to run the 'a key' command\r\n":                                          "ERR: the store replied an error that is unknown",
 		"-ERR User cs has no permissions to run the 'get\r\n":                                                     "ERR: the store replied an error that is unknown",
 		"-ERR no permissions to run the '" + strings.Repeat("x", 33) + "'\r\n":                                    "ERR: the store replied an error that is unknown",

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -68,7 +67,10 @@ func replied(text string) *Error {
 	if strings.Contains(text, "max number of clients") {
 		return &Error{Reason: Refused, Text: "the store has its maximum of clients", NotDone: true}
 	}
-	return &Error{Reason: Unknown, Text: cmp.Or(why, "the store replied an error that is unknown")}
+	if why != "" { // an error in the middle of a script
+		return &Error{Reason: "NOPERM", Text: why}
+	}
+	return &Error{Reason: Unknown, Text: "the store replied an error that is unknown"}
 }
 
 // forbidden returns the name of the command that the user of the store may not run, according to text, an error reply. It
