@@ -29,6 +29,9 @@ type policies struct {
 	firstRead sync.Once
 	// fault is why the latest attempt to follow the records has failed; nil or "" if it has not.
 	fault atomic.Pointer[string]
+	// forbidden says that the user of the store may not read the records, by the latest attempt.
+	forbidden atomic.Bool
+	opened    time.Time // the start of the server
 }
 
 // why returns the fault, or "".
@@ -74,7 +77,7 @@ func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
 		s.usePolicyFile(o, policyfile.NewOverlay(path, r, s.config.PolicyBounds, now))
 	}
 	shared := records.New(records.Options{Engine: s.remote, Observer: r, Now: now, Moved: s.policiesMoved, Log: s.log})
-	s.policies.records, s.policies.clock, s.policies.read = shared, now, make(chan struct{})
+	s.policies.records, s.policies.clock, s.policies.read, s.policies.opened = shared, now, make(chan struct{}), time.Now()
 	o.PoliciesUnread, o.PoliciesStale, o.SyncPolicies = shared.Unread, s.policies.stale, s.syncPolicies
 	o.ChangePolicies = func(f func(st registry.Store)) (confirm func() error) {
 		st := shared.Changing()
@@ -139,6 +142,7 @@ func (s *Server) followPolicies(ctx context.Context) {
 			fault = err.Error()
 		}
 		s.policies.fault.Store(&fault)
+		s.policies.forbidden.Store(forbids(err))
 		unread := s.policies.records.Unread() != nil
 		period := followPeriod
 		switch {

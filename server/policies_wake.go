@@ -2,8 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/cellserver/cellserver/remote/engine"
 )
 
 // stale returns the age of the policies if the latest attempt to follow their records has failed; otherwise is is false.
@@ -12,6 +15,22 @@ func (p *policies) stale() (age time.Duration, is bool) {
 		return 0, false
 	}
 	return p.age()
+}
+
+// readyWithout is the time after the start of a server from which it is ready without policies of the store. A fault of
+// the policies must not take the other limits away for long.
+const readyWithout = time.Minute
+
+// awaited reports whether a server that has started lately has not read the policies of the store yet, but will: its user
+// may read them.
+func (p *policies) awaited(now time.Time) bool {
+	return p.records.Unread() != nil && !p.forbidden.Load() && now.Sub(p.opened) < readyWithout
+}
+
+// forbids reports whether err says that the user of the store may not do what has failed.
+func forbids(err error) bool {
+	var why *engine.Error
+	return errors.As(err, &why) && why.Reason == "NOPERM"
 }
 
 // followGap is the shortest time between the end of one attempt to follow the records of policies and the beginning of

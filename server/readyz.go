@@ -58,7 +58,7 @@ func (s *Server) notReady(ctx context.Context) string {
 
 // unserved returns, in one word, why calls of limiters cannot be served, or "" if they can. With
 // the option ready-without-store, a store that does not answer is a reason only if fail-policy is
-// closed for some keys.
+// closed for some keys. A store that answers is one until its policies were read: see awaited.
 func (s *Server) unserved() string {
 	switch halts, node := s.engine.Halts.Load(), s.engine.Options.Node; {
 	case halts&command.HaltNoReplicas != 0 && (node == nil || !node.EnoughReplicas()):
@@ -68,10 +68,15 @@ func (s *Server) unserved() string {
 	case s.remote == nil:
 		return ""
 	}
-	if i := (remoteState{Info: s.remote.Info()}); !i.away() || s.config.Yes("ready-without-store") && !s.failsClosed() {
+	switch i := (remoteState{Info: s.remote.Info()}); {
+	case i.away() && s.config.Yes("ready-without-store") && !s.failsClosed():
 		return ""
+	case i.away():
+		return "no-store"
+	case s.policies.awaited(time.Now()):
+		return "no-policies"
 	}
-	return "no-store"
+	return ""
 }
 
 // failsClosed reports whether fail-policy is closed for some keys, so that their calls get an error

@@ -31,14 +31,15 @@ type sharedStore struct {
 	clock   *clocktest.Clock
 	options remote.Options
 
-	mu     sync.Mutex
-	shared *remotedouble.Records // guarded by mu
-	away   bool                  // guarded by mu: no script is run
-	gate   chan struct{}         // guarded by mu: nil, or closed to let answers pass
-	asked  chan struct{}
-	closed int          // guarded by mu
-	evals  atomic.Int64 // the number of scripts that were sent
-	under  sync.WaitGroup
+	mu      sync.Mutex
+	shared  *remotedouble.Records // guarded by mu
+	away    bool                  // guarded by mu: no script is run
+	forbids bool                  // guarded by mu: scripts fail because of a missing right
+	gate    chan struct{}         // guarded by mu: nil, or closed to let answers pass
+	asked   chan struct{}
+	closed  int          // guarded by mu
+	evals   atomic.Int64 // the number of scripts that were sent
+	under   sync.WaitGroup
 }
 
 func newSharedStore(t *testing.T) *sharedStore {
@@ -81,8 +82,11 @@ func (e *sharedStore) Eval(_ context.Context, script string, keys, args []string
 	e.evals.Add(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.away {
+	switch {
+	case e.away:
 		return nil, &engine.Error{Reason: engine.Starting, NotDone: true}
+	case e.forbids:
+		return nil, &engine.Error{Reason: "NOPERM", Text: "the user of the store may not run the command hscan"}
 	}
 	e.shared.Now = int64(e.clock.Now())
 	return e.shared.Run(script, keys, args), nil

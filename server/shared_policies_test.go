@@ -294,3 +294,46 @@ func TestUserOfTheStoreWithoutTheRightToWait(t *testing.T) {
 		require.Contains(t, c.Do("INFO", "store"), "store_changes_unconfirmed:1\r\nstore_confirm_fault:\r\n")
 	})
 }
+
+// TestReadyWithPolicies: a server that reaches the store is ready when it has read the policies, or a minute after its start.
+func TestReadyWithPolicies(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		start := func() *inproc.Operated {
+			return w.StartAdminWith(func(o *server.Options) { o.Clock, o.OpenStore = e.clock, e.open }, "--store", "redis://127.0.0.1:1")
+		}
+		is := func(o *inproc.Operated, status int, body string) {
+			t.Helper()
+			gotten, text := o.Get("/readyz", "", "")
+			require.Equal(t, status, gotten)
+			require.Equal(t, body, text)
+		}
+		e.setAway(true) // its nodes answer, but not the one with the policies
+		late := start()
+		time.Sleep(10 * time.Second)
+		is(late, 503, "no-policies\n")
+		e.setAway(false)
+		follows()
+		is(late, 200, "ok\n")
+		e.setAway(true)
+		follows()
+		is(late, 200, "ok\n") // it decides by those that it has
+
+		without := start()
+		time.Sleep(50 * time.Second)
+		is(without, 503, "no-policies\n")
+		time.Sleep(20 * time.Second)
+		is(without, 200, "ok\n")
+
+		e.setAway(false)
+		e.mu.Lock()
+		e.forbids = true
+		e.mu.Unlock()
+		cut := start()
+		time.Sleep(100 * time.Millisecond)
+		is(cut, 200, "ok\n")
+		c := cut.Dial()
+		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), c.Do("CL.THROTTLE", "k", "1", "1", "60"), "other limits go on")
+		require.Contains(t, c.Do("INFO", "store"), "store_policies_fault:NOPERM: the user of the store may not run the command hscan\r\n")
+	})
+}

@@ -23,7 +23,7 @@ const metricsHead = `# The admin port and its metrics
 | path | for whom | answer |
 |---|---|---|
 | ` + "`/healthz`" + ` | everybody | 200 if every event loop has answered within 5 seconds, else 503 and why not |
-| ` + "`/readyz`" + ` | everybody | 200, or 503 and a word: ` + "`loading`, `draining`, `misconf`, `primary-refused`, `no-replicas`, `no-primary`, `no-store`, `busy`, `stalled`" + ` |
+| ` + "`/readyz`" + ` | everybody | 200, or 503 and a word: ` + "`loading`, `draining`, `misconf`, `primary-refused`, `no-replicas`, `no-primary`, `no-store`, `no-policies`, `busy`, `stalled`" + ` |
 | ` + "`/metrics`" + ` | everybody; with ` + "`admin-anonymous-metrics no`" + ` users who may call INFO | the metrics below, for Prometheus |
 | ` + "`/` and `/api/v1/`" + ` | users who may call INFO | a page that says how the server is, and what it asks |
 | ` + "`/debug/pprof/`" + ` | with ` + "`admin-pprof yes`" + `, users who may call DEBUG | profiles of the process |
