@@ -82,25 +82,35 @@ func useAll(t *testing.T, url, timeout string, refused func() bool) error {
 	t.Helper()
 	one, stop := serving(t, url, timeout)
 	defer stop()
-	require.Eventually(t, func() bool { return one("CL.THROTTLE first 1 1 60") == nil || refused() }, time.Minute, time.Millisecond)
+	subscribed := func() bool {
+		info, err := one("INFO store")
+		return err == nil && strings.Contains(info, "store_policies_subscribed:1\r\n")
+	}
+	works := func(call func(words string) (string, error), words string) bool {
+		_, err := call(words)
+		return err == nil
+	}
+	require.Eventually(t, func() bool { return works(one, "CL.THROTTLE first 1 1 60") || refused() }, time.Minute, time.Millisecond)
 	for _, call := range []string{
 		"FLUSHDB", "CL.THROTTLE k 15 30 60", "GET k", "SW.ALLOW w 10 60", "TB.ACQUIRE b 10 10 60", "CC.ACQUIRE c 5 30 one", "CC.RELEASE c one",
 		"RL.MULTI 2 {t}a {t}b TB 10 10 1 SW 1000 86400", "RL.MULTI 2 m n TB 10 10 1 SW 1000 86400", "TTL k", "EXPIRE k 100", "TYPE w",
 		"RL.INFO w", "SCAN 0", "DBSIZE", "DEL k w b c", "FLUSHDB", "RL.POLICY SET api LIMITS SW 10 60 TB 10 10 60", "RL.USE api k", "RL.BLOCK api k", "RL.UNBLOCK api k",
 	} {
-		if err := one(call); err != nil {
+		if _, err := one(call); err != nil {
 			return err
 		}
 	}
+	require.Eventually(t, func() bool { return subscribed() || refused() }, time.Minute, time.Millisecond)
 	// A change of another server is read from the log.
 	other, stopOther := serving(t, url, timeout)
 	defer stopOther()
-	require.Eventually(t, func() bool { return other("RL.POLICY SET web LIMITS SW 10 60") == nil || refused() }, time.Minute, time.Millisecond)
-	return one("RL.POLICY DEL web")
+	require.Eventually(t, func() bool { return works(other, "RL.POLICY SET web LIMITS SW 10 60") || refused() }, time.Minute, time.Millisecond)
+	_, err := one("RL.POLICY DEL web")
+	return err
 }
 
 // serving starts a server that has its limits at the URL. call makes a call of it, and stop ends it.
-func serving(t *testing.T, url, timeout string) (call func(words string) error, stop func()) {
+func serving(t *testing.T, url, timeout string) (call func(words string) (reply string, err error), stop func()) {
 	t.Helper()
 	c, err := config.Load([]string{"--store", url, "--dir", t.TempDir(), "--store-timeout", timeout}, nil)
 	require.NoError(t, err)
@@ -117,14 +127,15 @@ func serving(t *testing.T, url, timeout string) (call func(words string) error, 
 		cancel()
 		require.NoError(t, <-ended)
 	}
-	return func(text string) error {
+	return func(text string) (string, error) {
 		var words []any
 		for _, w := range strings.Fields(text) {
 			words = append(words, w)
 		}
-		if err := client.Do(ctx, words...).Err(); err != nil && err != redis.Nil { //nolint:errorlint // it is never wrapped
-			return fmt.Errorf("%s: %w", text, err)
+		reply, err := client.Do(ctx, words...).Result()
+		if err != nil && err != redis.Nil { //nolint:errorlint // it is never wrapped
+			return "", fmt.Errorf("%s: %w", text, err)
 		}
-		return nil
+		return fmt.Sprint(reply), nil
 	}, stop
 }
