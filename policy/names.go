@@ -166,3 +166,35 @@ func StateNumber(state, policy, key []byte) (n uint8, ok bool) {
 	}
 	return first + uint8(i), true
 }
+
+// ParseState returns the policy and the key of a state, and its number among those of the key: see [StateNumber]. ok is
+// false if [AppendState] makes no such state.
+func ParseState(state []byte) (policy, key []byte, n uint8, ok bool) {
+	policy, key, ok = bytes.Cut(state, []byte("#ban:"))
+	if !ok || CheckName(bytes.TrimSuffix(policy, []byte("#try"))) != nil {
+		policy, key = ParseStateKey(state)
+	}
+	policy = bytes.TrimSuffix(policy, []byte("#try"))
+	if CheckName(policy) != nil {
+		return nil, nil, 0, false
+	}
+	n, ok = StateNumber(state, policy, key)
+	return policy, key, n, ok
+}
+
+// MaxState is the largest number of a state of a key under a policy.
+const MaxState = candidateBanState
+
+// AppendState appends the state with the number n among those of key under a policy: it is the inverse of [StateNumber].
+// ok is false if no state has this number. Then nothing is appended.
+func AppendState(dst, policy, key []byte, n uint8) (state []byte, ok bool) {
+	switch {
+	case n == banState, n == candidateBanState:
+		return AppendBanKey(dst, policy, key, n == candidateBanState), true
+	case 1 <= n && n <= MaxClauses:
+		return AppendStateKey(dst, policy, key, int(n), false), true
+	case candidateStates < n && n <= candidateStates+MaxClauses:
+		return AppendStateKey(dst, policy, key, int(n)-candidateStates, true), true
+	}
+	return dst, false
+}

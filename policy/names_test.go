@@ -114,3 +114,33 @@ func TestNumbersOfStates(t *testing.T) {
 	_, ok := policy.StateNumber([]byte("api:k#2"), name, []byte("k#2"))
 	require.False(t, ok, "the mark is missing")
 }
+
+// TestStatesAreParsed: the policy, the key and the number of a state say which state it is, for any key.
+func TestStatesAreParsed(t *testing.T) {
+	seen, numbers := map[string]bool{}, 0
+	for _, name := range []string{"api", "a.b-c_D"} {
+		for _, key := range []string{"", "k", "#", "k#2", "k#2#", "k#16##", "k#17", "a:b", ":#ban:x", "#ban:", "10.0.0.0/24", "2001:db8::/56", "k\x00#5"} {
+			numbers = 0
+			for n := 0; n < 256; n++ {
+				state, ok := policy.AppendState([]byte("at "), []byte(name), []byte(key), uint8(n))
+				if !ok {
+					require.Equal(t, "at ", string(state))
+					continue
+				}
+				require.LessOrEqual(t, n, policy.MaxState)
+				state = state[3:]
+				require.False(t, seen[string(state)], "%q", state)
+				seen[string(state)] = true
+				numbers++
+				p, k, number, ok := policy.ParseState(state)
+				require.True(t, ok, "%q", state)
+				require.Equal(t, [3]any{name, key, n}, [3]any{string(p), string(k), int(number)}, "%q", state)
+			}
+			require.Equal(t, 2*policy.MaxClauses+2, numbers)
+		}
+	}
+	for _, other := range []string{"", "api", ":k", "a b:k", "#ban:k", "api#other:k", "api#try#try:k", "#try:k"} {
+		_, _, _, ok := policy.ParseState([]byte(other))
+		require.False(t, ok, "%q", other)
+	}
+}

@@ -18,13 +18,15 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/remote/states"
 )
 
 const copyUsage = "usage: cellserver copy DIR valkey://host:port (or back: copy valkey://host:port DIR)" +
-	" [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]"
+	" [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--without-policies] [--dry-run]"
 
-// copying copies the states of limiters between the directory of a stopped server and a store. The
+// copying copies the states of limiters, and the policies, between the directory of a stopped server and a store. The
 // states are the same bytes on both sides, so their instants do not change.
 type copying struct {
 	migration
@@ -32,6 +34,7 @@ type copying struct {
 	prefix  string
 	replace bool
 	toStore bool
+	without bool           // no policies are copied, only the states
 	kinds   map[string]int // the number of copied states by kind
 	bar     *progressbar.ProgressBar
 }
@@ -44,6 +47,7 @@ func (c *copying) flags() *flag.FlagSet {
 	flags.IntVar(&c.db, "db", 0, "")
 	flags.StringVar(&c.prefix, "store-prefix", "cs:", "")
 	flags.BoolVar(&c.replace, "replace", false, "")
+	flags.BoolVar(&c.without, "without-policies", false, "")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "")
 	return flags
 }
@@ -89,22 +93,74 @@ func copyStates(args []string, w io.Writer) error {
 		return err
 	}
 	defer ks.Close()
-	if err = c.checkClocks(ks, s); err == nil && c.toStore {
-		err = c.write(ks, s)
-	} else if err == nil {
+	var policies *policyCopy
+	if err = c.checkClocks(ks, s); err == nil {
+		policies, err = c.policies(ks, s)
+	}
+	switch {
+	case err != nil:
+		return errors.Join(err, closeDir(dir))
+	case c.toStore:
+		err = c.write(ks, s, policies.from.Table())
+	default:
 		err = c.read(ks, s)
+	}
+	if err == nil && !c.without && !c.dryRun {
+		err = policies.run()
 	}
 	if err == nil && !c.toStore && !c.dryRun {
 		_, err = dir.Rewrite(ks)
 	}
 	c.conclude(err)
+	c.concludePolicies(policies, err)
 	if c.toStore {
 		c.leave(ks)
 	}
-	if dir != nil {
-		err = errors.Join(err, dir.Close())
+	return errors.Join(err, closeDir(dir))
+}
+
+// closeDir closes dir, which is nil for a dry run on a directory that does not exist.
+func closeDir(dir *persistence.Dir) error {
+	if dir == nil {
+		return nil
 	}
-	return err
+	return dir.Close()
+}
+
+// policies reads the policies of both sides. The error says that they cannot be copied, before anything is.
+func (c *copying) policies(ks *keyspace.Keyspace, s *stateStore) (*policyCopy, error) {
+	p := &policyCopy{replace: c.replace}
+	var err error
+	if p.from, err = policiesOfDir(ks); c.without {
+		return p, nil // they only say which keys are those of policies
+	}
+	if err == nil {
+		p.to, err = policiesOfStore(s.engine, s.engine.Now)
+	}
+	if !c.toStore {
+		p.from, p.to = p.to, p.from
+	}
+	if err == nil {
+		err = p.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy: %w", err)
+	}
+	return p, nil
+}
+
+// concludePolicies prints which policies were copied, and which were not. err is the error that has ended the copy.
+func (c *copying) concludePolicies(p *policyCopy, err error) {
+	switch {
+	case c.without:
+		fmt.Fprintln(c.w, "not copied: policies (--without-policies)")
+	case err != nil:
+		fmt.Fprintln(c.w, "policies may not be copied, or only some of them: run the command again")
+	case c.dryRun:
+		p.report(c.w, "would be copied")
+	default:
+		p.report(c.w, "copied")
+	}
 }
 
 // checkClocks returns an error if the instants of the states would mean another time of day in the
@@ -122,24 +178,31 @@ func (c *copying) checkClocks(ks *keyspace.Keyspace, s *stateStore) error {
 }
 
 // write copies the states of the keyspace into the store, except for those that unwanted gives a
-// reason for. It stops after the first step with an error.
-func (c *copying) write(ks *keyspace.Keyspace, s *stateStore) error {
+// reason for. table has the policies of the directory. It stops after the first step with an error.
+func (c *copying) write(ks *keyspace.Keyspace, s *stateStore, table *policy.Table) error {
 	v := ks.NewHandle()
 	defer v.Close()
 	c.total = int64(v.Len(c.db))
 	c.begin()
 	for cursor := uint64(0); ; {
 		var step []moving
+		v.Refresh()
 		cursor = v.ScanEntries(c.db, cursor, copyStep, func(key []byte, e entry.Entry) {
-			e, _ = entry.Plain(&e) // the store cannot have the calls that a limiter remembers
+			e, _ = entry.Plain(&e) // the store cannot have the calls that a limiter remembers, but in the state of a policy
 			e.Value = slices.Clone(e.Value)
-			if why := c.unwanted(key, &e); why != "" {
-				c.pass(why)
-				return
-			}
 			step = append(step, moving{key: slices.Clone(key), entry: e})
 		})
-		err := together(len(step), func(i int) error { return c.put(s, &step[i]) })
+		for i := range step {
+			if m := &step[i]; !c.joint(v, table, m) {
+				m.why = c.unwanted(m.key, &m.entry)
+			}
+		}
+		err := together(len(step), func(i int) error {
+			if step[i].why != "" || step[i].part {
+				return nil
+			}
+			return c.put(s, &step[i])
+		})
 		for i := range step {
 			c.count(&step[i])
 		}
@@ -155,6 +218,7 @@ type moving struct {
 	entry entry.Entry
 	done  bool   // it was processed
 	why   string // why it was skipped
+	part  bool   // another key stands for it: see joint
 }
 
 // unwanted returns the reason for skipping a key whatever the other side contains; "" if there is
@@ -206,7 +270,7 @@ func (c *copying) standing(raw []byte, e entry.Entry, now limit.Instant) string 
 	case there.Entry.Expiry <= now:
 		return ""
 	case same(there.Entry, e):
-		return "is there already"
+		return isThere
 	case there.Stamp > c.last && !c.replace:
 		return "the store has a newer state"
 	}
@@ -236,7 +300,11 @@ func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 			case err != nil:
 				m.why = "not the state of a limiter"
 			case state.Joint():
-				m.why = "the state of a policy, which a directory has under several keys"
+				if err := c.readJoint(ks, v, &m, state.Stamp); err != nil {
+					return err
+				}
+				c.count(&m)
+				continue
 			}
 			if m.why == "" {
 				m.why = c.unwanted(f.Key, &state.Entry)
@@ -270,12 +338,18 @@ func (c *copying) kept(v *keyspace.Handle, m *moving, stamp limit.Instant) strin
 	case !found:
 		return ""
 	case same(there, m.entry):
-		return "is there already"
+		return isThere
 	case stamp <= c.latest && !c.replace:
-		return "the directory may have a newer state"
+		return mayBeNewer
 	}
 	return ""
 }
+
+// These are reasons for keeping a state.
+const (
+	isThere    = "is there already"
+	mayBeNewer = "the directory may have a newer state"
+)
 
 // begin draws a progress bar if the output is a terminal.
 func (c *copying) begin() {
@@ -297,6 +371,10 @@ func (c *copying) pass(why string) {
 // if the copy failed before m.
 func (c *copying) count(m *moving) {
 	switch {
+	case m.part:
+		c.seen++
+		c.kinds["further limits of policies, which are parts of these"]++
+		c.step()
 	case m.why != "":
 		c.pass(m.why)
 	case m.done:
@@ -316,6 +394,8 @@ func (c *copying) step() {
 // family returns the usual name for the states of a kind.
 func family(k entry.Kind) string {
 	switch {
+	case k == states.Joint:
+		return "policies and keys (RL.USE)"
 	case k == entry.Cell:
 		return "CL.THROTTLE"
 	case k == entry.String:
@@ -360,8 +440,5 @@ func (c *copying) leave(ks *keyspace.Keyspace) {
 		if db != c.db && stats.Keys > 0 {
 			fmt.Fprintf(c.w, "not copied: %d keys of database %d (--db %d)\n", stats.Keys, db, db)
 		}
-	}
-	if all.System > 0 {
-		fmt.Fprintf(c.w, "not copied: the policies of the server and the history of their changes, %d records: a server with --store has none\n", all.System)
 	}
 }

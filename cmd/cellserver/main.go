@@ -8,7 +8,7 @@
 //	cellserver dump DIR
 //	cellserver import redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 //	cellserver export redis://host:port DIR [--match pattern] [--db n] [--dry-run]
-//	cellserver copy DIR valkey://host:port [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]
+//	cellserver copy DIR valkey://host:port [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--without-policies] [--dry-run]
 //	cellserver copy valkey://host:port DIR
 //	cellserver ping [redis://host:port] [-h host] [-p port] [--config file] [--tls] [--timeout d]
 //	cellserver policy check FILE

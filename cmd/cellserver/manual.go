@@ -68,16 +68,18 @@ dir/appenddirname of a stopped server. It counts and skips all other keys. ADDRE
 Copies the keys of CL.THROTTLE from DIR back to a running Redis with redis-cell.
 ` + migrationManual,
 	"copy": `usage: cellserver copy DIR ADDRESS, or back: cellserver copy ADDRESS DIR
-         [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]
+         [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--without-policies] [--dry-run]
 
-Copies the states of all limiters from DIR, the dir/appenddirname of a stopped server, into
-the store at ADDRESS, or back. They keep their instants. What is newer on the other side
-stays. Other keys are counted and skipped. ADDRESS is that of --store: valkey://host:port,
-several hosts with commas, valkeys:// for TLS.
+Copies the states of all limiters, and the policies, from DIR, the dir/appenddirname of a
+stopped server, into the store at ADDRESS, or back. They keep their instants. What is newer on
+the other side stays. Policies that differ there are an error before anything is copied. Other
+keys are counted and skipped. ADDRESS is that of --store: valkey://host:port, several hosts
+with commas, valkeys:// for TLS.
   --match pattern      only keys that match this pattern
   --db n               the database of DIR (0); a store has one
   --store-prefix text  what stands before every key in the store (cs:)
-  --replace            overwrite what is newer, too
+  --replace            overwrite what is newer, and policies that differ, too
+  --without-policies   copy no policies, only states
   --dry-run            only say what would be done
 `,
 	"completion": completionUsage + `
