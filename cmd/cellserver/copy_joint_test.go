@@ -47,9 +47,14 @@ func TestStatesOfPoliciesAreOneValueInAStore(t *testing.T) {
 		{"RL.POLICY", "TRY", "api", "LIMITS", "SW", "1", "600", "FIXED", "SW", "7", "600", "BAN", "1", "600", "600"},
 		{"RL.POLICY", "SET", "one", "LIMITS", "SW", "2", "600"},
 		{"RL.POLICY", "SET", "gone", "LIMITS", "SW", "2", "600", "SW", "3", "600"},
-		{"RL.USE", "gone", "k"}, {"RL.POLICY", "DEL", "gone"},
-		{"RL.USE", "one", "k"}, {"RL.USE", "one", "id", "ID", "t"},
-		{"SET", "one:text", "x"}, {"INCREX", "one:number"}, {"SW.ALLOW", "plain", "3", "600"}, {"SW.ALLOW", "none:k#2", "3", "600"},
+		{"RL.USE", "gone", "k"},
+		{"RL.POLICY", "DEL", "gone"},
+		{"RL.USE", "one", "k"},
+		{"RL.USE", "one", "id", "ID", "t"},
+		{"SET", "one:text", "x"},
+		{"INCREX", "one:number"},
+		{"SW.ALLOW", "plain", "3", "600"},
+		{"SW.ALLOW", "none:k#2", "3", "600"},
 	} {
 		_, err := s.Do(words...)
 		require.NoError(t, err)

@@ -55,13 +55,6 @@ type counted struct {
 	then *ratelimit.Consequences
 }
 
-// remoteWait is the additional state of a wait whose asks a Remote decides.
-type remoteWait struct {
-	gone  atomic.Bool // the client has disconnected
-	one   sync.Mutex  // held during an attempt, so that only one runs at a time
-	fresh bool        // guarded by one: no attempt has tried to charge yet
-}
-
 // try decides a copy of the ask, which charges the call if there is room, and returns the copy. The
 // keys have to be locked, or no other goroutine may decide for this wait at the same time.
 func (w *wait) try(st env.Store) decide.Ask {
@@ -407,100 +400,6 @@ func (w *wait) decide(on env.Store) (now decide.Ask, over bool) {
 	now = w.try(st)
 	w.decided(st, &now)
 	return now, true
-}
-
-// waitOnRemote enqueues the wait, parks the session and starts the first attempt. A Remote
-// decides, so every attempt runs in the background.
-func (w *wait) waitOnRemote(c *command.Call, timeout time.Duration) {
-	w.fresh = true
-	w.enqueue(c.Store)
-	w.parked.Reclaimable = true
-	w.parked.OnTimeout = w.giveUp
-	w.parked.Cancel = func() {
-		w.gone.Store(true)
-		w.parked.Work(w.leave)
-	}
-	if timeout > 0 {
-		w.endAfter(c.Store, timeout)
-	}
-	c.Park(w.parked)
-	w.wake()
-}
-
-// noticed is the maximum time between two attempts of the first client in a queue if a Remote
-// decides. Clients of another server may make room meanwhile, without waking the client.
-const noticed = 100 * time.Millisecond
-
-// decideOnRemote is decide for a server with a Remote. It cannot lock the keys, so other clients
-// may take the room between its look and its charge. Then it releases its claim to the answer, and
-// the wait continues.
-func (w *wait) decideOnRemote(st env.Store) (now decide.Ask, over bool) {
-	w.one.Lock()
-	defer w.one.Unlock()
-	continues := false
-	defer func() {
-		if !continues {
-			w.end(st)
-		}
-	}()
-	if now = w.own(); w.joint.FindBan(st, &now) {
-		if continues = !w.parked.Claim(); continues {
-			return now, false
-		}
-		w.bannedBy(st, &now)
-		return now, true
-	}
-	first, passes := w.first(st), false
-	if !first || !w.fresh { // a refused try may charge, so only the first attempt of a wait that is first in its queues tries without a look
-		if first {
-			now = w.look(st)
-		} else {
-			now, passes = w.lookBehind(st)
-		}
-		if !passes && !hopeless(&now) && (!first || now.Decision.Refused != 0) {
-			continues = true
-			w.lookAgain(st, first, &now)
-			return now, false
-		}
-	}
-	if !w.parked.Claim() {
-		continues = true
-		return now, false
-	}
-	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
-		return now, true
-	}
-	if first && !hopeless(&now) {
-		w.fresh = false
-		if now = w.try(st); now.Decision.Refused != 0 && !hopeless(&now) {
-			continues = true
-			w.lookAgain(st, true, &now)
-			if w.parked.Unclaim(); w.gone.Load() {
-				w.leave(st)
-			}
-			return now, false
-		}
-	}
-	w.decided(st, &now)
-	return now, true
-}
-
-// bannedBy concludes the wait of a call that a ban denies, with the decision or the error in now. The answer is claimed.
-func (w *wait) bannedBy(st env.Store, now *decide.Ask) {
-	if w.refusal = w.parked.Forbidden(st); w.refusal != "" || now.Err != nil {
-		return
-	}
-	w.policy.Banned.Add(1)
-	w.then = nil // the denial of a key that is banned does not count for another ban
-	w.decided(st, now)
-}
-
-// lookAgain starts the timer of the next attempt if first is true, which means that the wait is the
-// first in its queues. Other waits are woken when they become the first.
-func (w *wait) lookAgain(st env.Store, first bool, now *decide.Ask) {
-	if first {
-		w.tryAfter(st, min(noticed, now.Decision.RetryAfter))
-	}
 }
 
 // resume makes the attempt that a pause has postponed, if resumed is true. If it is false, the
