@@ -35,7 +35,7 @@ func (j *joint) Frees() bool { return j.lookup.Least() < 0 }
 func (*Forgetting) Frees() bool { return true }
 
 // JointStore decides asks about the state that a key has of a policy in a store that other servers share. It belongs to a
-// call that waits, and owns its bytes. Only one goroutine at a time may use it.
+// call that waits, and owns its bytes. Any goroutine may use it, but only one at a time may call FindBan.
 type JointStore struct {
 	state
 	db int

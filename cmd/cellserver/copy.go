@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/remote/records"
 	"github.com/cellserver/cellserver/remote/states"
 )
 
@@ -226,6 +228,8 @@ type moving struct {
 func (c *copying) unwanted(key []byte, e *entry.Entry) string {
 	k := e.Kind
 	switch {
+	case bytes.HasPrefix(key, []byte(records.KeyPrefix)):
+		return "its key is one that servers use for policies in a store"
 	case !glob.Match([]byte(c.match), key):
 		return "not of the pattern"
 	case k == entry.String && counter.Check(e.Value) == nil:
@@ -294,6 +298,9 @@ func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 			return err
 		}
 		for _, f := range found {
+			if bytes.HasPrefix(f.Key, []byte(records.KeyPrefix)) {
+				continue // the policies
+			}
 			state, err := remote.Unpack(f.Value)
 			m := moving{key: f.Key, entry: state.Entry, done: true}
 			switch {

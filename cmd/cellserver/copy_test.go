@@ -30,3 +30,11 @@ func TestCopySaysWhatItLeaves(t *testing.T) {
 	require.Equal(t, "not copied: 2 keys of database 3 (--db 3)\n", leaves(0))
 	require.Equal(t, "not copied: 1 keys of database 0 (--db 0)\n", leaves(3))
 }
+
+// TestCopyLeavesTheKeysOfPoliciesAlone: a client may have called a limiter like a key of the servers in the store.
+func TestCopyLeavesTheKeysOfPoliciesAlone(t *testing.T) {
+	c := &copying{migration: migration{match: "*"}}
+	e := entry.Entry{Kind: entry.Cell, Expiry: entry.NoExpiry - 1}
+	require.Empty(t, c.unwanted([]byte("{policies}"), &e))
+	require.Equal(t, "its key is one that servers use for policies in a store", c.unwanted([]byte("{policies}:head"), &e))
+}
