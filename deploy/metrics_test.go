@@ -48,7 +48,8 @@ func scrape(t *testing.T, port string) (text string, found scraped) {
 var elsewhere = map[string]bool{
 	"cellserver_store_up": true, "cellserver_store_unanswered_total": true, "cellserver_store_policies_age_seconds": true,
 	"cellserver_store_change_lag_seconds": true, "cellserver_store_policies_subscribed": true, "cellserver_store_changes_unconfirmed_total": true,
-	"cellserver_store_changes_lost_total": true, "cellserver_store_policy_files": true, "cellserver_primary_link_up": true, "cellserver_replication_lag_seconds": true,
+	"cellserver_store_changes_lost_total": true, "cellserver_store_policy_files": true,
+	"cellserver_store_policies_unreadable": true, "cellserver_primary_link_up": true, "cellserver_replication_lag_seconds": true,
 }
 
 // has requires that a server shows a series which an expression names.

@@ -87,6 +87,9 @@ type Options struct {
 	// summaries of the most frequent keys. It waits for the store, a few seconds at most. nil means that there are no
 	// other servers.
 	Summaries func() ([][]byte, error)
+	// PolicyUnreadable returns why records of the policy with the given name cannot be read by this server, or nil if they
+	// can. If not, pass says whether calls for the given key pass. nil means that all records can be read.
+	PolicyUnreadable func(name, key []byte) (pass bool, why error)
 	// SyncPolicies waits, for a few seconds at most, until all servers that share the store have the policies that this
 	// server has. The error names those that do not have them. nil means that there are no other servers.
 	SyncPolicies func() error

@@ -26,6 +26,9 @@ type Service struct {
 	Policies Policies
 	// Unread, if not nil, returns an error if the policies were not read yet.
 	Unread func() error
+	// Unreadable, if not nil, returns why records of the policy with the given name cannot be read. If it is not nil, pass
+	// says whether a call for the given key passes as under a policy without limits, or gets an error.
+	Unreadable func(name, key []byte) (pass bool, why error)
 	// Bounds returns the server's options that bound the limits.
 	Bounds func() policy.Bounds
 	// Keys has the statistics of keys.
@@ -103,7 +106,11 @@ func (d *Decider) findLimits(l *Lookup) error {
 	if l.reserves() && l.Member == nil {
 		l.Member = l.ID.Token
 	}
-	if l.Rules = d.service.Policy(l.Policy); l.Rules == nil {
+	l.Rules = d.service.Policy(l.Policy)
+	if err := d.service.readable(l); err != nil {
+		return err
+	}
+	if l.Rules == nil {
 		return d.service.NoPolicy()
 	}
 	if err := l.findKeep(); err != nil {

@@ -104,6 +104,11 @@ func remoteFigures() []figure.Figure {
 			Read: of(func(i *remoteState, emit figure.Emit) { emit(float64(i.policies.records.Lost())) }),
 		},
 		{
+			Name: "store_policies_unreadable", Kind: figure.Gauge,
+			Help: "Policies in the store with records that this server cannot read, as those of a later release. fail-policy answers calls under them. Absent without the option store.",
+			Read: of(func(i *remoteState, emit figure.Emit) { emit(float64(i.policies.registry.UnreadablePolicies())) }),
+		},
+		{
 			Name: "store_servers", Kind: figure.Gauge,
 			Help: "Live servers that share the store, as this server has last seen them in the store. Absent before the first time, and without the option store.",
 			Read: of(func(i *remoteState, emit figure.Emit) {

@@ -78,7 +78,7 @@ func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
 	}
 	shared := records.New(records.Options{Engine: s.remote, Observer: r, Now: now, Moved: s.policiesMoved, Log: s.log})
 	s.policies.records, s.policies.clock, s.policies.read, s.policies.opened = shared, now, make(chan struct{}), time.Now()
-	o.PoliciesUnread, o.PoliciesStale, o.SyncPolicies = shared.Unread, s.policies.stale, s.syncPolicies
+	o.PoliciesUnread, o.PoliciesStale, o.PolicyUnreadable, o.SyncPolicies = shared.Unread, s.policies.stale, s.policyUnreadable, s.syncPolicies
 	o.ChangePolicies = func(f func(st registry.Store)) (confirm func() error) {
 		st := shared.Changing()
 		f(st)

@@ -46,6 +46,7 @@ func (s *Server) recordFields() []env.InfoField {
 		{Name: "store_policies_version", Value: r.Version().String()},
 		{Name: "store_policies_age_ms", Value: age},
 		{Name: "store_policies_fault", Value: s.policies.why()},
+		{Name: "store_policies_unreadable", Value: strconv.Itoa(s.policies.registry.UnreadablePolicies())},
 		{Name: "store_changes_lost", Value: strconv.FormatInt(r.Lost(), 10)},
 		{Name: "store_policies_unfit", Value: strconv.Itoa(s.policies.registry.Unfit())},
 		{Name: "store_policies_subscribed", Value: strconv.Itoa(int(figure.Bit(r.Subscribed())))},

@@ -174,6 +174,14 @@ func policyFiles(all []servers.Server) int {
 	return len(files)
 }
 
+// policyUnreadable implements the function of [env.Options]: with fail-policy open, calls pass.
+func (s *Server) policyUnreadable(name, key []byte) (pass bool, why error) {
+	if why = s.policies.registry.UnreadablePolicy(name); why == nil {
+		return false, nil
+	}
+	return s.config.FailPolicy(policy.AppendStateKey(nil, name, key, 1, false)) == "open", why
+}
+
 // syncTime is the maximum time for which a change waits until other servers have it.
 const syncTime = 5 * time.Second
 

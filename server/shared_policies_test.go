@@ -107,7 +107,7 @@ func TestPoliciesWhileTheStoreIsAway(t *testing.T) {
 		e.clock.Advance(inForce)
 		require.Contains(t, one.Do("INFO", "store"), "store_policies_age_ms:1500\r\n")
 		require.Contains(t, one.Do("RL.EXPLAIN", "api", "k"), "$15\r\npolicies-age-ms\r\n:1500\r\n")
-		require.Contains(t, late.Do("INFO", "store"), "store_policies_version:\r\nstore_policies_age_ms:-1\r\nstore_policies_fault:starting\r\nstore_changes_lost:0\r\n")
+		require.Contains(t, late.Do("INFO", "store"), "store_policies_version:\r\nstore_policies_age_ms:-1\r\nstore_policies_fault:starting\r\nstore_policies_unreadable:0\r\nstore_changes_lost:0\r\n")
 		require.Contains(t, node.Log.String(), "the policies of the store cannot be read: calls under policies get -UNAVAILABLE")
 		e.setAway(false)
 		follows()

@@ -38,7 +38,8 @@ func newService(s *command.Server, slot command.Slot) *ratelimit.Service {
 		Keys: hotkeys.New(s.Options.Groups, each, warn),
 	}
 	if r := s.Options.Policies; r != nil {
-		service.Policies, service.Notices, service.Unread = r, newNotices(s), s.Options.PoliciesUnread
+		service.Policies, service.Notices = r, newNotices(s)
+		service.Unread, service.Unreadable = s.Options.PoliciesUnread, s.Options.PolicyUnreadable
 	}
 	return service
 }

@@ -132,6 +132,7 @@ func (r *Registry) load(is record) error {
 	case is.key == nil:
 		r.begin()
 		r.history.reset()
+		r.unreadable.forget()
 		return nil
 	case bytes.HasPrefix(is.key, changePrefix):
 		if !is.gone && len(is.value) == 0 {
@@ -140,10 +141,22 @@ func (r *Registry) load(is record) error {
 		r.history.load(is)
 		return nil
 	}
+	err := r.loadEntry(is)
+	r.unreadable.note(is.key, err)
+	if err != nil {
+		return fmt.Errorf("record %q of policies: %w", is.key, err)
+	}
+	return nil
+}
+
+// loadEntry applies the record of an entry to the builder. The error says why it cannot be read.
+func (r *Registry) loadEntry(is record) error {
 	kind, policyName, pattern, err := policy.ParseKey(is.key)
 	switch {
+	case is.gone && err != nil:
+		return nil
 	case err != nil:
-		return fmt.Errorf("record %q of policies: %w", is.key, err)
+		return err
 	case is.gone:
 		r.remove(name{kind, policyName, pattern})
 		return nil
@@ -157,7 +170,7 @@ func (r *Registry) load(is record) error {
 		err = r.put(e)
 	}
 	if err != nil {
-		return fmt.Errorf("record %q of policies: %w", is.key, err)
+		return err
 	}
 	r.tellMissing(e)
 	return nil

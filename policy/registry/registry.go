@@ -83,14 +83,16 @@ type Registry struct {
 	// to them.
 	urgent atomic.Int32
 
-	mu      sync.Mutex
-	calm    *sync.Cond      // uses mu: there is no urgent change any more
-	patient bool            // guarded by mu: the change in progress gives way
-	builder *policy.Builder // guarded by mu
-	overlay *overlay        // guarded by mu; nil without Options.Shared
-	history history         // guarded by mu
-	fault   error           // guarded by mu: the error of the first record of an entry that could not be read
-	missing map[string]bool // guarded by mu: the zones with which absent was called
+	mu         sync.Mutex
+	calm       *sync.Cond                       // uses mu: there is no urgent change any more
+	patient    bool                             // guarded by mu: the change in progress gives way
+	builder    *policy.Builder                  // guarded by mu
+	overlay    *overlay                         // guarded by mu; nil without Options.Shared
+	history    history                          // guarded by mu
+	fault      error                            // guarded by mu: the error of the first record of an entry that could not be read
+	unreadable unreadable                       // guarded by mu
+	unread     atomic.Pointer[map[string]error] // see UnreadablePolicy; nil for none
+	missing    map[string]bool                  // guarded by mu: the zones with which absent was called
 
 	told told
 }
@@ -116,6 +118,7 @@ func New(o Options) *Registry {
 // publish puts the entries of the builder in force. The caller holds mu.
 func (r *Registry) publish() {
 	r.bytes.Store(r.builder.Bytes() + r.overlay.bytes() + r.history.bytes)
+	r.publishUnreadable()
 	r.table.Store(r.builder.Table())
 	r.countUnfit()
 }

@@ -330,6 +330,9 @@ func (u *update) write(edits []Edit) error {
 	if err := u.store.SetStrings(pairs, need); err != nil {
 		return err
 	}
+	for i := 0; i < 2*len(edits); i += 2 {
+		u.registry.unreadable.note(pairs[i], nil)
+	}
 	for i := range changes {
 		h.add(changes[i].ID, values[i])
 	}

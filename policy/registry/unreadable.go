@@ -1,0 +1,81 @@
+package registry
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/policy"
+)
+
+// unreadable has the records of entries that cannot be read. Its calls are those of one registry, whose mu the caller
+// holds.
+type unreadable struct {
+	records map[string]error // why each cannot be read, by their keys
+	changed bool             // since they were published
+}
+
+// note notes that the record with the given key cannot be read because of err, or that it can be read or is gone if err
+// is nil.
+func (u *unreadable) note(key []byte, err error) {
+	if err == nil {
+		if _, there := u.records[string(key)]; there {
+			delete(u.records, string(key))
+			u.changed = true
+		}
+		return
+	}
+	if u.records == nil {
+		u.records = map[string]error{}
+	}
+	u.records[string(key)], u.changed = err, true
+}
+
+// forget forgets all records.
+func (u *unreadable) forget() { u.records, u.changed = nil, u.changed || len(u.records) > 0 }
+
+// policies returns why each policy cannot be read, by the names of policies; nil if all can.
+func (u *unreadable) policies() map[string]error {
+	var all map[string]error
+	for key, err := range u.records {
+		// The form of all keys is the same: the kind may be one of a later release.
+		_, rest, _ := bytes.Cut([]byte(key), []byte{'/'})
+		name, _, _ := bytes.Cut(rest, []byte{'/'})
+		if policy.CheckName(name) != nil {
+			continue
+		}
+		if all == nil {
+			all = map[string]error{}
+		}
+		all[string(name)] = err
+	}
+	return all
+}
+
+// UnreadablePolicy returns why records of the policy called name cannot be read, so that the table does not have what they
+// say, or nil if all can be read. It costs one atomic load if all records of all policies can be read.
+func (r *Registry) UnreadablePolicy(name []byte) error {
+	if all := r.unread.Load(); all != nil {
+		return (*all)[string(name)]
+	}
+	return nil
+}
+
+// UnreadablePolicies returns the number of policies with records that cannot be read.
+func (r *Registry) UnreadablePolicies() int {
+	if all := r.unread.Load(); all != nil {
+		return len(*all)
+	}
+	return 0
+}
+
+// publishUnreadable publishes the policies that cannot be read. The caller holds mu.
+func (r *Registry) publishUnreadable() {
+	if !r.unreadable.changed {
+		return
+	}
+	r.unreadable.changed = false
+	if all := r.unreadable.policies(); all != nil {
+		r.unread.Store(&all)
+		return
+	}
+	r.unread.Store(nil)
+}

@@ -1,0 +1,37 @@
+package ratelimit
+
+import (
+	"sync"
+
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+)
+
+// readable returns an error if this server cannot read the policy of l. If calls under such a policy pass, l gets one
+// without limits instead.
+func (s *Service) readable(l *Lookup) error {
+	if s.Unreadable == nil {
+		return nil
+	}
+	pass, why := s.Unreadable(l.Policy, l.Key)
+	switch {
+	case why == nil:
+		return nil
+	case pass:
+		l.Rules = passing()
+		return nil
+	}
+	return decide.Unavailable("the policy cannot be read by this server: " + why.Error())
+}
+
+// passing returns a policy with the clause NONE, which passes all calls.
+var passing = sync.OnceValue(func() *policy.Policy {
+	const name = "unreadable"
+	limits, err := policy.ParseLimits([][]byte{[]byte("NONE")}, false, policy.Bounds{})
+	b := policy.NewBuilder(policy.Sizes{})
+	if set := b.Set(&policy.Entry{Kind: policy.Main, Policy: name, Limits: limits, Until: limit.MaxInstant}); err != "" || set != nil {
+		panic("ratelimit: NONE is not a policy")
+	}
+	return b.Table().Policy([]byte(name))
+})
