@@ -31,7 +31,7 @@ type policies struct {
 	fault atomic.Pointer[string]
 	// forbidden says that the user of the store may not read the records, by the latest attempt.
 	forbidden atomic.Bool
-	opened    time.Time // the start of the server
+	overdue   atomic.Bool // readyWithout has passed since the start
 }
 
 // why returns the fault, or "".
@@ -77,7 +77,7 @@ func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
 		s.usePolicyFile(o, policyfile.NewOverlay(path, r, s.config.PolicyBounds, now))
 	}
 	shared := records.New(records.Options{Engine: s.remote, Observer: r, Now: now, Moved: s.policiesMoved, Log: s.log})
-	s.policies.records, s.policies.clock, s.policies.read, s.policies.opened = shared, now, make(chan struct{}), time.Now()
+	s.policies.records, s.policies.clock, s.policies.read = shared, now, make(chan struct{})
 	o.PoliciesUnread, o.PoliciesStale, o.PolicyUnreadable, o.SyncPolicies = shared.Unread, s.policies.stale, s.policyUnreadable, s.syncPolicies
 	o.ChangePolicies = func(f func(st registry.Store)) (confirm func() error) {
 		st := shared.Changing()
@@ -133,16 +133,17 @@ func (s *Server) followPolicies(ctx context.Context) {
 	defer next.Stop()
 	w, end := s.policies.listen(ctx)
 	defer end()
+	defer time.AfterFunc(readyWithout, func() { s.policies.overdue.Store(true) }).Stop()
 	told := "" // the error in the log, "" if the policies were read since
 	for tries := 0; w.wait(ctx, next); tries++ {
 		_, err := s.policies.records.Follow(ctx)
-		w.last = time.Now()
+		w.calm.Reset(followGap)
 		fault := ""
 		if err != nil {
 			fault = err.Error()
 		}
 		s.policies.fault.Store(&fault)
-		s.policies.forbidden.Store(forbids(err))
+		s.policies.forbidden.Store(records.Forbidden(err))
 		unread := s.policies.records.Unread() != nil
 		period := followPeriod
 		switch {

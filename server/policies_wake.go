@@ -2,11 +2,8 @@ package server
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
-
-	"github.com/cellserver/cellserver/remote/engine"
 )
 
 // stale returns the age of the policies if the latest attempt to follow their records has failed; otherwise is is false.
@@ -23,14 +20,8 @@ const readyWithout = time.Minute
 
 // awaited reports whether a server that has started lately has not read the policies of the store yet, but will: its user
 // may read them.
-func (p *policies) awaited(now time.Time) bool {
-	return p.records.Unread() != nil && !p.forbidden.Load() && now.Sub(p.opened) < readyWithout
-}
-
-// forbids reports whether err says that the user of the store may not do what has failed.
-func forbids(err error) bool {
-	var why *engine.Error
-	return errors.As(err, &why) && why.Reason == "NOPERM"
+func (p *policies) awaited() bool {
+	return p.records.Unread() != nil && !p.forbidden.Load() && !p.overdue.Load()
 }
 
 // followGap is the shortest time between the end of one attempt to follow the records of policies and the beginning of
@@ -40,13 +31,13 @@ const followGap = 20 * time.Millisecond
 // wakes has the messages of the store that other servers may have changed policies. Only one goroutine may use it.
 type wakes struct {
 	changed chan struct{} // has a buffer of one, so that several messages before an attempt count as one
-	last    time.Time     // the end of the latest attempt
+	calm    *time.Timer   // fires when followGap has passed since the latest attempt
 }
 
 // listen subscribes to the changes of policies in the store, until ctx ends. The caller must then call end, which waits for
 // the goroutine.
 func (p *policies) listen(ctx context.Context) (w *wakes, end func()) {
-	w = &wakes{changed: make(chan struct{}, 1)}
+	w = &wakes{changed: make(chan struct{}, 1), calm: time.NewTimer(0)}
 	var running sync.WaitGroup
 	running.Go(func() {
 		p.records.Listen(ctx, func() {
@@ -62,18 +53,17 @@ func (p *policies) listen(ctx context.Context) (w *wakes, end func()) {
 // wait waits until next fires, or a message has come and followGap has passed since the latest attempt. It returns false
 // if ctx ends before.
 func (w *wakes) wait(ctx context.Context, next *time.Timer) bool {
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-next.C:
-			return true
-		case <-w.changed:
-			left := followGap - time.Since(w.last)
-			if left <= 0 {
-				return true
-			}
-			next.Reset(left)
-		}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-next.C:
+		return true
+	case <-w.changed:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-w.calm.C:
+		return true
 	}
 }

@@ -73,7 +73,7 @@ func (s *Server) unserved() string {
 		return ""
 	case i.away():
 		return "no-store"
-	case s.policies.awaited(time.Now()):
+	case s.policies.awaited():
 		return "no-policies"
 	}
 	return ""

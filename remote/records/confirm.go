@@ -2,7 +2,6 @@ package records
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/policy/registry"
-	"github.com/cellserver/cellserver/remote/engine"
 )
 
 // confirmTime is the longest time for which a change waits for a replica.
@@ -141,12 +139,10 @@ func taken(v, head Version, id uint64) bool { return v.Number > head.Number || i
 // remembers that, and logs it once.
 func (s *Store) forbids(err error) bool {
 	fault := &s.confirms.fault
-	var why *engine.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		fault.Store(nil)
-		return false
-	case !errors.As(err, &why) || why.Reason != "NOPERM":
+	}
+	if !Forbidden(err) {
 		return false
 	}
 	text := err.Error()

@@ -16,12 +16,11 @@ func (s *Store) Listen(ctx context.Context, changed func()) {
 	told := false
 	s.o.Engine.Listen(ctx, headKey, func(err error) {
 		s.subscribed.Store(err == nil)
-		var why *engine.Error
 		switch {
 		case err == nil:
 			told = false
 			changed()
-		case errors.As(err, &why) && why.Reason == "NOPERM" && !told:
+		case Forbidden(err) && !told:
 			told = true
 			s.o.Log.Warn("the store lets this server not subscribe to changes of policies: they are noticed by asking each second", "error", err)
 		}
@@ -43,4 +42,10 @@ func (s *Store) Lag() (lag time.Duration, known bool) {
 // observed stores the lag of the change c, which was observed at now.
 func (s *Store) observed(c *change, now limit.Instant) {
 	s.lag.Store(max(0, int64(now)-c.millis*1e6))
+}
+
+// Forbidden reports whether err, an error of the engine or nil, says that its user may not do what has failed.
+func Forbidden(err error) bool {
+	var why *engine.Error
+	return errors.As(err, &why) && why.Reason == "NOPERM"
 }
