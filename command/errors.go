@@ -160,6 +160,7 @@ var storeErrors = []struct {
 	{reservation.ErrActual, resp.ErrReserveActual},
 	{reservation.ErrWarmup, resp.ErrReserveWarmup},
 	{decide.ErrCrossSlot, resp.ErrCrossSlot},
+	{decide.ErrLinked, resp.ErrReserveLinked},
 	{longdouble.ErrNotFloat, resp.ErrNotFloat},
 	{counter.ErrAppliedOverflow, resp.ErrAppliedOverflow},
 	{counter.ErrAppliedInfinite, resp.ErrAppliedInfinite},

@@ -89,3 +89,22 @@ func (a *Ask) Refuse() {
 		a.Missing = a.Units()
 	}
 }
+
+// ResetAnswer resets the fields of the answer that a decision sets only in some cases, about repetitions and
+// reservations, and Linked. A store that may decide a again calls it before each decision.
+func (a *Ask) ResetAnswer() {
+	a.Repeated, a.Forgotten, a.Shortest, a.Lapsed, a.Full, a.Ends = false, 0, 0, 0, false, 0
+	a.Linked, a.Estimated, a.Used = false, 0, 0
+}
+
+// TakeAnswer copies the answer of from, a copy of a that was decided in place of it, into a. The Details of both have the
+// same length.
+func (a *Ask) TakeAnswer(from *Ask) {
+	a.Now, a.Err, a.Foreign = from.Now, from.Err, from.Foreign
+	a.Decision, a.Refused, a.Missing = from.Decision, from.Refused, from.Missing
+	a.Result, a.Counted = from.Result, from.Counted
+	a.Repeated, a.Forgotten, a.Shortest = from.Repeated, from.Forgotten, from.Shortest
+	a.Lapsed, a.Full, a.Ends = from.Lapsed, from.Full, from.Ends
+	a.Linked, a.Settled, a.Estimated, a.Used = from.Linked, from.Settled, from.Estimated, from.Used
+	copy(a.Details, from.Details)
+}

@@ -297,6 +297,10 @@ func (e Unavailable) Error() string { return string(e) }
 // configuration does not allow deciding such a call key by key.
 var ErrCrossSlot = errors.New("the keys are in several slots")
 
+// ErrLinked is the error of a [Settle] that is decided at one instant with other asks, if the store cannot look for all
+// keys of its reservation then.
+var ErrLinked = errors.New("the reservation is of several keys")
+
 // OnlyLooks reports whether the ask changes no key, whatever the keys hold, because its quantity is
 // 0 or it is a peek. It returns false for asks of the families Cancel, Admin, Counter and Joint.
 func (a *Ask) OnlyLooks() bool {
@@ -405,6 +409,7 @@ func (a *Ask) Own(buf []byte) []byte {
 	if a.Family != Joint {
 		a.Program = nil
 	}
+	a.Settlement.Actuals = slices.Clone(a.Settlement.Actuals)
 	clauses := a.Clauses
 	if a.Clauses, a.Details = nil, nil; a.Family == Several {
 		a.Clauses, a.Details = make([]Clause, len(clauses)), make([]limit.Decision, len(clauses))

@@ -21,7 +21,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// TestStoresAgree plays random calls of all families and modes, RL.MULTI and operations on keys, on
+// TestStoresAgree plays random calls of all families and modes, RL.MULTI and operations on keys, with and without
+// identities and reservations, on
 // a keyspace in memory and on three servers with one engine, all with one clock: the answers are
 // the same.
 func TestStoresAgree(t *testing.T) {
@@ -37,6 +38,7 @@ func TestStoresAgree(t *testing.T) {
 	t.Cleanup(ks.Close)
 	local := ks.NewHandle()
 	rng := rand.New(rand.NewPCG(13, 14))
+	outcomes, calls := map[string]int{}, identified{}
 	for step := 0; step < steps; {
 		c.changes = c.changes[:0]
 		if rng.IntN(3) == 0 {
@@ -47,8 +49,12 @@ func TestStoresAgree(t *testing.T) {
 		var here, there []*decide.Ask
 		for range 1 + rng.IntN(9) {
 			a := randomAsk(t, rng)
+			if rng.IntN(4) == 0 {
+				a = calls.next(rng, a)
+			}
 			b := *a
 			b.Own(nil)
+			b.ID.Seed++ // each key has one of its own, and it does not affect the answers
 			here, there = append(here, a), append(there, &b)
 			local.Decide(a)
 		}
@@ -57,10 +63,14 @@ func TestStoresAgree(t *testing.T) {
 			if want, got := answerOf(a), answerOf(there[i]); want != got {
 				require.Equal(t, want, got, "step %d: %+v", step, *a)
 			}
+			noteOutcome(outcomes, a)
 		}
 		step += len(here)
 	}
 	require.Positive(t, servers[0].count.conflicts.Load()+servers[0].count.fromMine.Load())
+	for _, outcome := range []string{"repeated", "denied: full", "settled: -1", "settled: 0", "settled: 1", "settled: 2", "forgotten", "lapsed", "linked"} {
+		require.Positive(t, outcomes[outcome], "%s: %v", outcome, outcomes)
+	}
 	for _, s := range servers {
 		require.Empty(t, s.policy.reasons)
 		require.Zero(t, s.count.repaired.Load())
@@ -75,14 +85,16 @@ func answerOf(a *decide.Ask) string {
 	switch a.Family {
 	case decide.Cancel:
 		return ""
+	case decide.Settle:
+		return fmt.Sprint(a.Now, a.Settled, a.Estimated, a.Used, a.Lapsed)
 	case decide.Several:
-		return fmt.Sprint(a.Now, a.Refused, a.Details)
+		return fmt.Sprint(a.Now, a.Refused, a.Missing, a.Details, identityOf(a))
 	case decide.Admin:
 		r := a.Result
 		r.Fields = slices.DeleteFunc(slices.Clone(r.Fields), func(f decide.Field) bool { return f.Name == "bytes" })
 		return fmt.Sprintf("%v %+v", a.Now, r)
 	}
-	return fmt.Sprint(a.Now, a.Decision)
+	return fmt.Sprint(a.Now, a.Decision, identityOf(a))
 }
 
 func randomAsk(t testing.TB, rng *rand.Rand) *decide.Ask {

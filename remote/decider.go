@@ -37,6 +37,7 @@ func (j *decider) decideAll(batch []*item) {
 // decide decides a on the entry, stores the answer in a, and reports whether the entry has
 // changed.
 func (j *decider) decide(a *decide.Ask) (changed bool) {
+	a.ResetAnswer()
 	switch {
 	case a.Family == decide.Joint:
 		return j.decideJoint(a)

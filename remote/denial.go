@@ -55,16 +55,24 @@ type leaseCall struct {
 	maxMembers int64
 }
 
+// needsEngine reports whether only the state in the engine can answer a, because it has an identity: neither a denial
+// nor a lease knows whether the call was charged before.
+func needsEngine(a *decide.Ask) bool { return a.ID.Token != nil }
+
 // denialOf returns the refusal of a. It returns nil if a was not refused completely, if the refusal
 // cannot be repeated, or if most is not positive. now is the clock's instant, which may be earlier
-// than a.Now. The refusal is repeated for at most the duration most.
+// than a.Now. The refusal is repeated for at most the duration most, and not beyond the end of a reservation, which
+// gives units back.
 func denialOf(a *decide.Ask, now limit.Instant, most time.Duration) *denial {
 	d := a.Decision
-	if most <= 0 || a.Err != nil || !takes(a) || d.Refused <= 0 || d.Refused < asked(a) {
+	if most <= 0 || a.Err != nil || !takes(a) || needsEngine(a) || d.Refused <= 0 || d.Refused < asked(a) {
 		return nil
 	}
 	if d.RetryAfter != limit.NoRetry {
 		most = min(most, d.RetryAfter)
+	}
+	if a.Ends > 0 {
+		most = min(most, a.Ends)
 	}
 	return &denial{call: callOf(a), keep: a.Keep, decision: d, at: a.Now, until: min(a.Now, now).Add(most)}
 }
@@ -98,7 +106,7 @@ func callOf(a *decide.Ask) any {
 
 // same reports whether a is the call that was refused.
 func (d *denial) same(a *decide.Ask) bool {
-	if d.keep != a.Keep {
+	if d.keep != a.Keep || needsEngine(a) {
 		return false
 	}
 	switch c := d.call.(type) {

@@ -64,6 +64,8 @@ type exchange struct {
 	// lastChange is the index in the batch of the last ask that changed the entry.
 	lastChange int
 	tooMany    int // asks refused because the value would exceed its maximum size
+	// linked has the settlements of the batch that are about several keys.
+	linked []*settling
 
 	doubt     bool // the outcome of the write is unknown
 	failures  int  // failures of the present request to the engine
@@ -140,7 +142,7 @@ func (e *exchange) do(s step) {
 func (e *exchange) release() {
 	clear(e.batch)
 	*e = exchange{
-		exchanger: e.exchanger, batch: e.batch[:0],
+		exchanger: e.exchanger, batch: e.batch[:0], linked: e.linked,
 		looked: e.looked, swapped: e.swapped, resumed: e.resumed,
 	}
 	e.pool.Put(e)
@@ -529,6 +531,10 @@ func (e *exchange) settled(written bool) step {
 		if it.flight == nil {
 			e.countUndone(it)
 		}
+		if it.live() && it.ask.Linked {
+			e.linked = append(e.linked, e.settling(it))
+			return true
+		}
 		return !it.live()
 	})
 	for _, it := range e.batch {
@@ -580,6 +586,11 @@ func (e *exchange) handOut() {
 	for _, it := range e.batch {
 		it.flight.answered(1)
 	}
+	for _, s := range e.linked {
+		s.start()
+	}
+	clear(e.linked)
+	e.linked = e.linked[:0]
 }
 
 func (e *exchange) handRefusals() {

@@ -91,7 +91,7 @@ func (g *group) over() bool {
 // turn at its keys, and reads them. Afterwards it calls the function then with the group's lock. If
 // no client waits any more at that time, the group ends instead. gather itself does not block.
 func (x *exchanger) gather(items []*item, then func(g *group)) {
-	g := &group{exchanger: x, asks: make([]member, len(items))}
+	g := x.group(items)
 	numbers := map[string]int{}
 	var names [][]byte
 	number := func(name []byte) int {
@@ -102,20 +102,35 @@ func (x *exchanger) gather(items []*item, then func(g *group)) {
 		}
 		return i
 	}
+	for n := range g.asks {
+		m := &g.asks[n]
+		eachKey(&m.own, func(name []byte) { m.at = append(m.at, number(name)) })
+	}
+	g.gather(names, func() { then(g) })
+}
+
+// group returns a group of items that has no keys yet. The items belong to it from now on.
+func (x *exchanger) group(items []*item) *group {
+	g := &group{exchanger: x, asks: make([]member, len(items))}
 	for n, it := range items {
 		m := &g.asks[n]
 		m.item, m.own = it, *it.ask
 		m.own.Own(nil)
 		m.own.Next, it.group = nil, g
-		eachKey(&m.own, func(name []byte) { m.at = append(m.at, number(name)) })
 	}
-	x.turnAt(names, func(t *turn) {
+	return g
+}
+
+// gather waits for the turn of g at the keys called names, which become its parts, and reads them. Afterwards it calls
+// the function then with the lock, or ends the group if no client waits any more. It does not block.
+func (g *group) gather(names [][]byte, then func()) {
+	g.turnAt(names, func(t *turn) {
 		g.locked(func() {
 			g.turn, g.parts = t, make([]part, len(t.keys))
 			for i, k := range t.keys {
 				g.parts[i].key = k
 			}
-			g.look(func(*part) bool { return !g.over() }, func() { then(g) })
+			g.look(func(*part) bool { return !g.over() }, then)
 		})
 	})
 }
@@ -150,7 +165,9 @@ func (g *group) abandon(it *item) (a *decide.Ask) {
 func (g *group) drop(n int) *decide.Ask {
 	m := &g.asks[n]
 	it := m.item
-	eachKey(&m.own, func(name []byte) { m.refundDue = m.refundDue || g.policy.closed(name) })
+	if m.own.ID.Token == nil { // see taken
+		eachKey(&m.own, func(name []byte) { m.refundDue = m.refundDue || g.policy.closed(name) })
+	}
 	it.stage, m.item, m.own.Program = answered, nil, nil // the program goes with the original
 	return it.ask
 }
@@ -328,9 +345,7 @@ func (g *group) answer(n int) {
 		return
 	}
 	theirs, f := m.item.ask, m.item.flight
-	theirs.Now, theirs.Decision, theirs.Refused, theirs.Missing = m.own.Now, m.own.Decision, m.own.Refused, m.own.Missing
-	theirs.Result, theirs.Err = m.own.Result, m.own.Err
-	copy(theirs.Details, m.own.Details)
+	theirs.TakeAnswer(&m.own)
 	m.item.stage, m.item = answered, nil
 	g.later(func() { f.answered(1) })
 }

@@ -80,9 +80,10 @@ type renewer struct {
 // only the sum of the units matters for its limiter's state. A lease charges units earlier than
 // it hands them out, so limiters whose state depends on the times of the units are always decided
 // by the engine: LOG and BUCKETS, INTERVAL, DEBT, LEAKY, WARMUP, and the limits of concurrency
-// (CC). So are calls that leave units for others, because a lease does not know how many remain.
+// (CC). So are calls that leave units for others, because a lease does not know how many remain, and calls with an
+// identity.
 func leasable(a *decide.Ask) bool {
-	if !takes(a) || a.Keep > 0 {
+	if !takes(a) || a.Keep > 0 || needsEngine(a) {
 		return false
 	}
 	switch a.Family {
@@ -186,7 +187,8 @@ func (l *lease) refuse(a *decide.Ask, e *entry.Entry, elapsed time.Duration, now
 	quantity := *quantityOf(a)
 	l.lacked = limit.SatAdd(l.lacked, quantity)
 	a.Now = now
-	if a.Err = l.plan.One(e, now, a); a.Err != nil {
+	a.Err = l.plan.One(e, now, a)
+	if a.Lapsed = 0; a.Err != nil { // reservations end in the engine
 		return
 	}
 	d := &a.Decision

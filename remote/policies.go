@@ -11,7 +11,9 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/reservation"
 )
 
 // policies implements policy: it chooses, by the prefix of the key, the answer to an ask that the
@@ -74,10 +76,10 @@ func (p *policies) answer(a *decide.Ask, why reason) {
 }
 
 // forAsk returns the policy for a: the strictest policy of its keys. Only the answers of limiters
-// can be guessed, so an administrative ask and an ask for the number of a counter get Closed.
+// can be guessed, so an administrative ask, an ask for the number of a counter and a settlement get Closed.
 func (p *policies) forAsk(a *decide.Ask) string {
 	switch a.Family {
-	case decide.Admin, decide.Counter:
+	case decide.Admin, decide.Counter, decide.Settle, decide.SettleSeveral:
 		return Closed
 	case decide.Joint:
 		if !a.Program.Guessed() {
@@ -128,12 +130,20 @@ func (p *policies) counts() []PolicyCount {
 	return all
 }
 
+// anonymize makes a a call without an identity that is no reservation: an answer that the engine does not know is not
+// remembered, and cannot be settled.
+func anonymize(a *decide.Ask) {
+	a.ID, a.Reserve = idempotency.Call{}, reservation.Terms{}
+	a.ResetAnswer()
+}
+
 // admit answers a as if its limiter had never been used, for any quantity. A limit that never
 // admits anything is a ban, which remains in force: a is refused. No key is banned under a
 // policy, nothing is remembered, and a reservation is unknown later. Each ask of a Joint is admitted.
 func admit(a *decide.Ask) {
 	a.Refused, a.Missing = false, 0
-	a.Repeated, a.Forgotten, a.Lapsed, a.Full, a.Foreign = false, 0, 0, false, 0
+	anonymize(a)
+	a.Foreign = 0
 	switch a.Family {
 	case decide.Cell:
 		admitCell(&a.Decision, a.Now, &a.Quota, a.Quantity)
@@ -222,6 +232,7 @@ func (p *policies) decideLocally(a *decide.Ask) {
 		a.Err = a.Program.Run(p.decideLocally)
 		return
 	}
+	anonymize(a)
 	mine, n := *a, p.n.Load()
 	mine.Key, mine.Next, mine.Keep = p.keyOf(a.Key), nil, shareKept(a.Keep, n)
 	switch a.Family {
@@ -241,8 +252,7 @@ func (p *policies) decideLocally(a *decide.Ask) {
 	}
 	p.local(&mine)
 	a.Now, a.Decision, a.Refused, a.Missing, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Missing, mine.Err
-	a.Repeated, a.Forgotten, a.Shortest, a.Lapsed = mine.Repeated, mine.Forgotten, mine.Shortest, mine.Lapsed
-	a.Full, a.Foreign = mine.Full, mine.Foreign
+	a.Foreign = mine.Foreign
 	// The lease of a holder is in the engine. This server does not know it, but must not deny it
 	// for that reason.
 	if a.Family == decide.Lease && a.Lease.Op != concurrency.Acquire && a.Err == nil {

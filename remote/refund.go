@@ -15,10 +15,14 @@ func refundable(a *decide.Ask, was *entry.Entry) bool {
 	return taken(a) > 0 && !(a.Family == decide.Lease && holds(was, a))
 }
 
-// taken returns the number of units that a was granted, 0 if it was refused or is not an ask for
-// units.
+// taken returns the number of units that a was granted and that can be given back, 0 if it was refused or is not an ask
+// for units. What a call with an identity was granted is not given back, because its key remembers it: if the
+// client sends it again, it was charged, and only once.
 func taken(a *decide.Ask) int64 {
 	quantity, partial, looks := int64(1), false, false
+	if a.ID.Token != nil {
+		return 0
+	}
 	switch a.Family {
 	case decide.Cell:
 		quantity = a.Quantity

@@ -22,13 +22,14 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 }
 
 // several decides an RL.MULTI: in one step if its keys are in one slot, otherwise key by key as
-// across does. With refuseAcross, an RL.MULTI over several slots gets [decide.ErrCrossSlot].
+// across does. With refuseAcross, an RL.MULTI over several slots gets [decide.ErrCrossSlot]. So does one with an
+// identity, because its keys have to remember it in one step.
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
 		x.gather([]*item{it}, (*group).decideTogether)
 		return
 	}
-	if x.limits.refuseAcross {
+	if x.limits.refuseAcross || needsEngine(it.ask) {
 		it.stage, it.ask.Err = answered, decide.ErrCrossSlot
 		it.flight.answered(1)
 		return
@@ -77,11 +78,7 @@ type across struct {
 // failed ask is answered without a write.
 func (x *across) decide() {
 	g, a := x.group, &x.member.own
-	g.now = g.instant()
-	for i := range g.parts {
-		p := &g.parts[i]
-		p.next, p.changes, p.applied = p.v.at(g.now), false, false
-	}
+	g.begin()
 	g.decide(x.member)
 	if a.Err != nil || a.Refused {
 		g.answerAll()

@@ -169,14 +169,18 @@ func (s *Store) expire(f *flight) {
 // abandon takes the item away from the code that decides it, and returns its ask for the policy. It
 // returns nil if the item was answered or abandoned before, or is about all keys.
 func (s *Store) abandon(it *item) *decide.Ask {
+	p := it.place
 	switch {
-	case it.group != nil:
+	case p == nil && it.group != nil:
 		return it.group.abandon(it)
-	case it.place == nil:
+	case p == nil:
 		return nil // the engine itself bounds the time of asks about all keys
 	}
-	p := it.place
 	p.mu.Lock()
+	if g := it.group; g != nil { // a settlement, which a group has got from the exchange of its key
+		p.mu.Unlock()
+		return g.abandon(it)
+	}
 	defer p.mu.Unlock()
 	switch it.stage {
 	case answered:

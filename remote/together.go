@@ -10,14 +10,25 @@ import (
 // their changes in one step. The keys must be in one slot. If another server has written first,
 // it decides again. The lock must be held.
 func (g *group) decideTogether() {
+	g.begin()
+	for n := range g.asks {
+		g.decide(&g.asks[n])
+	}
+	g.conclude(g.decideTogether)
+}
+
+// begin begins a decision at the present instant: the parts have what was read of them.
+func (g *group) begin() {
 	g.now = g.instant()
 	for i := range g.parts {
 		p := &g.parts[i]
 		p.next, p.changes, p.applied = p.v.at(g.now), false, false
 	}
-	for n := range g.asks {
-		g.decide(&g.asks[n])
-	}
+}
+
+// conclude writes the changes that were decided, in one step, and answers the asks. If another server has written
+// first, it calls again with the lock, after it has read what has changed.
+func (g *group) conclude(again func()) {
 	var changed []int
 	for i := range g.parts {
 		if p := &g.parts[i]; p.changes && g.prepare(p) {
@@ -42,7 +53,7 @@ func (g *group) decideTogether() {
 		default:
 			g.pause(func(look bool) {
 				// Keys without a conflict may also have changed.
-				g.look(func(p *part) bool { return look || p.stale || !p.changes }, g.decideTogether)
+				g.look(func(p *part) bool { return look || p.stale || !p.changes }, again)
 			})
 		}
 	})
@@ -53,6 +64,7 @@ func (g *group) decideTogether() {
 func (g *group) decide(m *member) {
 	a := &m.own
 	a.Err = nil
+	a.ResetAnswer()
 	for _, i := range m.at {
 		if g.parts[i].err != nil {
 			answerForeign(a)
@@ -77,7 +89,10 @@ func (g *group) decide(m *member) {
 		return
 	}
 	plan := &g.plan.Plan
-	if a.Err = plan.One(&p.next, g.now, a); a.Err == nil {
+	switch a.Err = plan.One(&p.next, g.now, a); {
+	case a.Err == nil && a.Linked:
+		a.Err = decide.ErrLinked
+	case a.Err == nil:
 		a.Err = g.apply(p, plan)
 	}
 	tellBytes(a, len(p.key.full)+len(p.v.raw))

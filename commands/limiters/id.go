@@ -22,26 +22,38 @@ func complete(c *command.Call, a *decide.Ask, o *clause.CallOptions, most int64)
 // identify gives a, the complete ask of c, the identity that its option ID or RESERVE names, and makes
 // it a reservation with RESERVE. id has the arguments of the option.
 func identify(c *command.Call, a *decide.Ask, id *clause.Identity) resp.Error {
-	switch {
-	case id.Token == nil:
+	if id.Token == nil {
 		return ""
-	case c.Collector != nil && id.TTL != 0:
-		return resp.ErrReserveStore
-	case c.Collector != nil:
-		return resp.ErrTokenStore
 	}
 	a.ID = identity(c, id.Token)
-	a.Reserve = reservation.Terms{TTL: id.TTL, Max: c.Server.Limits().ReservesPerKey}
+	a.Reserve = reservation.Terms{TTL: id.TTL, Max: mostReserves(c)}
 	a.ID.Print = a.Fingerprint()
 	return ""
 }
 
+// mostInStore is the maximum number of calls that a key in a store remembers, and that of its live reservations. They
+// are in the value of the key, which each call reads and writes as a whole.
+const mostInStore = 64
+
 // identity returns the identity of the call c with the given token, without its fingerprint.
 func identity(c *command.Call, token []byte) idempotency.Call {
 	l := c.Server.Limits()
-	return idempotency.Call{Token: token, TTL: l.IDTTL, Max: l.IDsPerKey, Seed: seed}
+	id := idempotency.Call{Token: token, TTL: l.IDTTL, Max: l.IDsPerKey, Seed: seed}
+	if c.Collector != nil {
+		id.Max = min(id.Max, mostInStore)
+	}
+	return id
 }
 
-// seed is the key of the hash for the tokens of keys that remember no call yet. No client can learn
-// it.
+// mostReserves returns the maximum number of live reservations of a key.
+func mostReserves(c *command.Call) uint32 {
+	n := c.Server.Limits().ReservesPerKey
+	if c.Collector != nil {
+		n = min(n, mostInStore)
+	}
+	return n
+}
+
+// seed is the key of the hash for the tokens of keys that remember no call yet. It becomes a part of the value of such
+// a key, so other servers with the same store, too, use it for the tokens of that key. No client can learn it.
 var seed = rand.Uint64()

@@ -68,10 +68,10 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 	if err != "" {
 		return c.WithUsage(err)
 	}
-	if c.Collector != nil {
-		return resp.ErrReserveStore
-	}
 	if name != nil {
+		if c.Collector != nil {
+			return resp.ErrReserveStore
+		}
 		p := command.ServerState[ratelimit.Service](c).Policy(name)
 		a.Family, a.Key, a.Clauses = decide.SettleSeveral, nil, s.settled.of(name, s.settled.stateOf(p, c.Args[1], c.Store.Now()))
 	}

@@ -100,7 +100,7 @@ func use(c *command.Call) {
 func (u *useCall) of(c *command.Call) {
 	u.DB, u.StateKey, u.Now, u.Volatile, u.From = c.Client.Selected(), c.DerivedKey, c.Store.Now(), c.Volatile, caller{c}
 	if u.id.Token != nil {
-		u.ID, u.Reserve.Max = identity(c, u.id.Token), c.Server.Limits().ReservesPerKey
+		u.ID, u.Reserve.Max = identity(c, u.id.Token), mostReserves(c)
 	}
 }
 

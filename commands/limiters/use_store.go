@@ -36,7 +36,7 @@ func (u *useCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	case u.id.Reserves():
 		return resp.ErrReserveStore
 	case u.id.Token != nil:
-		return resp.ErrTokenStore
+		return resp.ErrReserveStore
 	}
 	u.of(c)
 	if err := s.decider.FindShared(&u.Lookup); err != nil {

@@ -36,11 +36,13 @@ const Joint entry.Kind = 100
 // partHead is the number of bytes of a part before its state.
 const partHead = 14
 
-// Check returns an error if e is not the state of a limiter, nor a joint state. A plain string is such a state
-// if it is a number, as INCREX stores it.
+// Check returns an error if e is not the state of a limiter, which may remember calls and have reservations, nor a
+// joint state. A plain string is such a state if it is a number, as INCREX stores it.
 func Check(e *entry.Entry) error {
 	k := e.Kind
 	switch {
+	case k.Remembers() && k.IsLimiter():
+		return checkRemembering(k.Plain(), e.Value)
 	case k == entry.Cell && len(e.Value) == 0:
 		return nil
 	case k == entry.Cell:
@@ -126,14 +128,10 @@ func checkParts(raw []byte) error {
 	return nil
 }
 
-// checkPart returns an error if e cannot be a part. Unlike the state of a single key, a part may remember calls and
-// have reservations.
+// checkPart returns an error if e cannot be a part.
 func checkPart(e *entry.Entry) error {
-	switch k := e.Kind; {
-	case k == entry.String || k == Joint:
+	if e.Kind == entry.String || e.Kind == Joint {
 		return limit.ErrWrongType
-	case k.Remembers() && k.IsLimiter():
-		return checkRemembering(k.Plain(), e.Value)
 	}
 	return Check(e)
 }
