@@ -297,8 +297,8 @@ func (e Unavailable) Error() string { return string(e) }
 // configuration does not allow deciding such a call key by key.
 var ErrCrossSlot = errors.New("the keys are in several slots")
 
-// ErrLinked is the error of a [Settle] that is decided at one instant with other asks, if the store cannot look for all
-// keys of its reservation then.
+// ErrLinked is the error of a [Settle] or [SettleSeveral] that is decided at one instant with other asks, if the reservation
+// has a link to keys for which the store cannot look then.
 var ErrLinked = errors.New("the reservation is of several keys")
 
 // OnlyLooks reports whether the ask changes no key, whatever the keys hold, because its quantity is

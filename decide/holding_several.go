@@ -213,6 +213,8 @@ type Settlements struct {
 	of     uint8    // number of windows and buckets of the reservation; 0 if none is known
 	live   bool     // a window or bucket has a live part
 	units  bool     // there is a window or a bucket
+	// largest is the index of the first key with the largest estimate, as far as they were settled in any order.
+	largest int
 }
 
 // Start begins to settle a.
@@ -365,8 +367,9 @@ func (s *Settlements) Settle(p *Plan, i int, e *entry.Entry) error {
 	}
 	s.ask.Settled = max(s.ask.Settled, a.Settled)
 	s.ask.Lapsed += a.Lapsed
-	if i < s.named && a.Estimated > s.ask.Estimated {
-		s.ask.Estimated, s.ask.Used = a.Estimated, a.Used
+	most := s.ask.Estimated
+	if i < s.named && a.Estimated > 0 && (a.Estimated > most || a.Estimated == most && i < s.largest) {
+		s.ask.Estimated, s.ask.Used, s.largest = a.Estimated, a.Used, i
 	}
 	return nil
 }

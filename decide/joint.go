@@ -50,13 +50,14 @@ type Parts struct {
 	TooLarge int
 
 	plan    Rounds
+	settles Settlements
 	now     limit.Instant
 	program Program
 	answer  func(*Ask)  // the method decide
-	numbers []uint8     // of the clauses of a Several
+	numbers []uint8     // of the clauses of a Several or SettleSeveral
 	none    entry.Entry // of a part that does not exist
 	before  []Part      // All before the run
-	was     []Part      // All before a Several
+	was     []Part      // All before a Several or SettleSeveral
 }
 
 // These are the errors of asks that a [Joint] cannot make.
@@ -100,7 +101,9 @@ func (p *Parts) decide(a *Ask) {
 	switch a.Family {
 	case Several:
 		a.Err = p.several(a)
-	case SettleSeveral, Joint:
+	case SettleSeveral:
+		a.Err = p.settle(a)
+	case Joint:
 		a.Err = errNotOne
 	default:
 		a.Err = p.one(a)
@@ -124,6 +127,44 @@ func (p *Parts) one(a *Ask) error {
 
 // several decides a Several. With an error no part changes.
 func (p *Parts) several(a *Ask) error {
+	if err := p.number(a); err != nil {
+		return err
+	}
+	entryOf := func(i int) *entry.Entry { return p.entry(p.numbers[i]) }
+	err := p.plan.All(a, p.now, entryOf)
+	if err != nil || !p.plan.Changes {
+		return err
+	}
+	return p.applyAll(p.plan.Again)
+}
+
+// settle decides a SettleSeveral. With an error no part changes. The keys of a link belong to other states, so there may
+// be none.
+func (p *Parts) settle(a *Ask) error {
+	if err := p.number(a); err != nil {
+		return err
+	}
+	s, plan := &p.settles, &p.plan.Plan
+	defer s.Forget()
+	s.Start(a)
+	s.Begin(p.now)
+	for i, n := range p.numbers {
+		s.Find(plan, i, p.entry(n))
+	}
+	if a.Linked = s.Linked(); a.Linked {
+		return ErrLinked
+	}
+	for _, n := range p.numbers {
+		s.Look(plan, p.entry(n))
+	}
+	if err := s.Check(); err != nil {
+		return err
+	}
+	return p.applyAll(func(i int, e *entry.Entry) error { return s.Settle(plan, i, e) })
+}
+
+// number sets numbers to those of the clauses of a.
+func (p *Parts) number(a *Ask) error {
 	p.numbers = p.numbers[:0]
 	for i := range a.Clauses {
 		n, ok := p.program.Number(a.Clauses[i].Key)
@@ -132,15 +173,15 @@ func (p *Parts) several(a *Ask) error {
 		}
 		p.numbers = append(p.numbers, n)
 	}
-	entryOf := func(i int) *entry.Entry { return p.entry(p.numbers[i]) }
-	err := p.plan.All(a, p.now, entryOf)
-	if err != nil || !p.plan.Changes {
-		return err
-	}
+	return nil
+}
+
+// applyAll has decide set the plan for the part of each clause, and makes the changes. With an error no part changes.
+func (p *Parts) applyAll(decide func(i int, e *entry.Entry) error) (err error) {
 	changed := p.Changed
 	p.was = append(p.was[:0], p.All...)
 	for i, n := range p.numbers {
-		if err = p.plan.Again(i, p.entry(n)); err == nil {
+		if err = decide(i, p.entry(n)); err == nil {
 			err = p.apply(n)
 		}
 		if err != nil {

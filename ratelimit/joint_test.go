@@ -80,6 +80,36 @@ func runOn(t testing.TB, state map[uint8]entry.Entry, a *decide.Ask, now limit.I
 		}
 	}
 	return a.Program.Run(func(b *decide.Ask) {
+		if b.Family == decide.SettleSeveral {
+			var s decide.Settlements
+			var p decide.Plan
+			s.Start(b)
+			s.Begin(now)
+			each := func(f func(i int, e *entry.Entry)) {
+				for i := range b.Clauses {
+					f(i, look(number(b.Clauses[i].Key)))
+				}
+			}
+			each(func(i int, e *entry.Entry) { s.Find(&p, i, e) })
+			require.False(t, s.Linked())
+			each(func(_ int, e *entry.Entry) { s.Look(&p, e) })
+			if b.Err = s.Check(); b.Err != nil {
+				return
+			}
+			was := maps.Clone(state)
+			each(func(i int, e *entry.Entry) {
+				if b.Err == nil {
+					if b.Err = s.Settle(&p, i, e); b.Err == nil {
+						change(number(b.Clauses[i].Key), &p)
+					}
+				}
+			})
+			if b.Err != nil {
+				clear(state)
+				maps.Copy(state, was)
+			}
+			return
+		}
 		if b.Family != decide.Several {
 			var p decide.Plan
 			n := number(b.Key)
@@ -186,6 +216,49 @@ func (f *jointFront) decide(t testing.TB, c ratelimit.Call) (ratelimit.Answer, e
 	own := ratelimit.LookupOf(a)
 	own.From = f
 	return f.AnswerJoint(own, a)
+}
+
+// settlement returns a random settlement of what c, a call of f, has reserved.
+func settlement(rnd *rand.Rand, f *front, c *ratelimit.Call) (a *decide.Ask, of []byte) {
+	a = &decide.Ask{Family: decide.SettleSeveral, ID: c.ID}
+	a.Settlement = reservation.Settlement{Op: reservation.Op(1 + rnd.IntN(3)), TTL: time.Duration(1+rnd.Int64N(30)) * time.Second}
+	if a.Settlement.Actual = rnd.Int64N(9); rnd.IntN(3) == 0 {
+		for range 2 + rnd.IntN(2) {
+			a.Settlement.Actuals = append(a.Settlement.Actuals, rnd.Int64N(6))
+		}
+	}
+	a.Window.LogMaxEntries = 1000
+	of = c.Key
+	if network, err := ratelimit.AppendStateOf(nil, f.table.Policy(c.Policy), c.Key, f.store.Now()); err == nil {
+		of = network
+	}
+	for i := range policy.MaxClauses {
+		a.Clauses = append(a.Clauses, decide.Clause{Key: policy.AppendStateKey(nil, c.Policy, of, i+1, false)})
+	}
+	return a, of
+}
+
+// settle has the store of f decide the settlement a of what the policy of c has reserved, as a joint ask.
+func (f *jointFront) settle(t testing.TB, a *decide.Ask, c *ratelimit.Call, of []byte, now limit.Instant) *decide.Ask {
+	b := *a
+	b.Settlement.Actuals = slices.Clone(a.Settlement.Actuals)
+	ratelimit.Settle(&b, c.Policy, of)
+	b.Own(nil)
+	if f.rnd.IntN(3) == 0 {
+		f.lose(t, f.rnd, &b, now)
+	}
+	f.shared.decide(t, &b, now)
+	is := &b.Program.(*ratelimit.Settling).Ask
+	is.Err = b.Err
+	return is
+}
+
+// settled is the answer to a settlement.
+func settled(a *decide.Ask) string {
+	if a.Err != nil {
+		return a.Err.Error()
+	}
+	return fmt.Sprint(a.Settled, a.Estimated, a.Used, a.Lapsed)
 }
 
 // outcome is what a front has said of a call and has counted so far.
@@ -360,6 +433,19 @@ func TestJointsDecideAsCalls(t *testing.T) {
 				c.Now = f.store.Now()
 			} else if c.ID.Token != nil {
 				again = append(again, c)
+			}
+			if c.Reserve.TTL > 0 && rnd.IntN(3) > 0 {
+				a, of := settlement(rnd, f, &c)
+				own := *a
+				f.store.Decide(&own)
+				sum[fmt.Sprint("settled ", own.Settled)]++
+				for _, g := range joints {
+					g.clock.Advance(d)
+					g.store.Refresh()
+					is := g.settle(t, a, &c, of, g.store.Now())
+					require.Equal(t, settled(&own), settled(is), "seed %d, call %d: %+v of %s", seed, i, a.Settlement, texts(entries))
+				}
+				continue
 			}
 			l := ratelimit.Lookup{Call: c}
 			err := f.Find(&l)

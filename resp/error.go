@@ -78,7 +78,6 @@ const (
 	ErrReserveID     Error = "ERR the id of a reservation must have 1 to 64 bytes"
 	ErrReserveEnded  Error = "IDENDED The reservation has ended"
 	ErrReserveFamily Error = "ERR RESERVE is for TB GREEDY, SW and CC"
-	ErrReserveStore  Error = "ERR RESERVE is not served with --store"
 	ErrReserveLinked Error = "ERR with --store a transaction cannot settle a reservation of RL.MULTI"
 	ErrReserveActual Error = "ERR actual is larger than the limiter can count"
 	ErrReserveWarmup Error = "ERR a bucket with WARMUP cannot be charged beyond what was reserved"

@@ -68,15 +68,18 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 	if err != "" {
 		return c.WithUsage(err)
 	}
-	if name != nil {
-		if c.Collector != nil {
-			return resp.ErrReserveStore
-		}
-		p := command.ServerState[ratelimit.Service](c).Policy(name)
-		a.Family, a.Key, a.Clauses = decide.SettleSeveral, nil, s.settled.of(name, s.settled.stateOf(p, c.Args[1], c.Store.Now()))
-	}
 	a.ID = identity(c, c.Args[2])
 	a.Window.LogMaxEntries = c.Server.Limits().LogMaxEntries // of a window that is charged beyond the reserved units
+	if name == nil {
+		return ""
+	}
+	p := command.ServerState[ratelimit.Service](c).Policy(name)
+	of := s.settled.stateOf(p, c.Args[1], c.Store.Now())
+	if c.Collector != nil {
+		ratelimit.Settle(a, name, of)
+		return ""
+	}
+	a.Family, a.Key, a.Clauses = decide.SettleSeveral, nil, s.settled.of(name, of)
 	return ""
 }
 
@@ -132,24 +135,31 @@ func (m *settledClauses) trim() {
 // answerSettled counts the settlement a and replies with its outcome. RL.RENEW does not tell an unknown
 // reservation from one that has ended.
 func answerSettled(c *command.Call, a *decide.Ask) {
-	command.Scratch[scratch](c).recorder.NoteSettled(a)
-	if a.Estimated > 0 {
-		countEstimate(c, a)
+	if a.Family == decide.Joint {
+		if a.Err != nil {
+			c.Fail(command.StoreError(a.Err))
+			return
+		}
+		s := a.Program.(*ratelimit.Settling)
+		a = &s.Ask
+		countEstimate(c, a, s.Policy())
+	} else if a.Family == decide.SettleSeveral {
+		countEstimate(c, a, c.Args[c.Cmd.Keys.FirstDerived(c.Args)])
 	}
+	command.Scratch[scratch](c).recorder.NoteSettled(a)
 	if a.Settlement.Op == reservation.Renew {
 		a.Settled = max(a.Settled, reservation.Before)
 	}
 	c.W.Int(int64(a.Settled))
 }
 
-// countEstimate adds the estimate and the actual quantity of a, a commit, to those of the policy that it
-// names, if there is one.
-func countEstimate(c *command.Call, a *decide.Ask) {
-	at := c.Cmd.Keys.FirstDerived(c.Args)
-	if at == 0 {
+// countEstimate adds the estimate and the actual quantity of a, a commit, to those of the policy called name, if there is
+// one.
+func countEstimate(c *command.Call, a *decide.Ask, name []byte) {
+	if a.Estimated == 0 {
 		return
 	}
-	if p := command.ServerState[ratelimit.Service](c).Policy(c.Args[at]); p != nil {
+	if p := command.ServerState[ratelimit.Service](c).Policy(name); p != nil {
 		p.Counts.Settled(a.Estimated, a.Used)
 	}
 }

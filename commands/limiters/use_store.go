@@ -33,10 +33,6 @@ func (u *useCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	switch err := u.parse(c.Args[1:], &s.quantities); {
 	case err != "":
 		return c.WithUsage(err)
-	case u.id.Reserves():
-		return resp.ErrReserveStore
-	case u.id.Token != nil:
-		return resp.ErrReserveStore
 	}
 	u.of(c)
 	if err := s.decider.FindShared(&u.Lookup); err != nil {

@@ -61,6 +61,8 @@ func appendFreed(keys []string, a *decide.Ask) []string {
 		if a.Lease.Op != concurrency.Acquire {
 			keys = append(keys, string(a.Key))
 		}
+	case decide.Settle:
+		keys = append(keys, string(a.Key))
 	case decide.Several:
 		for i := range a.Clauses {
 			if w := a.Clauses[i].Window; w != nil && w.Quantity < 0 {
