@@ -45,7 +45,7 @@ type sharedStore struct {
 func newSharedStore(t *testing.T) *sharedStore {
 	t.Helper()
 	clock := clocktest.New(inproc.Epoch)
-	e := &sharedStore{ks: keyspace.New(keyspace.Options{Clock: clock}), clock: clock, shared: remotedouble.NewRecords(), asked: make(chan struct{}, 100)}
+	e := &sharedStore{ks: keyspace.New(keyspace.Options{Clock: clock}), clock: clock, shared: remotedouble.NewRecords(), asked: make(chan struct{}, 1000)}
 	t.Cleanup(e.ks.Close)
 	return e
 }
@@ -162,40 +162,6 @@ func TestServersWithOneStoreShareLimits(t *testing.T) {
 		require.Equal(t, "-ERR 'set' is not served with --store; ask the store itself\r\n", one.Do("SET", "k", "v"))
 		require.Equal(t, "-ERR DB index is out of range\r\n", one.Do("SELECT", "1"))
 		require.Equal(t, "+OK\r\n", one.Do("SELECT", "0"))
-	})
-}
-
-// TestIDIsRefusedWithAStore: a call with ID gets an error and charges nothing.
-func TestIDIsRefusedWithAStore(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		c := startOver(w, newSharedStore(t)).Dial()
-		for _, words := range [][]string{
-			{"TB.ACQUIRE", "tb", "5", "5", "60", "ID", "a"},
-			{"SW.ALLOW", "sw", "5", "60", "ID", "a"},
-			{"RL.MULTI", "1", "multi", "TB", "5", "5", "60", "ID", "a"},
-		} {
-			require.Equal(t, "-ERR ID is not served with --store\r\n", c.Do(words...), words)
-		}
-		require.Equal(t, ":0\r\n", c.Do("EXISTS", "tb", "sw", "multi"))
-	})
-}
-
-// TestReserveIsRefusedWithAStore: a call with RESERVE and the commands that settle get an error, after
-// errors of their arguments, and charge nothing.
-func TestReserveIsRefusedWithAStore(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		c := startOver(w, newSharedStore(t)).Dial()
-		for _, words := range [][]string{
-			{"TB.ACQUIRE", "tb", "5", "5", "60", "RESERVE", "a", "30"},
-			{"SW.ALLOW", "sw", "5", "60", "RESERVE", "a", "30"},
-			{"RL.COMMIT", "tb", "a", "1"},
-			{"RL.CANCEL", "tb", "a"},
-			{"RL.RENEW", "tb", "a", "30"},
-		} {
-			require.Equal(t, "-ERR RESERVE is not served with --store\r\n", c.Do(words...), words)
-		}
-		require.Contains(t, c.Do("RL.COMMIT", "tb", "a", "-1"), "actual is '-1'")
-		require.Equal(t, ":0\r\n", c.Do("EXISTS", "tb", "sw"))
 	})
 }
 

@@ -190,7 +190,7 @@ func (c *copying) write(ks *keyspace.Keyspace, s *stateStore, table *policy.Tabl
 		var step []moving
 		v.Refresh()
 		cursor = v.ScanEntries(c.db, cursor, copyStep, func(key []byte, e entry.Entry) {
-			e, _ = entry.Plain(&e) // the store cannot have the calls that a limiter remembers, but in the state of a policy
+			e, _ = entry.Plain(&e) // a store keeps fewer of the calls that a limiter remembers
 			e.Value = slices.Clone(e.Value)
 			step = append(step, moving{key: slices.Clone(key), entry: e})
 		})
@@ -302,7 +302,8 @@ func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 				continue // the policies
 			}
 			state, err := remote.Unpack(f.Value)
-			m := moving{key: f.Key, entry: state.Entry, done: true}
+			plain, _ := entry.Plain(&state.Entry) // as in the other direction
+			m := moving{key: f.Key, entry: plain, done: true}
 			switch {
 			case err != nil:
 				m.why = "not the state of a limiter"

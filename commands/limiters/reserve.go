@@ -1,6 +1,8 @@
 package limiters
 
 import (
+	"errors"
+
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/decide"
@@ -73,9 +75,14 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 	if name == nil {
 		return ""
 	}
-	p := command.ServerState[ratelimit.Service](c).Policy(name)
+	service := command.ServerState[ratelimit.Service](c)
+	p := service.Policy(name)
 	of := s.settled.stateOf(p, c.Args[1], c.Store.Now())
 	if c.Collector != nil {
+		// The policy may have been deleted, but if it is not known yet, nor is the form of its keys.
+		if err := service.NoPolicy(); p == nil && !errors.Is(err, ratelimit.ErrNoPolicy) {
+			return command.StoreError(err)
+		}
 		ratelimit.Settle(a, name, of)
 		return ""
 	}

@@ -30,8 +30,7 @@ func (u *useCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	if namesSeveral(c.Args) {
 		return errStoreSeveral
 	}
-	switch err := u.parse(c.Args[1:], &s.quantities); {
-	case err != "":
+	if err := u.parse(c.Args[1:], &s.quantities); err != "" {
 		return c.WithUsage(err)
 	}
 	u.of(c)
