@@ -50,8 +50,8 @@ const (
 	// Ban says whether the key is banned under a policy. The parameters are Ban and Denied. Such an ask has no
 	// ID. It does not look at the limits of the policy, whose state is under other keys.
 	Ban
-	// Joint is a decision that needs several asks, about the parts of one state under one key. The parameter is
-	// Program, which also has the answer; apart from Err and Now the ask has none.
+	// Joint is a decision that needs several asks, about the parts of one state under one key, or of several states.
+	// The parameters are Program, which also has the answer, and Others; apart from Err and Now the ask has none.
 	Joint
 )
 
@@ -134,6 +134,9 @@ type Ask struct {
 	Denied bool
 	// Program is the decision of a Joint. No copy of the ask may run it while the ask is in use.
 	Program Program
+	// Others are the keys of the further states of a Joint, whose Program is then a [Spanning]. They differ from each
+	// other and from Key.
+	Others [][]byte
 	// Partial makes a Several grant the same number of units to every clause: as many as every
 	// clause can grant. Every clause asks for the same number. A lease and a clause that is Fixed
 	// are granted or refused as a whole. If no unit can be granted, all clauses are refused. With a
@@ -294,7 +297,7 @@ type Unavailable string
 func (e Unavailable) Error() string { return string(e) }
 
 // ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, if the
-// configuration does not allow deciding such a call key by key.
+// configuration does not allow deciding such a call key by key, and of a [Joint] whose states are.
 var ErrCrossSlot = errors.New("the keys are in several slots")
 
 // ErrLinked is the error of a [Settle] or [SettleSeveral] that is decided at one instant with other asks, if the reservation
@@ -407,7 +410,11 @@ func (a *Ask) Own(buf []byte) []byte {
 		}
 	}
 	if a.Family != Joint {
-		a.Program = nil
+		a.Program, a.Others = nil, nil
+	}
+	a.Others = slices.Clone(a.Others)
+	for i, key := range a.Others {
+		a.Others[i] = own(key)
 	}
 	a.Settlement.Actuals = slices.Clone(a.Settlement.Actuals)
 	clauses := a.Clauses
@@ -434,6 +441,9 @@ func (a *Ask) Bytes() int {
 	for _, key := range a.Reserve.Keys {
 		n += len(key)
 	}
+	for _, key := range a.Others {
+		n += len(key)
+	}
 	for i := range a.Clauses {
 		n += len(a.Clauses[i].Key)
 		if l := a.Clauses[i].Lease; l != nil {
@@ -456,11 +466,11 @@ func (a *Ask) Apart() {
 	}
 }
 
-// Forget drops the references to the key, the token, the member, the clauses, the details, the program, the next
-// ask and the texts of a counter, so that the ask can be reused for the next command.
+// Forget drops the references to the key, the token, the member, the clauses, the details, the program, the other
+// keys, the next ask and the texts of a counter, so that the ask can be reused for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Retained, a.Next = nil, nil, nil, nil, nil, nil
-	a.Reserve.Keys, a.ID.Token, a.Counter.Float, a.Counted.Texts, a.Program = nil, nil, nil, nil, nil
+	a.Reserve.Keys, a.ID.Token, a.Counter.Float, a.Counted.Texts, a.Program, a.Others = nil, nil, nil, nil, nil, nil
 }
 
 // own returns a copy of the clause that points to a copy of its call.

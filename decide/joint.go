@@ -10,8 +10,8 @@ import (
 )
 
 // Program is what a [Joint] decides: a decision that makes several asks, each about one or several parts of one
-// state. A part is what another store has under a key of its own. A program owns the bytes that it needs, and has
-// its own answer.
+// state, or of several if it is a [Spanning]. A part is what another store has under a key of its own. A program owns
+// the bytes that it needs, and has its own answer.
 type Program interface {
 	// Run makes the asks of the decision, one after the other, and has decide answer each at once. All of them
 	// are decided at the instant of the Joint. If another server has changed the state meanwhile, Run is called
@@ -30,15 +30,22 @@ type Program interface {
 // Freeing is a [Program] that may make room for calls which wait under the key of its ask, if Frees returns true.
 type Freeing interface{ Frees() bool }
 
-// Part is a part of the state of a [Joint]. The bytes of Entry are never changed.
+// Spanning is the program of a [Joint] about several states: that of its key, and those of its Others.
+type Spanning interface {
+	Program
+	// Locate returns the index of the state that has the part with the key, 0 for that of the ask's key and i+1 for that
+	// of Others[i], and the number of the part in that state, as Number does. ok is false if no state has such a part.
+	Locate(key []byte) (state int, n uint8, ok bool)
+}
+
+// Part is a part of a [State]. The bytes of Entry are never changed.
 type Part struct {
 	Number uint8 // from 1
 	Entry  entry.Entry
 }
 
-// Parts decides [Joint] asks on a state in memory. One goroutine reuses it for one ask after another. The caller
-// sets the first three fields before it calls [Parts.Run].
-type Parts struct {
+// State is a state of a [Joint] in memory. The caller sets the first three fields before it calls [Parts.Run].
+type State struct {
 	// All has the parts of the state, in the order of their numbers. None has expired.
 	All []Part
 	// Most is the maximum number of bytes of all parts. Each is the number of bytes that a part takes beyond its
@@ -49,48 +56,94 @@ type Parts struct {
 	Changed  bool
 	TooLarge int
 
+	none   entry.Entry // of a part that does not exist
+	before []Part      // All before the run
+	was    []Part      // All before a Several
+	did    bool        // Changed before a Several
+}
+
+// Parts decides [Joint] asks on states in memory. One goroutine reuses it for one ask after another.
+type Parts struct {
+	// State is that of the key of the ask, and Others are those of the ask's Others, in their order.
+	State
+	Others []State
+
 	plan    Rounds
 	settles Settlements
 	now     limit.Instant
 	program Program
-	answer  func(*Ask)  // the method decide
-	numbers []uint8     // of the clauses of a Several or SettleSeveral
-	none    entry.Entry // of a part that does not exist
-	before  []Part      // All before the run
-	was     []Part      // All before a Several or SettleSeveral
+	// spanning is the program of an ask with Others; otherwise nil.
+	spanning Spanning
+	answer   func(*Ask) // the method decide
+	places   []place    // of the clauses of a Several or SettleSeveral
 }
+
+// place is where a part is.
+type place struct {
+	of *State
+	n  uint8
+}
+
+// entry returns the entry of the part, which is valid until a part changes.
+func (at place) entry() *entry.Entry { return at.of.entry(at.n) }
 
 // These are the errors of asks that a [Joint] cannot make.
 var (
 	errNoPart  = errors.New("decide: the key is no part of the joint state")
-	errProgram = errors.New("decide: the joint ask has no program")
+	errProgram = errors.New("decide: the joint ask has no program for its states")
 )
 
-// Run decides a, an ask of family [Joint], at now, and changes All. The error is that of the program; then All is as
-// before, and Changed is false. The caller sets a.Err.
+// Run decides a, an ask of family [Joint], at now, and changes the states. The error is that of the program; then the
+// states are as before, and none has changed. The caller sets a.Err.
 func (p *Parts) Run(a *Ask, now limit.Instant) error {
 	a.Now, a.Err = now, nil
-	p.Changed, p.TooLarge = false, 0
-	if a.Program == nil {
+	p.begin()
+	for i := range p.Others {
+		p.Others[i].begin()
+	}
+	if a.Program == nil || len(p.Others) != len(a.Others) {
 		return errProgram
+	}
+	if p.spanning = nil; len(p.Others) > 0 {
+		var ok bool
+		if p.spanning, ok = a.Program.(Spanning); !ok {
+			return errProgram
+		}
 	}
 	if p.answer == nil {
 		p.answer = p.decide
 	}
-	p.before = append(p.before[:0], p.All...)
 	p.now, p.program = now, a.Program
 	err := a.Program.Run(p.answer)
-	p.program = nil
+	p.program, p.spanning = nil, nil
 	if err != nil {
-		p.All, p.Changed = append(p.All[:0], p.before...), false
+		p.restore()
+		for i := range p.Others {
+			p.Others[i].restore()
+		}
 	}
 	p.plan.Forget()
 	return err
 }
 
-// Forget drops the references to the state.
+// Forget drops the references to the states.
 func (p *Parts) Forget() {
-	for _, all := range [...]*[]Part{&p.All, &p.before, &p.was} {
+	p.forget()
+	for i := range p.Others {
+		p.Others[i].forget()
+	}
+}
+
+func (s *State) begin() {
+	s.Changed, s.TooLarge = false, 0
+	s.before = append(s.before[:0], s.All...)
+}
+
+// restore makes All what it was before the run.
+func (s *State) restore() { s.All, s.Changed = append(s.All[:0], s.before...), false }
+
+func (s *State) forget() {
+	for _, all := range [...]*[]Part{&s.All, &s.before, &s.was} {
 		clear((*all)[:cap(*all)])
 		*all = (*all)[:0]
 	}
@@ -111,26 +164,26 @@ func (p *Parts) decide(a *Ask) {
 }
 
 func (p *Parts) one(a *Ask) error {
-	n, ok := p.program.Number(a.Key)
+	at, ok := p.find(a.Key)
 	if !ok {
 		return errNoPart
 	}
 	plan := &p.plan.Plan
-	if err := plan.One(p.entry(n), p.now, a); err != nil {
+	if err := plan.One(at.of.entry(at.n), p.now, a); err != nil {
 		return err
 	}
 	if a.Family == Settle && a.Linked {
 		return errNotOne
 	}
-	return p.apply(n)
+	return at.of.apply(at.n, plan)
 }
 
 // several decides a Several. With an error no part changes.
 func (p *Parts) several(a *Ask) error {
-	if err := p.number(a); err != nil {
+	if err := p.locate(a); err != nil {
 		return err
 	}
-	entryOf := func(i int) *entry.Entry { return p.entry(p.numbers[i]) }
+	entryOf := func(i int) *entry.Entry { return p.places[i].entry() }
 	err := p.plan.All(a, p.now, entryOf)
 	if err != nil || !p.plan.Changes {
 		return err
@@ -141,21 +194,21 @@ func (p *Parts) several(a *Ask) error {
 // settle decides a SettleSeveral. With an error no part changes. The keys of a link belong to other states, so there may
 // be none.
 func (p *Parts) settle(a *Ask) error {
-	if err := p.number(a); err != nil {
+	if err := p.locate(a); err != nil {
 		return err
 	}
 	s, plan := &p.settles, &p.plan.Plan
 	defer s.Forget()
 	s.Start(a)
 	s.Begin(p.now)
-	for i, n := range p.numbers {
-		s.Find(plan, i, p.entry(n))
+	for i, at := range p.places {
+		s.Find(plan, i, at.entry())
 	}
 	if a.Linked = s.Linked(); a.Linked {
 		return ErrLinked
 	}
-	for _, n := range p.numbers {
-		s.Look(plan, p.entry(n))
+	for _, at := range p.places {
+		s.Look(plan, at.entry())
 	}
 	if err := s.Check(); err != nil {
 		return err
@@ -163,84 +216,109 @@ func (p *Parts) settle(a *Ask) error {
 	return p.applyAll(func(i int, e *entry.Entry) error { return s.Settle(plan, i, e) })
 }
 
-// number sets numbers to those of the clauses of a.
-func (p *Parts) number(a *Ask) error {
-	p.numbers = p.numbers[:0]
+// locate sets places to those of the clauses of a.
+func (p *Parts) locate(a *Ask) error {
+	p.places = p.places[:0]
 	for i := range a.Clauses {
-		n, ok := p.program.Number(a.Clauses[i].Key)
+		at, ok := p.find(a.Clauses[i].Key)
 		if !ok {
 			return errNoPart
 		}
-		p.numbers = append(p.numbers, n)
+		p.places = append(p.places, at)
 	}
 	return nil
 }
 
 // applyAll has decide set the plan for the part of each clause, and makes the changes. With an error no part changes.
 func (p *Parts) applyAll(decide func(i int, e *entry.Entry) error) (err error) {
-	changed := p.Changed
-	p.was = append(p.was[:0], p.All...)
-	for i, n := range p.numbers {
-		if err = decide(i, p.entry(n)); err == nil {
-			err = p.apply(n)
+	p.keep()
+	for i := range p.Others {
+		p.Others[i].keep()
+	}
+	for i, at := range p.places {
+		if err = decide(i, at.entry()); err == nil {
+			err = at.of.apply(at.n, &p.plan.Plan)
 		}
 		if err != nil {
-			p.All, p.Changed = append(p.All[:0], p.was...), changed
+			p.giveUp()
+			for i := range p.Others {
+				p.Others[i].giveUp()
+			}
 			return err
 		}
 	}
 	return nil
 }
 
+// keep keeps what the state is before a Several, and giveUp makes it that again.
+func (s *State) keep() { s.was, s.did = append(s.was[:0], s.All...), s.Changed }
+
+func (s *State) giveUp() { s.All, s.Changed = append(s.All[:0], s.was...), s.did }
+
+// find returns the place of the part with the key. ok is false if no state has such a part.
+func (p *Parts) find(key []byte) (at place, ok bool) {
+	if p.spanning == nil {
+		n, ok := p.program.Number(key)
+		return place{&p.State, n}, ok
+	}
+	state, n, ok := p.spanning.Locate(key)
+	switch {
+	case !ok || state < 0 || state > len(p.Others):
+		return place{}, false
+	case state == 0:
+		return place{&p.State, n}, true
+	}
+	return place{&p.Others[state-1], n}, true
+}
+
 // find returns the index in All of the part with the number n, or of the first part after it.
-func (p *Parts) find(n uint8) (i int, found bool) {
-	return slices.BinarySearchFunc(p.All, n, func(is Part, n uint8) int { return cmp.Compare(is.Number, n) })
+func (s *State) find(n uint8) (i int, found bool) {
+	return slices.BinarySearchFunc(s.All, n, func(is Part, n uint8) int { return cmp.Compare(is.Number, n) })
 }
 
 // entry returns the entry of the part with the number n, which is valid until a part changes.
-func (p *Parts) entry(n uint8) *entry.Entry {
-	if i, found := p.find(n); found {
-		return &p.All[i].Entry
+func (s *State) entry(n uint8) *entry.Entry {
+	if i, found := s.find(n); found {
+		return &s.All[i].Entry
 	}
-	p.none = entry.Entry{}
-	return &p.none
+	s.none = entry.Entry{}
+	return &s.none
 }
 
-// apply makes the change of the plan in the part with the number n. With [limit.ErrTooLarge] it changes nothing.
-func (p *Parts) apply(n uint8) error {
-	plan := &p.plan.Plan
-	i, found := p.find(n)
+// apply makes the change of plan in the part with the number n. With [limit.ErrTooLarge] it changes nothing.
+func (s *State) apply(n uint8, plan *Plan) error {
+	i, found := s.find(n)
 	switch {
 	case plan.Action == Keep, plan.Action == Remove && !found:
 		return nil
 	case plan.Action == Remove:
-		p.All, p.Changed = slices.Delete(p.All, i, i+1), true
+		s.All, s.Changed = slices.Delete(s.All, i, i+1), true
 		return nil
 	}
 	var old []byte
-	grows := p.Each
+	grows := s.Each
 	if found {
-		old = p.All[i].Entry.Value
+		old = s.All[i].Entry.Value
 		grows = 0
 	}
 	value := plan.Apply(slices.Clone(old), nil) // other parts of the state, and the caller, still have old
-	if grows += len(value) - len(old); grows > 0 && p.bytes()+grows > p.Most {
-		p.TooLarge++
+	if grows += len(value) - len(old); grows > 0 && s.bytes()+grows > s.Most {
+		s.TooLarge++
 		return limit.ErrTooLarge
 	}
 	is := Part{n, entry.Entry{Kind: plan.Kind, Expiry: plan.Expiry, Value: value}}
-	if p.Changed = true; found {
-		p.All[i] = is
+	if s.Changed = true; found {
+		s.All[i] = is
 	} else {
-		p.All = slices.Insert(p.All, i, is)
+		s.All = slices.Insert(s.All, i, is)
 	}
 	return nil
 }
 
 // bytes returns the number of bytes of all parts.
-func (p *Parts) bytes() (n int) {
-	for i := range p.All {
-		n += p.Each + len(p.All[i].Entry.Value)
+func (s *State) bytes() (n int) {
+	for i := range s.All {
+		n += s.Each + len(s.All[i].Entry.Value)
 	}
 	return n
 }

@@ -35,7 +35,7 @@ func reserveOne(part, token string) *decide.Ask {
 // TestPartsOfAJoint: a run that fails leaves the parts, and their bytes, as they are.
 func TestPartsOfAJoint(t *testing.T) {
 	const now = limit.Instant(1_700_000_000e9)
-	p := decide.Parts{Most: 1 << 10}
+	p := decide.Parts{State: decide.State{Most: 1 << 10}}
 	run := func(f program) error {
 		a := &decide.Ask{Family: decide.Joint, Program: f, Err: limit.ErrFull}
 		err := p.Run(a, now)

@@ -35,7 +35,6 @@ func (d *Decider) Consequences(l *Lookup) *Consequences {
 }
 
 // ConsequencesOf is Consequences for a call under several policies, which [Decider.AskAll] has prepared.
-// [Decider.AnswerAll] then does nothing of it.
 func (d *Decider) ConsequencesOf(parts []Part) *Consequences {
 	x := &Consequences{notices: d.service.Notices}
 	for i := range parts {

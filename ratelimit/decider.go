@@ -43,12 +43,6 @@ type Decider struct {
 	Recorder *hotkeys.Recorder
 
 	steps
-	// piece is the ask about one policy of a call under several. zeros are the quantities of a policy
-	// that such a call leaves alone.
-	piece decide.Ask
-	zeros [policy.MaxClauses]int64
-	// linked has the keys of a reservation of several policies.
-	linked [][]byte
 	joints joints
 }
 
@@ -89,11 +83,6 @@ type Answer struct {
 // [ErrKeepDebt], [ErrKeepUnits], [ErrCount], [ErrNoAddress], [ErrWide] and those of the store.
 func (d *Decider) Find(l *Lookup) error {
 	d.keys.begin(l.Volatile)
-	return d.find(l)
-}
-
-// find does what Find does, for one of several calls that are decided together.
-func (d *Decider) find(l *Lookup) error {
 	if err := d.findLimits(l); err != nil {
 		return err
 	}
@@ -146,7 +135,7 @@ func (d *Decider) counted(l *Lookup, a *decide.Ask, x *outcome, s *steps) Answer
 	}
 	d.countAnswer(l, a, x)
 	if x.tries {
-		d.countTrial(l, x.denied, x.trial, &s.second)
+		d.countTrial(l, x.denied, x.trial)
 	}
 	return x.answer
 }
@@ -161,9 +150,19 @@ func (d *Decider) deny(l *Lookup, a *decide.Ask) Answer {
 
 // denyInto does what deny describes, and sets details to the decisions on the clauses.
 func (d *Decider) denyInto(l *Lookup, a *decide.Ask, details []limit.Decision) {
+	d.block(l, details)
+	d.countBlocked(l, a, &details[0])
+}
+
+// block sets details to the decisions on the clauses of a call that a block denies.
+func (s *steps) block(l *Lookup, details []limit.Decision) {
 	for i := range details {
-		details[i] = d.blocked(l, i)
+		details[i] = s.blocked(l, i)
 	}
+}
+
+// countBlocked counts a call that a block denies. first is the decision on its first clause. It uses a.
+func (d *Decider) countBlocked(l *Lookup, a *decide.Ask, first *limit.Decision) {
 	switch {
 	case l.Looks():
 	case l.Applied.Block != nil:
@@ -175,24 +174,24 @@ func (d *Decider) denyInto(l *Lookup, a *decide.Ask, details []limit.Decision) {
 		n.Answered(true)
 	}
 	a.DB, a.Family, a.Foreign, a.ID.Token, a.Lapsed = l.DB, decide.Several, 0, nil, 0
-	d.Recorder.Note(l.From, a, d.keys.add(l, 0, false), &details[0])
+	d.Recorder.Note(l.From, a, d.keys.add(l, 0, false), first)
 }
 
 // blocked returns the decision on clause i, counted from 0, of a call that a block denies.
-func (d *Decider) blocked(l *Lookup, i int) limit.Decision {
-	return d.deniedUntil(l, i, l.deniedFor(l.banned))
+func (s *steps) blocked(l *Lookup, i int) limit.Decision {
+	return s.deniedUntil(l, i, l.deniedFor(l.banned))
 }
 
 // deniedUntil returns the decision on clause i, counted from 0, of a call that is denied as long as left says.
-func (d *Decider) deniedUntil(l *Lookup, i int, left time.Duration) limit.Decision {
-	return limit.Decision{Refused: 1, Limit: d.limitOf(l, i), RetryAfter: left, ResetAfter: left}
+func (s *steps) deniedUntil(l *Lookup, i int, left time.Duration) limit.Decision {
+	return limit.Decision{Refused: 1, Limit: s.limitOf(l, i), RetryAfter: left, ResetAfter: left}
 }
 
 // limitOf returns the limit of clause i, counted from 0, with the boost of l, as an answer shows
-// it. It overwrites d.room.
-func (d *Decider) limitOf(l *Lookup, i int) int64 {
-	l.Limits.Clauses[i].Boost(l.factor(), &d.room)
-	return d.room.Limit()
+// it. It overwrites s.room.
+func (s *steps) limitOf(l *Lookup, i int) int64 {
+	l.Limits.Clauses[i].Boost(l.factor(), &s.room)
+	return s.room.Limit()
 }
 
 // Answer returns the answer to the call after its ask a was decided without an error, and counts it.
@@ -264,29 +263,20 @@ func (d *Decider) Record(from hotkeys.Caller, a *decide.Ask, decision *limit.Dec
 	d.Recorder.Note(from, a, a.Key, decision)
 }
 
-// try has the candidate of the policy decide the call, and counts the result: see countTrial.
-func (d *Decider) try(l *Lookup, denied bool) {
-	d.countTrial(l, denied, d.steps.try(l), &d.second)
-}
-
 // countTrial counts whether t, the decision of the policy's candidate, agrees with the decision of the limits in
-// force. denied says whether the limits in force deny the call. a is the ask of the candidate. Calls that return units
-// are not counted.
-func (d *Decider) countTrial(l *Lookup, denied bool, t trial, a *decide.Ask) {
-	if t.decided {
-		d.service.Keys.NoteLapsed(a)
-	}
-	refused := t.refused
+// force. denied says whether the limits in force deny the call. Calls that return units are not counted.
+func (d *Decider) countTrial(l *Lookup, denied bool, t trial) {
+	d.service.Keys.NoteLapsed(t.lapsed)
 	if l.Quantity < 0 {
 		return
 	}
 	counts := l.Rules.Counts
 	switch {
-	case !denied && !refused:
+	case !denied && !t.refused:
 		counts.TryBoth.Add(1)
 	case !denied:
 		counts.TryOnlyOld.Add(1)
-	case !refused:
+	case !t.refused:
 		counts.TryOnlyNew.Add(1)
 	default:
 		counts.TryNeither.Add(1)
@@ -298,8 +288,6 @@ func (d *Decider) countTrial(l *Lookup, denied bool, t trial, a *decide.Ask) {
 // use.
 func (d *Decider) EndBatch(now limit.Instant) {
 	d.Recorder.EndBatch(now)
-	d.piece.Forget()
-	clear(d.linked[:cap(d.linked)])
 	d.endBatch()
 	d.joints.endBatch()
 }

@@ -154,7 +154,7 @@ func decideState(s *remote.State, a *decide.Ask, now limit.Instant) (changed boo
 	if a.Err = states.Decide(&parts, a, &e, now, 64<<10); a.Err != nil || !parts.Changed {
 		return false
 	}
-	s.Entry, s.Stamp = states.EntryOf(&parts, nil), now
+	s.Entry, s.Stamp = states.EntryOf(&parts.State, nil), now
 	return true
 }
 

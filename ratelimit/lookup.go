@@ -105,12 +105,16 @@ func (l *Lookup) Counts() *policy.Counts {
 	return l.Rules.Counts
 }
 
-// hasCandidate reports whether the candidate of the policy also decides the call: there is a
+// hasCandidate reports whether the candidate of the policy can decide the call, too: there is a
 // candidate, neither an override nor an exemption applies to the key, and the call has a quantity for
 // each clause of the candidate.
 func (l *Lookup) hasCandidate() bool {
 	return l.Rules.Candidate != nil && l.Applied.Override == nil && l.Applied.Exempt == nil && l.fits(l.Rules.Candidate.Limits)
 }
+
+// tries reports whether the candidate of the policy decides the call, too: only a call that charges or returns units,
+// and does not wait.
+func (l *Lookup) tries() bool { return l.hasCandidate() && !l.Looks() && l.Mode != Block }
 
 // factor returns the factor of the boost that applies to the key, or [policy.OneFactor] without a
 // boost.

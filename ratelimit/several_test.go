@@ -45,7 +45,7 @@ func (f *front) anyOf(t *testing.T, parts []ratelimit.Part) limit.Decision {
 	t.Helper()
 	_, err := f.FindAll(parts)
 	require.NoError(t, err)
-	d, _, err := f.Any(parts, &f.ask)
+	d, _, err := f.Any(parts)
 	require.NoError(t, err)
 	return *d
 }
@@ -130,7 +130,7 @@ func TestPartsThatCannotBeDecided(t *testing.T) {
 		_, at, err := f.All(parts, &f.ask)
 		require.Equal(t, 1, at)
 		require.ErrorIs(t, err, c.want)
-		_, at, err = f.Any(parts, &f.ask)
+		_, at, err = f.Any(parts)
 		require.Equal(t, 1, at)
 		require.ErrorIs(t, err, c.want, "it is found although the first policy would pass")
 	}

@@ -20,7 +20,7 @@ type steps struct {
 	// main and tried are the memory for the clauses of the limits in force and of a candidate.
 	main, tried clause.Memory
 	second      decide.Ask     // the ask of a candidate
-	free        decide.Ask     // the ask of a reservation of nothing
+	free        decide.Ask     // the ask of a reservation of nothing, of a call under one policy
 	whole       limit.Decision // the decision of the last answer that is not in its ask
 	// bans is the ask about the bans of a key, with the memory of its key.
 	bans decide.Ask
@@ -28,6 +28,9 @@ type steps struct {
 	kept []limit.Decision
 	// spare has the decisions of a reservation of nothing.
 	spare [policy.MaxClauses]limit.Decision
+	// pieces are what a call under several policies has come to for each of them, and linked the keys of its reservation.
+	pieces []piece
+	linked [][]byte
 }
 
 // outcome is what the steps of a call have come to.
@@ -46,9 +49,9 @@ type outcome struct {
 
 // trial is what the candidate of a policy has come to.
 type trial struct {
-	// refused says that the candidate denies the call. decided says that its ask, steps.second, was decided without
-	// an error.
-	refused, decided bool
+	// refused says that the candidate denies the call. lapsed is Lapsed of its ask.
+	refused bool
+	lapsed  uint32
 }
 
 // decide decides the call that l has looked up and that nothing blocks, and sets x. It uses a, and h is that of its ask. The
@@ -61,10 +64,10 @@ func (s *steps) decide(l *Lookup, h how, a *decide.Ask, x *outcome) error {
 		return a.Err
 	}
 	if l.lenient() {
-		x.free = s.reserveNothing(a)
+		x.free = s.reserveNothing(a, &s.free)
 	}
 	s.conclude(l, a, x)
-	if x.tries = l.hasCandidate() && !l.Looks() && l.Mode != Block && !a.Repeats(); x.tries {
+	if x.tries = l.tries() && !a.Repeats(); x.tries {
 		x.trial = s.try(l)
 	}
 	return nil
@@ -115,12 +118,11 @@ func (s *steps) answer(a *decide.Ask) Answer {
 
 // reserveNothing records a reservation of nothing if a, which was decided, is a reservation that the limits
 // have denied, so that its settlement is known. The call passes although they deny it. It reports whether there is one
-// now, which is s.free.
-func (s *steps) reserveNothing(a *decide.Ask) bool {
+// now, and uses b for it.
+func (s *steps) reserveNothing(a, b *decide.Ask) bool {
 	if a.Reserve.TTL == 0 || a.Err != nil || !a.Refused || a.Full || a.Repeats() {
 		return false
 	}
-	b := &s.free
 	*b = *a
 	b.Reserve.Free, b.Details, b.Lapsed = true, s.spare[:len(a.Details)], 0
 	s.store.Decide(b)
@@ -144,9 +146,10 @@ func (s *steps) try(l *Lookup) (t trial) {
 	}
 	s.store.Decide(a)
 	whole := a.Whole()
-	t.decided = a.Err == nil
-	t.refused = a.Err != nil || whole.Refused != 0
-	if t.decided && l.bans(limits, &whole) {
+	if t.refused = a.Err != nil || whole.Refused != 0; a.Err != nil {
+		return t
+	}
+	if t.lapsed = a.Lapsed; l.bans(limits, &whole) {
 		s.store.Decide(s.banAsk(l, limits, true, true))
 	}
 	return t
@@ -161,6 +164,13 @@ func (s *steps) endBatch() {
 	s.tried.Trim()
 	s.second.Forget()
 	s.free.Forget()
+	for i := range s.pieces {
+		s.pieces[i].ask.Forget()
+		s.pieces[i].free.Forget()
+		s.pieces[i].told = nil
+	}
+	s.pieces = s.pieces[:0]
+	clear(s.linked[:cap(s.linked)])
 	if s.keys.endBatch() {
 		s.main.Forget()
 		s.tried.Forget()

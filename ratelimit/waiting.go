@@ -101,7 +101,9 @@ func (d *Decider) NoteWaiting(parts []Part, w *Waiting, a *decide.Ask) {
 		p.Details = w.Parts[i].Details
 		switch {
 		case !p.lenient():
-			d.note(&p, a, a.Clauses[p.from:p.from+len(p.Details)])
+			var is decide.Ask
+			d.extract(&is, &p, a)
+			d.Recorder.NoteClauses(p.From, &is, true)
 		case p.Details != nil:
 			d.Recorder.NoteClauses(p.From, &w.apart[i], true)
 		}

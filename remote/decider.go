@@ -99,7 +99,7 @@ func (j *decider) decideJoint(a *decide.Ask) (changed bool) {
 		return false
 	}
 	// The parts refer to the present value, which is in mine if owns is set, but never to spare.
-	j.entry = states.EntryOf(parts, j.spare[:0])
+	j.entry = states.EntryOf(&parts.State, j.spare[:0])
 	if value := j.entry.Value; value != nil {
 		j.mine, j.spare, j.owns = value, j.mine[:0], true
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// group is a set of asks that are decided together: an RL.MULTI, or the asks of a transaction. A
-// lease is renewed by a group without asks. A group has exclusive use of all of its keys, and other
+// group is a set of asks that are decided together: an RL.MULTI, a joint ask about several states, or the asks of a
+// transaction. A lease is renewed by a group without asks. A group has exclusive use of all of its keys, and other
 // asks about these keys wait until the group ends.
 //
 // A group decides on copies of the asks. While a write is in progress, the policy may answer an
@@ -38,7 +38,7 @@ type group struct {
 type member struct {
 	item *item      // nil after the ask was answered
 	own  decide.Ask // the copy on which the group decides
-	at   []int      // index of the part of the ask's key, or of the key of each clause
+	at   []int      // index of the part of each key of the ask, in the order of eachKey
 	// refundDue says that charges of the ask have to be given back: the policy has answered it with
 	// an error, or an RL.MULTI was refused after a write of one of its keys.
 	refundDue bool
@@ -135,10 +135,15 @@ func (g *group) gather(names [][]byte, then func()) {
 	})
 }
 
-// eachKey calls f with the key of a, or with the key of each clause if a is an RL.MULTI.
+// eachKey calls f with the key of a and those of its further states, or with the key of each clause if a is an
+// RL.MULTI.
 func eachKey(a *decide.Ask, f func(name []byte)) {
 	if a.Family != decide.Several {
-		f(a.Key)
+		if f(a.Key); a.Family == decide.Joint {
+			for _, key := range a.Others {
+				f(key)
+			}
+		}
 		return
 	}
 	for i := range a.Clauses {

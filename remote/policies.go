@@ -85,19 +85,15 @@ func (p *policies) forAsk(a *decide.Ask) string {
 		if !a.Program.Guessed() {
 			return Closed
 		}
-	case decide.Several:
-		all := Opened
-		for i := range a.Clauses {
-			switch p.of(a.Clauses[i].Key) {
-			case Closed:
-				return Closed
-			case Local:
-				all = Local
-			}
-		}
-		return all
 	}
-	return p.of(a.Key)
+	strictest := Opened
+	eachKey(a, func(key []byte) {
+		switch is := p.of(key); {
+		case is == Closed, is == Local && strictest != Closed:
+			strictest = is
+		}
+	})
+	return strictest
 }
 
 func (p *policies) count(policy string, why reason) {

@@ -21,15 +21,15 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 	return one
 }
 
-// several decides an RL.MULTI: in one step if its keys are in one slot, otherwise key by key as
-// across does. With refuseAcross, an RL.MULTI over several slots gets [decide.ErrCrossSlot]. So does one with an
-// identity, because its keys have to remember it in one step.
+// several decides an RL.MULTI, or a joint ask about several states: in one step if its keys are in one slot. Otherwise
+// it decides an RL.MULTI key by key, as across does. Over several slots these get [decide.ErrCrossSlot]: a joint ask, an
+// RL.MULTI with an identity, because its keys have to remember it in one step, and with refuseAcross any RL.MULTI.
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
 		x.gather([]*item{it}, (*group).decideTogether)
 		return
 	}
-	if x.limits.refuseAcross || needsEngine(it.ask) {
+	if x.limits.refuseAcross || it.ask.Family == decide.Joint || needsEngine(it.ask) {
 		it.stage, it.ask.Err = answered, decide.ErrCrossSlot
 		it.flight.answered(1)
 		return

@@ -72,7 +72,7 @@ func (s *Store) route(it *item) {
 		a.Result.Found = false // an EXISTS may be about a key that the servers do not have
 		it.stage = answered
 		it.flight.answered(1)
-	case a.Family == decide.Several:
+	case a.Family == decide.Several || a.Family == decide.Joint && len(a.Others) > 0:
 		s.several(it)
 	case a.Family == decide.Admin && a.Admin.Op >= decide.Scan:
 		s.all(it)
@@ -90,7 +90,8 @@ func (s *Store) hides(a *decide.Ask) bool {
 	case a.Family == decide.Several || a.Family == decide.SettleSeveral:
 		return slices.ContainsFunc(a.Clauses, func(c decide.Clause) bool { return hasPrefix(c.Key, hidden) })
 	}
-	return hasPrefix(a.Key, hidden)
+	return hasPrefix(a.Key, hidden) ||
+		a.Family == decide.Joint && slices.ContainsFunc(a.Others, func(key []byte) bool { return hasPrefix(key, hidden) })
 }
 
 func hasPrefix(key []byte, prefix string) bool {

@@ -71,18 +71,18 @@ func (g *group) decide(m *member) {
 			return
 		}
 	}
-	if a.Family == decide.Several {
+	switch a.Family {
+	case decide.Several:
 		a.Err = g.decideClauses(m)
+		return
+	case decide.Joint:
+		a.Err = g.decideJoint(a, m.at)
 		return
 	}
 	p := &g.parts[m.at[0]]
-	switch {
-	case a.Family == decide.Joint:
-		a.Err = g.decideJoint(p, a)
-		return
-	case p.next.Kind == states.Joint:
+	if p.next.Kind == states.Joint {
 		whole := firstOf(a)
-		if err := g.decideJoint(p, &whole); err != nil {
+		if err := g.decideJoint(&whole, m.at); err != nil {
 			a.Err = err
 		}
 		tellBytes(a, len(p.key.full)+len(p.v.raw))
@@ -99,12 +99,20 @@ func (g *group) decide(m *member) {
 	plan.Forget()
 }
 
-// decideJoint is decide for a [decide.Joint] about the key of p. One that the policy has answered has no program any more.
-func (g *group) decideJoint(p *part, a *decide.Ask) error {
-	err := states.Decide(&g.joint, a, &p.next, g.now, g.limits.maxValue-headerLen-mostOlder*tagLen)
-	g.count.tooLarge.Add(int64(g.joint.TooLarge))
-	if err == nil && g.joint.Changed {
-		p.next, p.changes = states.EntryOf(&g.joint, nil), true
+// decideJoint is decide for a [decide.Joint] about the keys of the parts at. One that the policy has answered has no
+// program any more.
+func (g *group) decideJoint(a *decide.Ask, at []int) error {
+	most := g.limits.maxValue - headerLen - mostOlder*tagLen
+	entryOf := func(i int) *entry.Entry { return &g.parts[at[i]].next }
+	err := states.DecideSeveral(&g.joint, a, len(at), entryOf, g.now, most)
+	for n, i := range at {
+		is, p := &g.joint.State, &g.parts[i]
+		if n > 0 {
+			is = &g.joint.Others[n-1]
+		}
+		if g.count.tooLarge.Add(int64(is.TooLarge)); err == nil && is.Changed {
+			p.next, p.changes = states.EntryOf(is, nil), true
+		}
 	}
 	g.joint.Forget()
 	return err

@@ -176,7 +176,7 @@ func countEstimate(c *command.Call, a *decide.Ask, name []byte) {
 func decideApart(st ratelimit.Store, s *command.Server, a *decide.Ask) {
 	a.Lapsed, a.Ends = 0, 0
 	if st.Decide(a); a.Err == nil && a.Lapsed > 0 {
-		command.Find[ratelimit.Service](s).Keys.NoteLapsed(a)
+		command.Find[ratelimit.Service](s).Keys.NoteLapsed(a.Lapsed)
 		a.Lapsed = 0 // the decision on a may be counted after all
 	}
 }

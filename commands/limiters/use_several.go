@@ -54,11 +54,14 @@ func useSeveral(c *command.Call) {
 		u.wait(c, d, a)
 		return
 	}
-	decideParts := d.All
+	var whole *limit.Decision
+	var at int
+	var err error
 	if u.any {
-		decideParts = d.Any
+		whole, at, err = d.Any(u.parts)
+	} else {
+		whole, at, err = d.All(u.parts, a)
 	}
-	whole, at, err := decideParts(u.parts, a)
 	if err != nil {
 		c.Fail(u.failure(at, err))
 		return

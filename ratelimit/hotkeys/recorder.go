@@ -68,9 +68,7 @@ func (r *Recorder) Note(from Caller, a *decide.Ask, key []byte, d *limit.Decisio
 	if a.ID.Token != nil {
 		r.NoteID(from, a)
 	}
-	if a.Lapsed > 0 {
-		r.keys.NoteLapsed(a)
-	}
+	r.keys.NoteLapsed(a.Lapsed)
 	r.noteKey(from, a, key, d)
 }
 
@@ -84,9 +82,7 @@ func (r *Recorder) NoteClauses(from Caller, a *decide.Ask, oneGroup bool) {
 	if a.ID.Token != nil {
 		r.NoteID(from, a)
 	}
-	if a.Lapsed > 0 {
-		r.keys.NoteLapsed(a)
-	}
+	r.keys.NoteLapsed(a.Lapsed)
 	for i := range a.Details {
 		r.noteKey(from, a, a.Clauses[i].Key, &a.Details[i])
 	}

@@ -44,18 +44,18 @@ func (k *Keys) ResetReservations() {
 	}
 }
 
-// NoteLapsed counts the reservations that the decided ask a has ended because their time had passed. Any
+// NoteLapsed counts n reservations, Lapsed of a decided ask, that have ended because their time had passed. Any
 // goroutine may call it. [Recorder.Note], [Recorder.NoteClauses] and [Recorder.NoteSettled] do the same
 // for their ask.
-func (k *Keys) NoteLapsed(a *decide.Ask) {
-	if a.Lapsed > 0 {
-		k.reservations.expired.Add(int64(a.Lapsed))
+func (k *Keys) NoteLapsed(n uint32) {
+	if n > 0 {
+		k.reservations.expired.Add(int64(n))
 	}
 }
 
 // NoteSettled counts the decided ask a, of family [decide.Settle]. It counts no decision.
 func (r *Recorder) NoteSettled(a *decide.Ask) {
-	r.keys.NoteLapsed(a)
+	r.keys.NoteLapsed(a.Lapsed)
 	s := &r.keys.reservations
 	switch op := a.Settlement.Op; {
 	case op == reservation.Renew:

@@ -173,27 +173,50 @@ func formOf(k entry.Kind) (f reservation.Form, ok bool) {
 	return 0, false
 }
 
-// Decide decides a, a [decide.Joint], on the entry e at now. parts is memory for the decision, from which [EntryOf]
-// makes the new entry if parts.Changed is set. most is the maximum number of bytes of that entry.
+// Decide decides a, a [decide.Joint] about one state, on the entry e at now. parts is memory for the decision, from
+// which [EntryOf] makes the new entry if parts.Changed is set. most is the maximum number of bytes of that entry.
 // If e is the state of one limiter, it is the first part. The error is that of the program.
 func Decide(parts *decide.Parts, a *decide.Ask, e *entry.Entry, now limit.Instant, most int) error {
-	parts.All, parts.Changed = parts.All[:0], false
-	switch e.Kind {
-	case entry.None:
-	case Joint:
-		parts.All = AppendLive(parts.All, e.Value, now)
-	default: // a tool has copied it here from a server that has a key for each part
-		parts.All = append(parts.All, decide.Part{Number: 1, Entry: *e})
-	}
-	parts.Most, parts.Each = most, partHead
+	parts.Others = parts.Others[:0]
+	load(&parts.State, e, now, most)
 	return parts.Run(a, now)
 }
 
-// EntryOf returns the entry that has parts, whose bytes are appended to dst: none if there are no parts.
-func EntryOf(parts *decide.Parts, dst []byte) entry.Entry {
-	if len(parts.All) == 0 {
+// DecideSeveral does what [Decide] does, on n entries of which entryOf returns each: first that of the key of a, and
+// then those of its Others.
+func DecideSeveral(
+	parts *decide.Parts, a *decide.Ask, n int, entryOf func(i int) *entry.Entry, now limit.Instant, most int,
+) error {
+	others := parts.Others[:cap(parts.Others)]
+	for len(others) < n-1 {
+		others = append(others, decide.State{})
+	}
+	parts.Others = others[:n-1]
+	load(&parts.State, entryOf(0), now, most)
+	for i := range parts.Others {
+		load(&parts.Others[i], entryOf(i+1), now, most)
+	}
+	return parts.Run(a, now)
+}
+
+// load makes s the state in e at now.
+func load(s *decide.State, e *entry.Entry, now limit.Instant, most int) {
+	s.All, s.Changed = s.All[:0], false
+	switch e.Kind {
+	case entry.None:
+	case Joint:
+		s.All = AppendLive(s.All, e.Value, now)
+	default: // a tool has copied it here from a server that has a key for each part
+		s.All = append(s.All, decide.Part{Number: 1, Entry: *e})
+	}
+	s.Most, s.Each = most, partHead
+}
+
+// EntryOf returns the entry that has the parts of s, whose bytes are appended to dst: none if there are no parts.
+func EntryOf(s *decide.State, dst []byte) entry.Entry {
+	if len(s.All) == 0 {
 		return entry.Entry{}
 	}
-	raw, expiry := appendParts(dst, parts.All)
+	raw, expiry := appendParts(dst, s.All)
 	return entry.Entry{Kind: Joint, Expiry: expiry, Value: raw}
 }

@@ -43,7 +43,7 @@ func (s *state) decide(t testing.TB, a *decide.Ask, now limit.Instant, most int)
 	if a.Err = Decide(&parts, a, &e, now, most); a.Err != nil || !parts.Changed {
 		return false
 	}
-	s.entry = EntryOf(&parts, nil)
+	s.entry = EntryOf(&parts.State, nil)
 	return true
 }
 
@@ -64,7 +64,7 @@ func perHour(t testing.TB, most int64) gcra.Quota {
 
 // someParts returns parts of several kinds, one of which remembers a call and has a reservation.
 func someParts(t testing.TB) []decide.Part {
-	all := decide.Parts{Most: 1 << 20}
+	all := decide.Parts{State: decide.State{Most: 1 << 20}}
 	p := program(func(ask func(*decide.Ask)) error {
 		w := slidingwindow.Call{Mode: slidingwindow.Fixed, Limit: 9, Window: 1e9, Quantity: 1}
 		b := tokenbucket.Call{Mode: tokenbucket.Greedy, Capacity: 9, Init: 9, Count: 1, Period: 1e9, Interval: 1e9, Quantity: 1}
