@@ -25,10 +25,9 @@ func (d *Decider) FindShared(l *Lookup) error {
 // then a refers to no memory of l or of d except l.From and what l has of the table of policies.
 func (d *Decider) Joint(l *Lookup, a *decide.Ask) {
 	j := d.joints.next(d.service)
-	j.how = 0
-	j.own(l)
-	a.DB, a.Key, a.Family, a.Program, a.Err, a.Next = l.DB, j.lookup.StateKey, decide.Joint, j, nil, nil
-	a.ID.Token, a.Reserve.TTL, a.Counts, a.Keep, a.Rank, a.Foreign, a.Lapsed = nil, 0, false, 0, 0, 0, 0
+	j.how, j.lookup = 0, *l
+	j.own(&j.lookup)
+	j.into(a, &j.lookup)
 }
 
 // LookupOf returns the lookup of the call that a, an ask of [Decider.Joint], decides. It has copies of the bytes of the
@@ -55,20 +54,24 @@ func (d *Decider) AnswerJoint(l *Lookup, a *decide.Ask) (Answer, error) {
 // joint is the program of one call.
 type joint struct {
 	steps
-	lookup  Lookup
+	lookup  Lookup // of a call under one policy
 	how     how
 	ask     decide.Ask // for the limits in force
 	outcome outcome    // of the last run
+	joined             // of a call under several policies
 
-	bytes      []byte // memory for the bytes of lookup
+	bytes      []byte // memory for the bytes of lookup and of the parts
 	quantities []int64
 }
 
-// own sets the lookup of j to a copy of l that owns its bytes and quantities, and has the key of the state.
-func (j *joint) own(l *Lookup) {
-	o := &j.lookup
-	*o = *l
-	j.bytes = j.bytes[:0]
+// into makes a the ask of j, whose key is the key of the state of l.
+func (j *joint) into(a *decide.Ask, l *Lookup) {
+	a.DB, a.Key, a.Others, a.Family, a.Program, a.Err, a.Next = l.DB, l.StateKey, j.others, decide.Joint, j, nil, nil
+	a.ID.Token, a.Reserve.TTL, a.Counts, a.Keep, a.Rank, a.Foreign, a.Lapsed = nil, 0, false, 0, 0, 0, 0
+}
+
+// own makes o, a lookup of j, own its bytes and quantities, and have the key of the state.
+func (j *joint) own(o *Lookup) {
 	for _, b := range [...]*[]byte{&o.Policy, &o.Key, &o.Network, &o.Member, &o.ID.Token, &o.Class} {
 		if *b == nil {
 			continue
@@ -80,19 +83,23 @@ func (j *joint) own(l *Lookup) {
 	from := len(j.bytes)
 	j.bytes = policy.AppendStateKey(j.bytes, o.Policy, o.state(), 1, false)
 	o.StateKey = j.bytes[from:len(j.bytes):len(j.bytes)]
-	if l.Quantities != nil {
-		j.quantities = append(j.quantities[:0], l.Quantities...)
-		o.Quantities = j.quantities
+	if o.Quantities != nil {
+		from = len(j.quantities)
+		j.quantities = append(j.quantities, o.Quantities...)
+		o.Quantities = j.quantities[from:]
 	}
 	o.Volatile = false
 }
 
-// Run implements [decide.Program]. It sets the ban of the lookup, the ask and the outcome.
+// Run implements [decide.Program]. It sets the ban of the lookup, the ask and the outcome, or those of the parts.
 func (j *joint) Run(decide func(*decide.Ask)) error {
 	j.store = asking(decide)
 	defer func() { j.store = nil }()
 	l := &j.lookup
-	j.outcome, j.keys.buf = outcome{}, j.keys.buf[:0]
+	if j.outcome, j.keys.buf = (outcome{}), j.keys.buf[:0]; len(j.parts) > 0 {
+		j.runSeveral()
+		return nil
+	}
 	if err := j.findBan(l); err != nil || l.Blocked() {
 		return err
 	}
@@ -140,7 +147,8 @@ func (p *joints) endBatch() {
 		}
 		j.endBatch()
 		j.ask.Forget()
-		j.lookup, j.outcome = Lookup{}, outcome{}
+		j.forget()
+		j.lookup, j.outcome, j.bytes, j.quantities = Lookup{}, outcome{}, j.bytes[:0], j.quantities[:0]
 		p.free = append(p.free, j)
 	}
 	clear(p.used)

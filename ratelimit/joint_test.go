@@ -37,46 +37,74 @@ type shared interface {
 type parts map[string]map[uint8]entry.Entry
 
 func (p parts) decide(t testing.TB, a *decide.Ask, now limit.Instant) {
-	state := maps.Clone(p[string(a.Key)])
-	if state == nil {
-		state = map[uint8]entry.Entry{}
+	var all []map[uint8]entry.Entry
+	for _, key := range keysOf(a) {
+		state := maps.Clone(p[key])
+		if state == nil {
+			state = map[uint8]entry.Entry{}
+		}
+		all = append(all, state)
 	}
-	if a.Err = runOn(t, state, a, now); a.Err == nil {
-		p[string(a.Key)] = state
+	if a.Err = runOn(t, all, a, now); a.Err == nil {
+		for i, key := range keysOf(a) {
+			p[key] = all[i]
+		}
 	}
 }
 
 func (p parts) lose(t testing.TB, rnd *rand.Rand, a *decide.Ask, now limit.Instant) {
-	state := map[uint8]entry.Entry{}
-	if keys := slices.Sorted(maps.Keys(p)); len(keys) > 0 {
-		state = maps.Clone(p[keys[rnd.IntN(len(keys))]])
+	var all []map[uint8]entry.Entry
+	for range keysOf(a) {
+		state := map[uint8]entry.Entry{}
+		if keys := slices.Sorted(maps.Keys(p)); len(keys) > 0 {
+			state = maps.Clone(p[keys[rnd.IntN(len(keys))]])
+		}
+		all = append(all, state)
 	}
-	_ = runOn(t, state, a, now)
+	_ = runOn(t, all, a, now)
 }
 
-// runOn runs the program of a on the parts of state.
-func runOn(t testing.TB, state map[uint8]entry.Entry, a *decide.Ask, now limit.Instant) error {
-	number := func(key []byte) uint8 {
-		n, ok := a.Program.Number(key)
-		require.True(t, ok, "%q", key)
-		return n
+// keysOf returns the keys of the states of a.
+func keysOf(a *decide.Ask) []string {
+	keys := []string{string(a.Key)}
+	for _, key := range a.Others {
+		keys = append(keys, string(key))
 	}
-	look := func(n uint8) *entry.Entry {
-		e := state[n]
+	return keys
+}
+
+// runOn runs the program of a on the parts of its states.
+func runOn(t testing.TB, states []map[uint8]entry.Entry, a *decide.Ask, now limit.Instant) error {
+	type place struct {
+		state int
+		n     uint8
+	}
+	number := func(key []byte) (at place) {
+		ok := false
+		if len(states) == 1 {
+			at.n, ok = a.Program.Number(key)
+		} else {
+			at.state, at.n, ok = a.Program.(decide.Spanning).Locate(key)
+		}
+		require.True(t, ok, "%q", key)
+		return at
+	}
+	look := func(at place) *entry.Entry {
+		e := states[at.state][at.n]
 		if e.Expiry <= now {
+			delete(states[at.state], at.n)
 			e = entry.Entry{}
 		}
 		return &e
 	}
-	change := func(n uint8, p *decide.Plan) {
+	change := func(at place, p *decide.Plan) {
+		state := states[at.state]
 		switch p.Action {
 		case decide.Store:
-			state[n] = entry.Entry{Kind: p.Kind, Expiry: p.Expiry, Value: p.Apply(slices.Clone(state[n].Value), nil)}
-			if e := look(n); e.Kind == entry.None {
-				delete(state, n)
-			}
+			state[at.n] = entry.Entry{Kind: p.Kind, Expiry: p.Expiry, Value: p.Apply(slices.Clone(state[at.n].Value), nil)}
+			look(at)
 		case decide.Remove:
-			delete(state, n)
+			delete(state, at.n)
 		}
 	}
 	return a.Program.Run(func(b *decide.Ask) {
@@ -96,7 +124,10 @@ func runOn(t testing.TB, state map[uint8]entry.Entry, a *decide.Ask, now limit.I
 			if b.Err = s.Check(); b.Err != nil {
 				return
 			}
-			was := maps.Clone(state)
+			was := make([]map[uint8]entry.Entry, len(states))
+			for i, state := range states {
+				was[i] = maps.Clone(state)
+			}
 			each(func(i int, e *entry.Entry) {
 				if b.Err == nil {
 					if b.Err = s.Settle(&p, i, e); b.Err == nil {
@@ -105,28 +136,22 @@ func runOn(t testing.TB, state map[uint8]entry.Entry, a *decide.Ask, now limit.I
 				}
 			})
 			if b.Err != nil {
-				clear(state)
-				maps.Copy(state, was)
+				for i, state := range states {
+					clear(state)
+					maps.Copy(state, was[i])
+				}
 			}
 			return
 		}
 		if b.Family != decide.Several {
 			var p decide.Plan
-			n := number(b.Key)
-			if live := look(n); live.Kind == entry.None {
-				delete(state, n)
-			}
-			if b.Err = p.One(look(n), now, b); b.Err == nil {
-				change(n, &p)
+			at := number(b.Key)
+			if b.Err = p.One(look(at), now, b); b.Err == nil {
+				change(at, &p)
 			}
 			return
 		}
 		var r decide.Rounds
-		for i := range b.Clauses {
-			if n := number(b.Clauses[i].Key); look(n).Kind == entry.None {
-				delete(state, n)
-			}
-		}
 		entryOf := func(i int) *entry.Entry { return look(number(b.Clauses[i].Key)) }
 		if b.Err = r.All(b, now, entryOf); b.Err != nil || !r.Changes {
 			return
@@ -144,46 +169,69 @@ type engine struct {
 	packer *remote.Packer
 }
 
-// decideState decides a on s at now, as a server of package remote does, and reports whether s has changed.
-func decideState(s *remote.State, a *decide.Ask, now limit.Instant) (changed bool) {
+// decideStates decides a on all at now, as a server of package remote does, and returns those that have changed.
+func decideStates(all []remote.State, a *decide.Ask, now limit.Instant) (changed []int) {
 	var parts decide.Parts
-	e := s.Entry
-	if e.Expiry <= now {
-		e = entry.Entry{}
+	entryOf := func(i int) *entry.Entry {
+		e := all[i].Entry
+		if e.Expiry <= now {
+			e = entry.Entry{}
+		}
+		return &e
 	}
-	if a.Err = states.Decide(&parts, a, &e, now, 64<<10); a.Err != nil || !parts.Changed {
-		return false
+	if len(all) == 1 {
+		a.Err = states.Decide(&parts, a, entryOf(0), now, 64<<10)
+	} else {
+		a.Err = states.DecideSeveral(&parts, a, len(all), entryOf, now, 64<<10)
 	}
-	s.Entry, s.Stamp = states.EntryOf(&parts.State, nil), now
-	return true
+	for i := range all {
+		is := &parts.State
+		if i > 0 {
+			is = &parts.Others[i-1]
+		}
+		if a.Err == nil && is.Changed {
+			all[i].Entry, all[i].Stamp = states.EntryOf(is, nil), now
+			changed = append(changed, i)
+		}
+	}
+	return changed
 }
 
 func (e *engine) decide(t testing.TB, a *decide.Ask, now limit.Instant) {
-	raw := e.values[string(a.Key)]
-	s, err := remote.Unpack(raw)
-	require.NoError(t, err)
-	if !decideState(&s, a, now) {
-		return
+	var all []remote.State
+	keys := keysOf(a)
+	for _, key := range keys {
+		s, err := remote.Unpack(e.values[key])
+		require.NoError(t, err)
+		all = append(all, s)
 	}
-	if s.Entry.Kind == entry.None {
-		delete(e.values, string(a.Key))
-		return
+	for _, i := range decideStates(all, a, now) {
+		key := keys[i]
+		if all[i].Entry.Kind == entry.None {
+			delete(e.values, key)
+			continue
+		}
+		w, err := e.packer.Pack([]byte(key), e.values[key], all[i])
+		require.NoError(t, err)
+		e.values[key] = w.New
 	}
-	w, err := e.packer.Pack(a.Key, raw, s)
-	require.NoError(t, err)
-	e.values[string(a.Key)] = w.New
 }
 
 func (e *engine) lose(t testing.TB, rnd *rand.Rand, a *decide.Ask, now limit.Instant) {
-	var raw []byte
-	if keys := slices.Sorted(maps.Keys(e.values)); len(keys) > 0 {
-		raw = e.values[keys[rnd.IntN(len(keys))]]
+	var all []remote.State
+	var raws, was [][]byte
+	for range keysOf(a) {
+		var raw []byte
+		if keys := slices.Sorted(maps.Keys(e.values)); len(keys) > 0 {
+			raw = e.values[keys[rnd.IntN(len(keys))]]
+		}
+		raws, was = append(raws, raw), append(was, slices.Clone(raw))
+		s, err := remote.Unpack(raw)
+		require.NoError(t, err)
+		all = append(all, s)
 	}
-	was := slices.Clone(raw)
-	s, err := remote.Unpack(raw)
-	require.NoError(t, err)
-	decideState(&s, a, now)
-	require.Equal(t, was, raw, "a value never changes")
+	decideStates(all, a, now)
+	require.Equal(t, was, raws, "a value never changes")
 }
 
 // jointFront is a front whose state is in a store of joint states.
@@ -205,6 +253,14 @@ func (f *jointFront) decide(t testing.TB, c ratelimit.Call) (ratelimit.Answer, e
 	f.Joint(&l, a)
 	a.Own(nil)
 	l = ratelimit.Lookup{}
+	f.race(t, a, now)
+	own := ratelimit.LookupOf(a)
+	own.From = f
+	return f.AnswerJoint(own, a)
+}
+
+// race decides a at now, perhaps after some races that were lost.
+func (f *jointFront) race(t testing.TB, a *decide.Ask, now limit.Instant) {
 	for range max(0, f.rnd.IntN(5)-2) {
 		if f.rnd.IntN(3) == 0 {
 			_ = a.Program.Run(func(b *decide.Ask) { b.Err = limit.ErrFull })
@@ -213,9 +269,6 @@ func (f *jointFront) decide(t testing.TB, c ratelimit.Call) (ratelimit.Answer, e
 		}
 	}
 	f.shared.decide(t, a, now)
-	own := ratelimit.LookupOf(a)
-	own.From = f
-	return f.AnswerJoint(own, a)
 }
 
 // settlement returns a random settlement of what c, a call of f, has reserved.
@@ -269,11 +322,16 @@ func (f *front) outcome(a ratelimit.Answer, err error, notices []ratelimit.Notic
 	} else {
 		fmt.Fprintf(&b, "%+v\n%+v\n", *a.Decision, a.Details)
 	}
-	n := f.table.Policy([]byte("api")).Counts
-	fmt.Fprintln(&b, n.Allowed.Load(), n.Denied.Load(), n.Exempted.Load(), n.ExemptedDenied.Load(), n.Blocked.Load(), n.Banned.Load(),
-		n.ShadowDenied.Load(), n.TryBoth.Load(), n.TryOnlyOld.Load(), n.TryOnlyNew.Load(), n.TryNeither.Load())
+	f.counters(&b, "api")
 	fmt.Fprintf(&b, "%+v\n%+v\n%+v", f.keys.IDs(), f.keys.Reservations(), notices)
 	return b.String()
+}
+
+// counters appends the counters of the policy called name to b.
+func (f *front) counters(b *strings.Builder, name string) {
+	n := f.table.Policy([]byte(name)).Counts
+	fmt.Fprintln(b, n.Allowed.Load(), n.Denied.Load(), n.Exempted.Load(), n.ExemptedDenied.Load(), n.Blocked.Load(), n.Banned.Load(),
+		n.ShadowDenied.Load(), n.TryBoth.Load(), n.TryOnlyOld.Load(), n.TryOnlyNew.Load(), n.TryNeither.Load())
 }
 
 // randomRules draws the entries of a policy.

@@ -74,6 +74,16 @@ func (s *steps) decideAll(parts []Part, a *decide.Ask, x *severally) {
 	}
 }
 
+// beginPieces begins the pieces of a call under n policies.
+func (s *steps) beginPieces(n int) {
+	if more := n - len(s.pieces); more > 0 {
+		s.pieces = slices.Grow(s.pieces, more)[:n]
+	}
+	for i := range s.pieces[:n] {
+		s.pieces[i].turnout = turnout{}
+	}
+}
+
 // findBans sets banned of each of parts. The error is that of the store, and at the index of the part.
 func (s *steps) findBans(parts []Part) (at int, err error) {
 	for i := range parts {
@@ -361,11 +371,8 @@ func (s *steps) number(p *Part) (n uint8) {
 // charged all or none: a part whose quantity is 0 is then left alone, unless the call only looks.
 func (s *steps) prepare(parts []Part, together bool) (strict, at int, err error) {
 	n, looks := 0, together
-	if more := len(parts) - len(s.pieces); more > 0 {
-		s.pieces = slices.Grow(s.pieces, more)[:len(parts)]
-	}
+	s.beginPieces(len(parts))
 	for i := range parts {
-		s.pieces[i].turnout = turnout{}
 		n += len(parts[i].Limits.Clauses)
 		looks = looks && parts[i].Looks()
 	}

@@ -50,7 +50,7 @@ func (c *copying) joint(v *keyspace.Handle, table *policy.Table, m *moving) bool
 		m.entry = *p // the store reads it as the first part
 		return true
 	}
-	if m.entry = states.EntryOf(&decide.Parts{All: parts}, nil); states.Check(&m.entry) != nil {
+	if m.entry = states.EntryOf(&decide.State{All: parts}, nil); states.Check(&m.entry) != nil {
 		m.why = "the state of a policy, with a part that a store cannot have"
 	}
 	return true

@@ -21,6 +21,14 @@ type scratch struct {
 	settled    settledClauses
 }
 
+// severalCall returns the memory for a call of RL.USE that names several policies.
+func (s *scratch) severalCall() *severalCall {
+	if s.several == nil {
+		s.several = new(severalCall)
+	}
+	return s.several
+}
+
 // newService returns the service that all deciders of the server s share. slot is the slot of this
 // command group.
 func newService(s *command.Server, slot command.Slot) *ratelimit.Service {

@@ -35,10 +35,7 @@ const errTooManyPolicies resp.Error = "ERR the policies have too many clauses, a
 // useSeveral is the Run function of RL.USE for calls that name several policies.
 func useSeveral(c *command.Call) {
 	s := command.Scratch[scratch](c)
-	if s.several == nil {
-		s.several = new(severalCall)
-	}
-	u := s.several
+	u := s.severalCall()
 	defer u.forget()
 	if err := u.parse(c.Args); err != "" {
 		c.Fail(c.WithUsage(err))
@@ -47,7 +44,7 @@ func useSeveral(c *command.Call) {
 	u.of(c)
 	d, a := s.decider, c.OwnAsk()
 	if at, err := d.FindAll(u.parts); err != nil {
-		c.Fail(u.failure(at, err))
+		c.Fail(partFailure(u.parts, at, err))
 		return
 	}
 	if !u.any && u.Mode == ratelimit.Block && u.waits() && c.MayWait() {
@@ -63,28 +60,39 @@ func useSeveral(c *command.Call) {
 		whole, at, err = d.All(u.parts, a)
 	}
 	if err != nil {
-		c.Fail(u.failure(at, err))
+		c.Fail(partFailure(u.parts, at, err))
 		return
 	}
+	replyParts(c, whole, u.parts, u.withDetails, u.millis)
+}
+
+// replyParts writes the reply to a call under several policies, and counts a denial in the statistics of the command.
+func replyParts(c *command.Call, whole *limit.Decision, parts []ratelimit.Part, details, millis bool) {
 	if whole.Refused != 0 {
 		c.Denied++
 	}
-	writeParts(c.W, whole, u.parts, u.withDetails, u.millis)
+	writeParts(c.W, whole, parts, details, millis)
 }
 
 // of completes the parts: it sets the options of the call, and what the arguments do not give, which it
 // takes from c, the running command.
 func (u *severalCall) of(c *command.Call) {
 	u.useCall.of(c)
-	at := policyKeys.Last
+	u.callers(c, u.parts)
 	for i := range u.parts {
-		p, from := &u.parts[i], &u.room.callers[i]
-		*from = policyCaller{caller{c}, at - 1}
-		p.DB, p.Now, p.Volatile, p.From = u.DB, u.Now, u.Volatile, from
+		p := &u.parts[i]
+		p.DB, p.Now, p.Volatile = u.DB, u.Now, u.Volatile
 		p.Mode, p.MaxWait, p.Keep, p.Class, p.Member, p.ID, p.Reserve = u.Mode, u.MaxWait, u.Keep, u.Class, u.Member, u.ID, u.Reserve
-		at = policyKeys.After(c.Args, at)
 	}
 	u.parts[0].StateKey = u.StateKey
+}
+
+// callers sets From of each of parts, which are those of c, in the memory of u.
+func (u *severalCall) callers(c *command.Call, parts []ratelimit.Part) {
+	for i := range parts {
+		u.room.callers[i] = policyCaller{caller{c}, parts[i].Policy}
+		parts[i].From = &u.room.callers[i]
+	}
 }
 
 // waits reports whether the call waits if it does not pass: no block denies it, and a policy that can
@@ -101,7 +109,7 @@ func (u *severalCall) waits() bool {
 // is the memory for its ask.
 func (u *severalCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 	if at, err := d.AskAll(u.parts, a); err != nil {
-		c.Fail(u.failure(at, err))
+		c.Fail(partFailure(u.parts, at, err))
 		return
 	}
 	a.Millis, a.WithDetails = u.millis, u.withDetails
@@ -118,10 +126,10 @@ func (u *severalCall) looks() bool {
 	return true
 }
 
-// failure returns the error reply for err, with which the call has failed at the part with the index
+// partFailure returns the error reply for err, with which a call of parts has failed at the part with the index
 // at. An error about the options or the quantities names the policy.
-func (u *severalCall) failure(at int, err error) resp.Error {
-	p := &u.parts[at]
+func partFailure(parts []ratelimit.Part, at int, err error) resp.Error {
+	p := &parts[at]
 	part := useCall{Lookup: p.Lookup}
 	switch is := part.failure(err); {
 	case errors.Is(err, ratelimit.ErrClauses):
@@ -142,17 +150,17 @@ func (u *severalCall) forget() {
 	u.useCall, u.parts = useCall{}, nil
 }
 
-// policyCaller is the caller of a command that names several policies, for the statistics about one
-// of them. at is the index of the argument that names this policy.
+// policyCaller is the caller of a command that names several policies, or whose arguments are no longer there, for the
+// statistics about the policy with the name policy.
 type policyCaller struct {
 	caller
-	at int
+	policy []byte
 }
 
 // Describe implements [hotkeys.Caller].
 func (c *policyCaller) Describe(d *hotkeys.Detail, _ decide.Family) {
 	d.Client, d.Command = c.call.Client.ID, c.call.Cmd.Name
-	d.Add(c.call.Args[c.at])
+	d.Add(c.policy)
 	d.EndLimit()
 }
 

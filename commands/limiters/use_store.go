@@ -4,19 +4,30 @@ import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/ratelimit"
-	"github.com/cellserver/cellserver/ratelimit/hotkeys"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // With the option store all that one policy has of a key is one value in the store. The functions of this file parse
 // and answer the commands that name a policy and a key there. Each makes one ask of the family decide.Joint.
 
-// errStoreSeveral is the reply to a call of RL.USE under several policies, which a store does not serve.
-const errStoreSeveral resp.Error = "ERR AND and ANY are not served with --store: call RL.USE once for each policy"
+// These are the replies to calls of RL.USE under several policies that a store does not serve.
+const (
+	errSeveralReserve resp.Error = "ERR AND and ANY with RESERVE are not served with --store: reserve under each policy"
+	errSeveralWait    resp.Error = "ERR AND and ANY with BLOCK are not served with --store: call again after the time of the reply"
+)
 
 // useOnStore is the Parse function of RL.USE.
 func useOnStore(c *command.Call) resp.Error {
 	s := command.Scratch[scratch](c)
+	if namesSeveral(c.Args) {
+		u := s.severalCall()
+		defer u.forget()
+		if err := u.parseOnStore(c, s); err != "" {
+			return err
+		}
+		u.ask(c, s)
+		return ""
+	}
 	var u useCall
 	if err := u.parseOnStore(c, s); err != "" {
 		return err
@@ -27,9 +38,6 @@ func useOnStore(c *command.Call) resp.Error {
 
 // parseOnStore parses the call of c, and looks up what applies to its key. The error is "" on success.
 func (u *useCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
-	if namesSeveral(c.Args) {
-		return errStoreSeveral
-	}
 	if err := u.parse(c.Args[1:], &s.quantities); err != "" {
 		return c.WithUsage(err)
 	}
@@ -47,10 +55,45 @@ func (u *useCall) ask(c *command.Call, joint func(*ratelimit.Lookup, *decide.Ask
 	a.Millis, a.WithDetails = u.millis, u.withDetails
 }
 
+// parseOnStore does what that of a useCall does, for a call that names several policies.
+func (u *severalCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
+	if err := u.parse(c.Args); err != "" {
+		return c.WithUsage(err)
+	}
+	switch {
+	case u.id.Reserves():
+		return errSeveralReserve
+	case u.Mode == ratelimit.Block:
+		return errSeveralWait
+	}
+	u.of(c)
+	if at, err := s.decider.FindAllShared(u.parts); err != nil {
+		return partFailure(u.parts, at, err)
+	}
+	return ""
+}
+
+// ask makes the ask of the call.
+func (u *severalCall) ask(c *command.Call, s *scratch) {
+	a := c.NewAsk(decide.Joint, nil)
+	s.decider.JointAll(u.parts, u.any, a)
+	a.Millis, a.WithDetails = u.millis, u.withDetails
+}
+
 // waitOnStore is the Run function of RL.USE for a call with BLOCK that may wait. It parks the session if the call waits for
 // room. A call that does not, and one that takes tokens in advance, is one ask as without BLOCK.
 func waitOnStore(c *command.Call) {
 	s := command.Scratch[scratch](c)
+	if namesSeveral(c.Args) {
+		u := s.severalCall()
+		defer u.forget()
+		if err := u.parseOnStore(c, s); err != "" {
+			c.Fail(err)
+			return
+		}
+		c.CollectAsk(func() { u.ask(c, s) })
+		return
+	}
 	var u useCall
 	if err := u.parseOnStore(c, s); err != "" {
 		c.Fail(err)
@@ -71,34 +114,33 @@ func waitOnStore(c *command.Call) {
 
 // answerUse is the Answer function of RL.USE.
 func answerUse(c *command.Call, a *decide.Ask) {
+	s := command.Scratch[scratch](c)
+	if parts := ratelimit.PartsOf(a); len(parts) > 0 {
+		u := s.severalCall()
+		u.callers(c, parts)
+		whole, at, err := s.decider.AnswerParts(a)
+		clear(u.room.callers[:len(parts)])
+		if err != nil {
+			c.Fail(partFailure(parts, at, err))
+			return
+		}
+		replyParts(c, whole, parts, a.WithDetails, a.Millis)
+		return
+	}
 	u := useCall{Lookup: *ratelimit.LookupOf(a), millis: a.Millis, withDetails: a.WithDetails}
-	u.From = storeCaller{caller{c}, u.Policy}
-	d := command.Scratch[scratch](c).decider
-	if grant := d.Granted(a); grant != nil {
+	u.From = &policyCaller{caller{c}, u.Policy}
+	if grant := s.decider.Granted(a); grant != nil {
 		grant.Millis, grant.WithDetails = a.Millis, a.WithDetails
 		by := counted{policy: u.Counts(), joint: ratelimit.NewJointStore(&u.Lookup)}
 		serveOut(c, grant, by, command.CloneArgs([][]byte{nil, u.Policy, u.Key}))
 		return
 	}
-	answer, err := d.AnswerJoint(&u.Lookup, a)
+	answer, err := s.decider.AnswerJoint(&u.Lookup, a)
 	if err != nil {
 		c.Fail(u.failure(err))
 		return
 	}
 	u.reply(c, &answer)
-}
-
-// storeCaller is the caller of a command with a policy whose arguments are no longer there.
-type storeCaller struct {
-	caller
-	policy []byte
-}
-
-// Describe implements [hotkeys.Caller].
-func (c storeCaller) Describe(d *hotkeys.Detail, _ decide.Family) {
-	d.Client, d.Command = c.call.Client.ID, c.call.Cmd.Name
-	d.Add(c.policy)
-	d.EndLimit()
 }
 
 // explainOnStore is the Parse function of RL.EXPLAIN.
