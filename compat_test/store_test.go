@@ -13,44 +13,41 @@ import (
 // ownKeyspace are the sections, and the scripts as a whole, that show something of a keyspace, beyond
 // commands that are not served with a store.
 var ownKeyspace = map[string]string{
-	"cellserver/errors/fewer databases":                                                                     oneDatabase,
-	"cellserver/errors/memory is bounded":                                                                   "maxmemory bounds the keys of a keyspace",
-	"cellserver/inspect/rl.top":                                                                             oneDatabase,
-	"cellserver/memory/where memory goes":                                                                   "it counts the keys of a keyspace",
-	"redis-cell/keys/databases":                                                                             oneDatabase,
-	"redis/client/info":                                                                                     oneDatabase,
-	"redis/connection/a database belongs to a connection":                                                   oneDatabase,
-	"redis/connection/select":                                                                               oneDatabase,
-	"redis/keys/flushdb":                                                                                    oneDatabase,
-	"cellserver/ban/several policies":                                                                       noSeveral,
-	"cellserver/ban/several policies that wait":                                                             noSeveral,
-	"cellserver/use/waiting for several limits, in turn":                                                    "a clause beyond the first has no key of its own",
-	"cellserver/keep/several policies":                                                                      noSeveral,
-	"cellserver/notify/what an exemption lets pass":                                                         noSeveral,
-	"cellserver/policy_addresses/an entry for a longer network has a state of its own":                      noSeveral,
-	"cellserver/use-count/a candidate is charged with its policy":                                           noSeveral,
-	"cellserver/use-count/no limit for some keys":                                                           noSeveral,
-	"cellserver/use-count/several policies":                                                                 noSeveral,
-	"cellserver/use-several":                                                                                noSeveral,
+	"cellserver/errors/fewer databases":                   oneDatabase,
+	"cellserver/errors/memory is bounded":                 "maxmemory bounds the keys of a keyspace",
+	"cellserver/inspect/rl.top":                           oneDatabase,
+	"cellserver/memory/where memory goes":                 "it counts the keys of a keyspace",
+	"redis-cell/keys/databases":                           oneDatabase,
+	"redis/client/info":                                   oneDatabase,
+	"redis/connection/a database belongs to a connection": oneDatabase,
+	"redis/connection/select":                             oneDatabase,
+	"redis/keys/flushdb":                                  oneDatabase,
+	"cellserver/ban/several policies that wait":           severalWait,
+	"cellserver/use/waiting for several limits, in turn":  "a clause beyond the first has no key of its own",
+	"cellserver/policy_addresses/an entry for a longer network has a state of its own":                      severalReserve,
+	"cellserver/use-count/no limit for some keys":                                                           severalReserve,
 	"cellserver/id/repetitions in another database":                                                         oneDatabase,
-	"cellserver/id/several policies: AND has one ID, ANY has none":                                          noSeveral,
-	"cellserver/policy_addresses/reservations are settled by an address of the network":                     noSeveral,
+	"cellserver/policy_addresses/reservations are settled by an address of the network":                     severalReserve,
 	"cellserver/reserve/settling works above maxmemory":                                                     "maxmemory bounds the keys of a keyspace",
-	"cellserver/reserve_several/keys that end like a clause have keys of their own":                         noSeveral,
-	"cellserver/reserve_several/several policies reserve all or none":                                       noSeveral,
-	"cellserver/reserve_several/the second policy of a reservation settles nothing, not even its place":     noSeveral,
-	"cellserver/reserve_several/what passes without a charge reserves nothing, and its settlement is known": noSeveral,
-	"cellserver/reserve_several/what several policies cannot reserve":                                       noSeveral,
-	"cellserver/reserve_use/what it does not go with":                                                       noSeveral,
-	"cellserver/use-count/a call with an ID is charged once, denied or not":                                 noSeveral,
-	"cellserver/use-count/what takes a part, waits or reserves":                                             noSeveral,
-	"redis/server/config get":                                                                               oneDatabase,
-	"redis/server/info keyspace":                                                                            "it counts the keys of a keyspace",
-	"redis/transaction/select inside a transaction":                                                         oneDatabase,
+	"cellserver/reserve_several/keys that end like a clause have keys of their own":                         severalReserve,
+	"cellserver/reserve_several/several policies reserve all or none":                                       severalReserve,
+	"cellserver/reserve_several/the second policy of a reservation settles nothing, not even its place":     severalReserve,
+	"cellserver/reserve_several/what passes without a charge reserves nothing, and its settlement is known": severalReserve,
+	"cellserver/reserve_several/what several policies cannot reserve":                                       severalReserve,
+	"cellserver/reserve_use/what it does not go with":                                                       severalReserve,
+	"cellserver/use-count/what takes a part, waits or reserves":                                             severalWait,
+	"redis/server/config get":                             oneDatabase,
+	"redis/server/info keyspace":                          "it counts the keys of a keyspace",
+	"redis/transaction/select inside a transaction":       oneDatabase,
+	"cellserver/use-several/options":                      severalWait,
+	"cellserver/use-several/waiting for several policies": severalWait,
 }
 
-// noSeveral is in the sections of calls under several policies.
-const noSeveral = "AND and ANY are not served with a store"
+// These are the sections of calls under several policies with an option that a store does not serve.
+const (
+	severalReserve = "AND and ANY with RESERVE are not served with a store"
+	severalWait    = "AND and ANY with BLOCK are not served with a store"
+)
 
 const oneDatabase = "there is one database"
 

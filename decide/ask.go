@@ -297,8 +297,11 @@ type Unavailable string
 func (e Unavailable) Error() string { return string(e) }
 
 // ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, if the
-// configuration does not allow deciding such a call key by key, and of a [Joint] whose states are.
-var ErrCrossSlot = errors.New("the keys are in several slots")
+// configuration does not allow deciding such a call key by key. ErrStatesApart is that of a [Joint] whose states are.
+var (
+	ErrCrossSlot   = errors.New("the keys are in several slots")
+	ErrStatesApart = errors.New("the states are in several slots")
+)
 
 // ErrLinked is the error of a [Settle] or [SettleSeveral] that is decided at one instant with other asks, if the reservation
 // has a link to keys for which the store cannot look then.

@@ -22,15 +22,23 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 }
 
 // several decides an RL.MULTI, or a joint ask about several states: in one step if its keys are in one slot. Otherwise
-// it decides an RL.MULTI key by key, as across does. Over several slots these get [decide.ErrCrossSlot]: a joint ask, an
-// RL.MULTI with an identity, because its keys have to remember it in one step, and with refuseAcross any RL.MULTI.
+// it decides an RL.MULTI key by key, as across does. An RL.MULTI with an identity gets [decide.ErrCrossSlot], because its keys
+// have to remember it in one step, and so does any RL.MULTI with refuseAcross. A joint ask over several slots gets
+// [decide.ErrStatesApart]: what its asks have charged cannot be given back exactly.
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
 		x.gather([]*item{it}, (*group).decideTogether)
 		return
 	}
-	if x.limits.refuseAcross || it.ask.Family == decide.Joint || needsEngine(it.ask) {
-		it.stage, it.ask.Err = answered, decide.ErrCrossSlot
+	var refused error
+	switch {
+	case it.ask.Family == decide.Joint:
+		refused = decide.ErrStatesApart
+	case x.limits.refuseAcross || needsEngine(it.ask):
+		refused = decide.ErrCrossSlot
+	}
+	if refused != nil {
+		it.stage, it.ask.Err = answered, refused
 		it.flight.answered(1)
 		return
 	}

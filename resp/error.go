@@ -71,6 +71,7 @@ const (
 	ErrTooManyLeases Error = "ERR number of members exceeds cc-max-members"
 	ErrUnconfirmed   Error = "UNCONFIRMED The change is in force, but no replica of the store has confirmed it: a failover may lose it"
 	ErrCrossSlot     Error = "CROSSSLOT Keys in request don't hash to the same slot"
+	ErrStatesApart   Error = "CROSSSLOT Several policies are charged in one slot: begin their keys with the same {tag}"
 	ErrLeaseTooLong  Error = "ERR lease is too long"
 	ErrNoMember      Error = "ERR a CC clause needs MEMBER"
 	ErrTokenLength   Error = "ERR ID must have 1 to 64 bytes"

@@ -147,15 +147,57 @@ func TestOldPoliciesAreNoticed(t *testing.T) {
 	})
 }
 
+// TestSeveralPoliciesOfAStore: a call under several policies is decided on the states of all of them, which the servers
+// share, and counted by the server that has it.
+func TestSeveralPoliciesOfAStore(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		one, other := startOver(w, e).Dial(), startOver(w, e).Dial()
+		do := func(c *inproc.Client, words string) string { return c.Do(strings.Fields(words)...) }
+		require.Equal(t, "+OK\r\n", do(one, "RL.POLICY SET api LIMITS SW 2 60 LOG"))
+		require.Equal(t, "+OK\r\n", do(one, "RL.POLICY SET org LIMITS SW 3 60 LOG TB 9 1 60 BAN 2 60 600"))
+		follows()
+		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), do(other, "RL.USE api k AND org o"))
+		require.Equal(t, inproc.Five(0, 3, 1, -1, 120), do(one, "RL.USE org o"))
+		require.Equal(t, "*2\r\n"+inproc.Five(0, 2, 0, -1, 180)+"*2\r\n*1\r\n"+inproc.Five(0, 2, 0, -1, 60)+"*2\r\n"+inproc.Five(0, 3, 0, -1, 60)+inproc.Five(0, 9, 6, -1, 180),
+			do(other, "RL.USE api k AND org o WITHDETAILS"))
+		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), do(one, "RL.USE api k ANY api l"))
+		require.Equal(t, "*2\r\n"+inproc.Five(0, 2, 0, -1, 60)+"*3\r\n*1\r\n"+inproc.Five(1, 2, 0, 60, 60)+"*1\r\n"+inproc.Five(0, 2, 0, -1, 60)+"*-1\r\n",
+			do(other, "RL.USE api k ANY api l ANY org p WITHDETAILS"))
+		require.Equal(t, inproc.Five(0, 2, 2, -1, 0), do(one, "RL.USE api m AND org p PEEK"))
+		require.Equal(t, inproc.Five(1, 3, 0, 60, 60), do(one, "RL.USE api m AND org o"))
+		require.Equal(t, inproc.Five(1, 3, 0, 600, 600), do(other, "RL.USE api m AND org o"), "the second denial begins a ban")
+		require.Equal(t, inproc.Five(1, 3, 0, 600, 600), do(one, "RL.USE api m AND org o"))
+		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), do(other, "RL.USE api m"), "a denied call charges no policy")
+		require.Equal(t, "-NOPOLICY No such policy 'none'\r\n", do(one, "RL.USE api m AND none x"))
+		require.Equal(t, "-ERR the policies have too many clauses, at most 16 in all\r\n", do(one, "RL.USE org 1"+strings.Repeat(" AND org k", 1)+tooMany()))
+		require.Equal(t, "+OK\r\n", do(one, "MULTI"))
+		for _, words := range []string{"RL.USE api x AND org x", "RL.USE api x AND org y", "RL.USE api x AND org z"} {
+			require.Equal(t, "+QUEUED\r\n", do(one, words))
+		}
+		require.Equal(t, "*3\r\n"+inproc.Five(0, 2, 1, -1, 60)+inproc.Five(0, 2, 0, -1, 60)+inproc.Five(1, 2, 0, 60, 60), do(one, "EXEC"))
+		require.Contains(t, do(one, "RL.POLICY GET org"), "denied")
+	})
+}
+
+// tooMany returns the rest of a call under more policies than a call may have.
+func tooMany() string {
+	var b strings.Builder
+	for i := range 15 {
+		fmt.Fprintf(&b, " AND org k%d", i)
+	}
+	return b.String()
+}
+
 // TestWhatPoliciesOfAStoreDoNotServe: such calls get an error and charge nothing.
 func TestWhatPoliciesOfAStoreDoNotServe(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := startOver(w, newSharedStore(t)).Dial()
 		require.Equal(t, "+OK\r\n", c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60", "LOG"))
 		for words, want := range map[string]string{
-			"RL.USE api k AND api l": "AND and ANY are not served with --store: call RL.USE once for each policy",
-			"RL.USE api k ANY api l": "AND and ANY are not served with --store: call RL.USE once for each policy",
-			"RL.POLICY RELOAD":       "This server has no policy file: see the option policy-file",
+			"RL.USE api k AND api l BLOCK 1":      "AND and ANY with BLOCK are not served with --store: call again after the time of the reply",
+			"RL.USE api k AND api l RESERVE x 60": "AND and ANY with RESERVE are not served with --store: reserve under each policy",
+			"RL.POLICY RELOAD":                    "This server has no policy file: see the option policy-file",
 		} {
 			require.Equal(t, "-ERR "+want+"\r\n", c.Do(strings.Fields(words)...), words)
 		}

@@ -269,7 +269,13 @@ func keysOf(a *decide.Ask) (keys []string, all bool) {
 	case a.Family == decide.Admin && (a.Admin.Op == decide.Scan || a.Admin.Op == decide.Count || a.Admin.Op == decide.Flush):
 		return nil, true
 	}
-	return []string{string(a.Key)}, false
+	keys = []string{string(a.Key)}
+	if a.Family == decide.Joint {
+		for _, key := range a.Others {
+			keys = append(keys, string(key))
+		}
+	}
+	return keys, false
 }
 
 // end removes the decided job j from the queue. If it is the last of its submission, end calls the
