@@ -11,7 +11,7 @@ import (
 )
 
 func TestKeysInSeveralSlotsAreRefusedInTheWordsOfRedis(t *testing.T) {
-	require.EqualValues(t, resp.ErrStatesApart, command.StoreError(decide.ErrStatesApart))
+	require.EqualValues(t, "CROSSSLOT Several policies are charged in one slot: begin their keys with the same {tag}", command.StoreError(decide.ErrStatesApart))
 	require.EqualValues(t, "CROSSSLOT Keys in request don't hash to the same slot", command.StoreError(decide.ErrCrossSlot))
 }
 

@@ -142,3 +142,103 @@ func TestAJointOwnsItsKey(t *testing.T) {
 	a.Forget()
 	require.Nil(t, a.Program)
 }
+
+// spanning is a program about two states. The keys of the parts of the second begin with x.
+type spanning struct{ program }
+
+func (p spanning) Locate(key []byte) (state int, n uint8, ok bool) {
+	switch key[0] {
+	case 'x':
+		n, ok = p.Number(key[1:])
+		return 1, n, ok
+	case 'y':
+		return 2, 1, true
+	}
+	n, ok = p.Number(key)
+	return 0, n, ok
+}
+
+// TestPartsOfSeveralStates: an ask may be about parts of several states, and changes all of them or none.
+func TestPartsOfSeveralStates(t *testing.T) {
+	const now = limit.Instant(1_700_000_000e9)
+	p := decide.Parts{State: decide.State{Most: 1 << 10}, Others: []decide.State{{Most: 100, Each: 14}}}
+	run := func(f program) error {
+		a := &decide.Ask{Family: decide.Joint, Program: spanning{f}, Others: [][]byte{[]byte("second")}}
+		return p.Run(a, now)
+	}
+	require.Error(t, p.Run(&decide.Ask{Family: decide.Joint, Program: spanning{}}, now), "the ask has one state")
+	one := &decide.Ask{Family: decide.Joint, Program: program(nil), Others: [][]byte{[]byte("second")}}
+	require.Error(t, p.Run(one, now), "the program has one state")
+	all := func(limits int64, keys ...string) *decide.Ask {
+		a := &decide.Ask{Family: decide.Several, Details: make([]limit.Decision, len(keys))}
+		for _, key := range keys {
+			w := slidingwindow.Call{Mode: slidingwindow.Fixed, Limit: limits, Window: time.Minute, Quantity: 1}
+			a.Clauses = append(a.Clauses, decide.Clause{Key: []byte(key), Window: &w})
+		}
+		return a
+	}
+	require.NoError(t, run(func(ask func(*decide.Ask)) error {
+		a := all(2, "1", "x1")
+		ask(a)
+		require.NoError(t, a.Err)
+		require.False(t, a.Refused)
+		b := all(2, "x1", "x2")
+		ask(b)
+		require.Equal(t, []int64{0, 1}, []int64{b.Details[0].Remaining, b.Details[1].Remaining}, "on what the ask before has left")
+		for _, key := range []string{"y", "x9"} {
+			c := reserveOne(key, "t")
+			ask(c)
+			require.Error(t, c.Err, "no part")
+		}
+		return nil
+	}))
+	require.True(t, p.Changed)
+	require.True(t, p.Others[0].Changed)
+	require.Len(t, p.All, 1)
+	require.Len(t, p.Others[0].All, 2)
+
+	require.NoError(t, run(func(ask func(*decide.Ask)) error {
+		a := all(2, "1", "x1")
+		ask(a)
+		require.True(t, a.Refused)
+		b := all(9, "1", "x3", "x4")
+		ask(b)
+		require.ErrorIs(t, b.Err, limit.ErrTooLarge)
+		return nil
+	}))
+	require.False(t, p.Changed, "nor has the state with room")
+	require.False(t, p.Others[0].Changed)
+	require.Equal(t, 0, p.TooLarge)
+	require.Equal(t, 1, p.Others[0].TooLarge)
+
+	require.ErrorIs(t, run(func(ask func(*decide.Ask)) error {
+		a := all(9, "1", "x1")
+		ask(a)
+		require.NoError(t, a.Err)
+		return limit.ErrFull
+	}), limit.ErrFull)
+	require.False(t, p.Changed)
+	require.False(t, p.Others[0].Changed)
+	require.NoError(t, run(func(ask func(*decide.Ask)) error {
+		a := all(9, "1", "x1")
+		ask(a)
+		require.Equal(t, []int64{7, 6}, []int64{a.Details[0].Remaining, a.Details[1].Remaining})
+		return nil
+	}))
+	p.Forget()
+	require.Empty(t, p.All)
+	require.Empty(t, p.Others[0].All)
+}
+
+// TestAJointOwnsItsKeys: also those of its other states.
+func TestAJointOwnsItsKeys(t *testing.T) {
+	key, other := []byte("key"), []byte("other")
+	others := [][]byte{other}
+	a := decide.Ask{Family: decide.Joint, Key: key, Others: others, Program: spanning{}}
+	require.Equal(t, 8, a.Bytes())
+	a.Own(nil)
+	other[0], others[0] = 'x', nil
+	require.Equal(t, "other", string(a.Others[0]))
+	a.Forget()
+	require.Nil(t, a.Others)
+}

@@ -35,6 +35,9 @@
 // states. Its program is run on the parts, again after a lost race, and all changes are one write. No lease and no
 // remembered refusal answers it, and no charge is given back. The policies "open" and "local" answer each of its asks.
 //
+// A joint ask may be about several values, such as those under several policies. They are read at once, and written in
+// one step as those of an RL.MULTI in one slot are. If they are in several slots the ask gets an error.
+//
 // # When the outcome of a write is unknown
 //
 // A write whose reply is lost is in doubt. It is sent again until the deadline of its asks, which
