@@ -17,6 +17,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/registry"
+	"github.com/cellserver/cellserver/remote/engine"
 )
 
 const copyStart limit.Instant = 1_700_000_000e9
@@ -26,6 +27,14 @@ type recordsEngine struct{ *remotedouble.Records }
 
 func (e recordsEngine) Eval(_ context.Context, script string, keys, args []string) (any, error) {
 	return e.Run(script, keys, args), nil
+}
+
+func (e recordsEngine) Confirm(ctx context.Context, script string, keys, args []string, d time.Duration) (engine.Confirmed, error) {
+	return e.Replicas.Confirm(ctx, e.Run(script, keys, args), d)
+}
+
+func (e recordsEngine) Listen(ctx context.Context, channel string, heard func(err error)) {
+	e.Channel.Listen(ctx, channel, heard)
 }
 
 // sides are a directory and a store.

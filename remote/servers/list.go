@@ -48,9 +48,15 @@ func ScriptName(script string) string {
 	return ""
 }
 
+// Engine runs scripts where the records are.
+type Engine interface {
+	// Eval is that of [records.Engine].
+	Eval(ctx context.Context, script string, keys, args []string) (reply any, err error)
+}
+
 // Options configures a [List]. Engine, ID and Own are required.
 type Options struct {
-	Engine records.Engine
+	Engine Engine
 	// ID is the random id of this run of the server.
 	ID string
 	// Own returns the record of this server. It must not block.
