@@ -223,7 +223,7 @@ func TestUseOverAStoreDoesNotWait(t *testing.T) {
 			"RL.USE count k BLOCK 0":           "-ERR PARTIAL, WAIT, BLOCK and RESERVE are not for a policy with COUNT\r\n",
 			"RL.USE api k PEEK BLOCK 0":        "-ERR syntax error near 'BLOCK'\r\n",
 			"RL.USE api k BLOCK 0 ID x":        "-ERR syntax error near 'ID'",
-			"RL.USE api k AND quiet k BLOCK 0": "-ERR AND and ANY are not served with --store: call RL.USE once for each policy\r\n",
+			"RL.USE api k AND quiet k BLOCK 0": "-ERR AND and ANY with BLOCK are not served with --store: call again after the time of the reply\r\n",
 			"RL.USE api k 1 1 BLOCK 0":         "-ERR 2 quantities for 1 clauses: the limits for this key need one quantity, or one for each clause\r\n",
 		} {
 			require.Contains(t, c.Say(words), want, words)

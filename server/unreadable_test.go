@@ -37,7 +37,7 @@ func TestPoliciesThatCannotBeRead(t *testing.T) {
 		c := node.Dial()
 		const count = "store_policies_unreadable:"
 		for _, name := range []string{"open", "closed", "else", "fine"} {
-			require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", name, "LIMITS", "SW", "2", "60"))
+			require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", name, "LIMITS", "SW", "2", "60", "LOG"))
 		}
 		require.Contains(t, c.Do("INFO", "store"), count+"0\r\n")
 		e.change(t, "main/open", `{"limits":["ZZ 1"]}`, "main/closed", "?", "later/else", "x", "later/new/k", "x", "later", "x")
@@ -52,7 +52,7 @@ func TestPoliciesThatCannotBeRead(t *testing.T) {
 		require.Contains(t, c.Do("INFO", "store"), count+"4\r\n")
 		require.Contains(t, node.Log.String(), "a record of policies cannot be read")
 
-		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "closed", "LIMITS", "SW", "2", "60"))
+		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "closed", "LIMITS", "SW", "2", "60", "LOG"))
 		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), c.Do("RL.USE", "closed", "k"), "it was set again")
 		e.change(t, "later/else", "", "later/new/k", "", "main/open", "")
 		follows()
