@@ -1,6 +1,7 @@
-// Command cluster shows one limit that three servers share in a cluster of Valkey or Redis, what happens
-// when the node that has the limit is killed, and how long the block of a key takes to reach all servers.
-// It starts all of them on this machine and ends them after half a minute: make cluster-demo.
+// Command cluster shows one limit that three servers share in a cluster of Valkey or Redis. It also
+// shows what happens when the node that has the limit is killed, and how long the block of a key takes
+// to reach all servers. It starts all of them on this machine and ends them after half a minute: make
+// cluster-demo.
 package main
 
 import (

@@ -158,7 +158,7 @@ var layers = map[string]layer{
 		why:     "the registry decides what a record means and the engine sends scripts: records has the scripts, and knows no policy",
 	},
 	"remote/servers": {
-		imports: []string{"limit", "remote/records"},
+		imports: []string{"decide", "limit", "remote/records"},
 		why:     "servers know of each other by records beside those of policies, in their slot and by scripts that the same engine runs",
 	},
 	"remote/clock": {

@@ -12,12 +12,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/bubble"
 	"github.com/cellserver/cellserver/remote/servers"
 )
 
 // TestSummaries: a server reads those of the others that are live, until they expire.
 func TestSummaries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const n = 40 // more than one request reads
 		d := newDouble()
 		ctx, end := context.WithCancel(t.Context())
@@ -60,7 +61,7 @@ func TestSummaries(t *testing.T) {
 
 // TestSummariesOfOtherPrograms: replies that no script of this package gives are errors, and what is too large is left out.
 func TestSummariesOfOtherPrograms(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := newDouble()
 		ctx, end := context.WithCancel(t.Context())
 		l := servers.New(servers.Options{Engine: d, ID: "me", Own: func() servers.Record { return servers.Record{} }})
