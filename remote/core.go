@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/limit"
 	store "github.com/cellserver/cellserver/remote/engine"
 )
 
@@ -59,4 +60,10 @@ func reasonOf(err error) reason {
 		return reason(e.Reason)
 	}
 	return "error"
+}
+
+// isForeign reports whether err says that the value of the key is not a string, or not one of
+// this package.
+func isForeign(err error) bool {
+	return errors.Is(err, limit.ErrWrongType) || reasonOf(err) == "WRONGTYPE"
 }

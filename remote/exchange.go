@@ -1,13 +1,11 @@
 package remote
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/cellserver/cellserver/entry"
-	"github.com/cellserver/cellserver/limit"
 )
 
 // mostBatch is the maximum number of asks about one key that are decided together.
@@ -574,12 +572,6 @@ func (e *exchange) foreign() step {
 		answerForeign(it.ask)
 	}
 	return answer
-}
-
-// isForeign reports whether err says that the value of the key is not a string, or not one of
-// this package.
-func isForeign(err error) bool {
-	return errors.Is(err, limit.ErrWrongType) || reasonOf(err) == "WRONGTYPE"
 }
 
 func (e *exchange) handOut() {

@@ -245,7 +245,7 @@ func TestATokenIsChargedOnce(t *testing.T) {
 		}
 		sure, perhaps := int64(0), int64(0)
 		for _, p := range plain {
-			sure, perhaps = sure+int64(p.admitted), perhaps+int64(p.failed)
+			sure, perhaps = sure+p.admitted, perhaps+p.failed
 		}
 		calm := serve(c.join(network{}), bounds())
 		for key, want := range owed {
@@ -261,7 +261,7 @@ func TestATokenIsChargedOnce(t *testing.T) {
 			require.Equal(t, want, used, "seed %d: %s", seed, key)
 		}
 		if seed%3 > 0 {
-			require.Positive(t, len(servers[0].policy.reasons), "some calls were answered with an error")
+			require.NotEmpty(t, servers[0].policy.reasons, "some calls were answered with an error")
 		}
 	}
 }

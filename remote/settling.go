@@ -42,7 +42,7 @@ func (s *settling) settle() {
 		return
 	}
 	s.all.Begin(g.now)
-	s.each(func(i int, e *entry.Entry) error { s.all.Find(plan, i, e); return nil })
+	_ = s.each(func(i int, e *entry.Entry) error { s.all.Find(plan, i, e); return nil }) // never an error
 	if s.all.More() {
 		g.later(g.turn.end)
 		g.later(s.start)

@@ -114,7 +114,7 @@ func (f *fleet) lay(t testing.TB, r *registry.Registry, text string) (changed in
 	return changed
 }
 
-const fileOfApi = "policies:\n  api:\n    limits: [TB 2 1 1]\n    overrides:\n      a:\n        limits: [TB 3 1 1]\n"
+const fileOfAPI = "policies:\n  api:\n    limits: [TB 2 1 1]\n    overrides:\n      a:\n        limits: [TB 3 1 1]\n"
 
 // TestFileLiesOverTheRecords: the file wins on its server, nothing of it is written, and hidden records are in force
 // again without it.
@@ -124,12 +124,12 @@ func TestFileLiesOverTheRecords(t *testing.T) {
 	require.NoError(t, f.set(t, other, mainEntry(t, "api", "TB 1 1 1"), mainEntry(t, "own", "TB 1 1 1"),
 		entryOf(t, policy.Override, "api", "a", "TB 1 2 1"), entryOf(t, policy.Override, "api", "b", "TB 1 3 1")))
 	written := maps.Clone(f.records)
-	require.Equal(t, 2, f.lay(t, r, fileOfApi))
-	require.Zero(t, f.lay(t, r, fileOfApi), "nothing has changed")
+	require.Equal(t, 2, f.lay(t, r, fileOfAPI))
+	require.Zero(t, f.lay(t, r, fileOfAPI), "nothing has changed")
 	require.Equal(t, written, f.records)
 	require.Equal(t, "policies:\n  api:\n    limits: [TB 2 1 1]\n    overrides:\n      a:\n        limits: [TB 3 1 1]\n      b:\n        limits: [TB 1 3 1]\n  own:\n    limits: [TB 1 1 1]\n",
 		string(r.Document(f.now, f.Civil, nil).Append(nil)))
-	require.Equal(t, fileOfApi, string(r.Document(f.now, f.Civil, r.Defines).Append(nil)))
+	require.Equal(t, fileOfAPI, string(r.Document(f.now, f.Civil, r.Defines).Append(nil)))
 
 	var refused *registry.FileError
 	require.ErrorAs(t, f.set(t, r, mainEntry(t, "api", "TB 9 1 1")), &refused)
@@ -154,7 +154,7 @@ func TestFileLiesOverTheRecords(t *testing.T) {
 func TestOrphansStay(t *testing.T) {
 	f := newFleet(2)
 	r, other := f.servers[0], f.servers[1]
-	f.lay(t, r, fileOfApi)
+	f.lay(t, r, fileOfAPI)
 	require.NoError(t, f.set(t, r, entryOf(t, policy.Override, "api", "b", "TB 4 1 1"), entryOf(t, policy.Block, "api", "x", "")))
 	require.Nil(t, other.Table().Policy([]byte("api")))
 	n, err := other.Apply(f.as(other), registry.Author{}, parse(t, "policies:\n  own:\n    limits: [TB 1 1 1]\n"), policy.Bounds{})
@@ -189,7 +189,7 @@ func TestPatternsThatThePolicyOfAFileCannotUse(t *testing.T) {
 	f.lay(t, r, addresses)
 	require.Equal(t, 2, r.Unfit())
 	require.Equal(t, []int{2}, f.unfit)
-	require.Equal(t, 2, len(entriesOf(r)))
+	require.Len(t, entriesOf(r), 2)
 	require.Zero(t, r.Table().Sizes().Overrides)
 	d := r.Document(f.now, f.Civil, nil).Append(nil)
 	parse(t, string(d))
@@ -198,7 +198,7 @@ func TestPatternsThatThePolicyOfAFileCannotUse(t *testing.T) {
 	require.Equal(t, 3, r.Unfit())
 	require.Equal(t, []int{2}, f.unfit, "one line in the log")
 	require.ErrorAs(t, f.set(t, r, entryOf(t, policy.Override, "api", "other", "TB 4 1 1")), new(*registry.PatternError))
-	f.lay(t, r, fileOfApi)
+	f.lay(t, r, fileOfAPI)
 	require.Zero(t, r.Unfit())
 	require.Len(t, entriesOf(r), 6)
 
@@ -206,7 +206,7 @@ func TestPatternsThatThePolicyOfAFileCannotUse(t *testing.T) {
 	main := mainEntry(t, "net", "TB 1 1 1")
 	main.Key = policy.KeyForm{IP: true, V4: 32, V6: 56}
 	require.NoError(t, f.set(t, other, main))
-	f.lay(t, r, strings.ReplaceAll(fileOfApi, "api", "net"))
+	f.lay(t, r, strings.ReplaceAll(fileOfAPI, "api", "net"))
 	require.NoError(t, f.set(t, r, entryOf(t, policy.Override, "net", "vip", "TB 1 1 1")))
 	require.Contains(t, entriesOf(r), "override/net/vip")
 	require.NotContains(t, entriesOf(other), "override/net/vip")
@@ -259,7 +259,7 @@ func TestHiddenRecordsEnd(t *testing.T) {
 	unfit.Until = ends.Until
 	require.NoError(t, f.set(t, r, mainEntry(t, "api", "TB 1 1 1"), mainEntry(t, "net", "TB 1 1 1"), ends, unfit))
 	n := len(f.records)
-	f.lay(t, r, fileOfApi+"  net:\n    key: IP 32 56\n    limits: [TB 2 1 1]\n")
+	f.lay(t, r, fileOfAPI+"  net:\n    key: IP 32 56\n    limits: [TB 2 1 1]\n")
 	require.Equal(t, 1, r.Unfit())
 	f.now = f.now.Add(time.Minute)
 	r.Tidy(f.as(r), true)
@@ -278,7 +278,7 @@ func TestHiddenRecordsThatAreSetAgainStay(t *testing.T) {
 		return e
 	}
 	require.NoError(t, f.set(t, other, mainEntry(t, "api", "TB 1 1 1"), mainEntry(t, "net", "TB 1 1 1"), ending("api", "a"), ending("net", "b"), ending("net", "c")))
-	f.lay(t, r, fileOfApi+"  net:\n    key: IP 32 56\n    limits: [TB 2 1 1]\n")
+	f.lay(t, r, fileOfAPI+"  net:\n    key: IP 32 56\n    limits: [TB 2 1 1]\n")
 	f.now, f.broken = f.now.Add(time.Minute), errors.New("away")
 	r.Tidy(f.as(r), true)
 	require.Contains(t, f.records, "override/net/c")

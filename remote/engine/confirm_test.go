@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -92,7 +91,7 @@ func TestConfirmSaysWhyItFails(t *testing.T) {
 					start := time.Now()
 					_, err := confirm(t, e)
 					var why *engine.Error
-					require.True(t, errors.As(err, &why), "%v", err)
+					require.ErrorAs(t, err, &why)
 					require.Equal(t, test.reason, why.Reason, "%v", err)
 					require.LessOrEqual(t, time.Since(start), 1600*time.Millisecond)
 				}
