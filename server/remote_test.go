@@ -104,6 +104,13 @@ func (e *sharedStore) Listen(ctx context.Context, channel string, heard func(err
 	e.shared.Channel.Listen(ctx, channel, heard)
 }
 
+// setGate has the answers to the next asks wait until gate is closed, if it is not nil.
+func (e *sharedStore) setGate(gate chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.gate = gate
+}
+
 func (e *sharedStore) setAway(away bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -352,3 +352,28 @@ func waitingCall(rnd *rand.Rand, c int) string {
 	}
 	return words + fmt.Sprintf(" MS BLOCK %d", 1000*rnd.IntN(20)+1+rnd.IntN(90))
 }
+
+// TestNoCallIsDeniedBeforeTheStoreHasAnswered: the time of BLOCK begins when the first attempt has found no room, so a store
+// that takes longer than that denies no call, and no such denial bans a key.
+func TestNoCallIsDeniedBeforeTheStoreHasAnswered(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newSharedStore(t)
+		q := &queue{t, w, e.clock, []*inproc.Node{startOver(w, e)}}
+		q.set("RL.POLICY SET api LIMITS SW 1 60 FIXED ANCHOR FIRST BAN 1 60 600")
+		slowly := func(words, want string) {
+			gate := make(chan struct{})
+			e.setGate(gate)
+			c := q.waits(0, words)
+			q.advance(50 * time.Millisecond)
+			c.Silent()
+			e.setGate(nil)
+			close(gate)
+			require.Equal(t, want, c.Reply(), words)
+		}
+		slowly("RL.USE api k BLOCK 10 MS", inproc.Five(0, 1, 0, -1, 60_000))
+		slowly("SW.ALLOW k 1 60 FIXED ANCHOR FIRST BLOCK 0.01", inproc.Five(0, 1, 0, -1, 60))
+		c := q.waits(0, "SW.ALLOW k 1 60 FIXED ANCHOR FIRST BLOCK 0.01")
+		q.advance(10 * time.Millisecond)
+		require.Equal(t, inproc.Five(1, 1, 0, 60, 60), c.Reply())
+	})
+}

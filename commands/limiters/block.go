@@ -275,10 +275,13 @@ func (w *wait) wake() {
 	}
 }
 
-// endAfter starts the timer of the timeout: after d the wait ends with a refusal.
+// endAfter starts the timer of the timeout: after d the wait ends with a refusal. It does nothing if the wait has ended.
 func (w *wait) endAfter(st env.Store, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.concluded {
+		return
+	}
 	w.bound = st.AfterFunc(d, func() { w.parked.Interrupt(false) })
 }
 

@@ -17,21 +17,21 @@ type remoteWait struct {
 	gone  atomic.Bool // the client has disconnected
 	one   sync.Mutex  // held during an attempt, so that only one runs at a time
 	fresh bool        // guarded by one: no attempt has tried to charge yet
+	// timeout is the time that begins when the first attempt has found no room, so that no call is denied before the
+	// store was asked. It is guarded by one, and 0 once it has begun, or if there is none.
+	timeout time.Duration
 }
 
 // waitOnRemote enqueues the wait, parks the session and starts the first attempt. A Remote
 // decides, so every attempt runs in the background.
 func (w *wait) waitOnRemote(c *command.Call, timeout time.Duration) {
-	w.fresh = true
+	w.fresh, w.timeout = true, timeout
 	w.enqueue(c.Store)
 	w.parked.Reclaimable = true
 	w.parked.OnTimeout = w.giveUp
 	w.parked.Cancel = func() {
 		w.gone.Store(true)
 		w.parked.Work(w.leave)
-	}
-	if timeout > 0 {
-		w.endAfter(c.Store, timeout)
 	}
 	c.Park(w.parked)
 	w.wake()
@@ -49,8 +49,12 @@ func (w *wait) decideOnRemote(st env.Store) (now decide.Ask, over bool) {
 	defer w.one.Unlock()
 	continues := false
 	defer func() {
-		if !continues {
+		switch {
+		case !continues:
 			w.end(st)
+		case w.timeout > 0:
+			w.endAfter(st, w.timeout)
+			w.timeout = 0
 		}
 	}()
 	if now = w.own(); w.joint.FindBan(st, &now) {
