@@ -83,8 +83,8 @@ type Options struct {
 	// PoliciesUnread returns an error as long as the store that has the records of Policies has not been read since the
 	// start. nil means that they are always read.
 	PoliciesUnread func() error
-	// Summaries returns what the other servers of the store have published for RL.TOP FLEET: the bytes of their
-	// summaries of the most frequent keys. It waits for the store, a few seconds at most. nil means that there are no
+	// Summaries returns what each of the other servers of the store has published for RL.TOP FLEET: the bytes of its
+	// summary of the most frequent keys, nil if there is none. It waits for the store, a few seconds at most. nil means that there are no
 	// other servers.
 	Summaries func() ([][]byte, error)
 	// PolicyUnreadable returns why records of the policy with the given name cannot be read by this server, or nil if they

@@ -225,7 +225,7 @@ func (s *Server) readableByAll(level int) error {
 	all := s.sharing.list.Seen()
 	for i := range all {
 		if is := &all[i]; !is.Unreadable && is.Level < level {
-			return resp.Error(fmt.Sprintf("ERR server %s has release %s with feature level %d and cannot read this change, which needs level %d: upgrade it, or set a policy all the same with FORCE",
+			return resp.Error(fmt.Sprintf("ERR server %s has release %s with feature level %d and cannot read this change, which needs level %d: upgrade it (RL.POLICY SET takes FORCE)",
 				is.Name(), is.Release, is.Level, level))
 		}
 	}

@@ -112,6 +112,7 @@ func TestTopOfAllServers(t *testing.T) {
 		two.Do("SW.ALLOW", "other", "1", "60", "2")
 		require.Equal(t, "*2\r\n$4\r\nbusy\r\n:2\r\n", one.Do("RL.TOP"))
 		require.Equal(t, "*2\r\n$4\r\nbusy\r\n:2\r\n", one.Do("RL.TOP", "FLEET"), "the other has published nothing yet")
+		require.Contains(t, one.Do("RL.TOP", "FLEET", "WITHDETAILS"), "servers\r\n:1\r\n$7\r\nmissing\r\n:-1\r\n")
 		w.Advance(servers.SummaryPeriod)
 		follows()
 		for _, c := range []*inproc.Client{one, two} {
@@ -181,11 +182,13 @@ func TestChangesThatAServerCannotReadAreRefused(t *testing.T) {
 		e.put("old", `{"release":"0.0.9","address":"10.0.0.9:6379","level":0}`)
 		time.Sleep(servers.Period)
 		for _, words := range []string{
-			"RL.POLICY SET api LIMITS SW 2 60", "RL.OVERRIDE SET api k LIMITS SW 2 60", "RL.BLOCK api k", "RL.EXEMPT api k", "RL.BOOST api k 2 EX 5",
-			"RL.POLICY TRY api LIMITS SW 2 60",
+			"RL.POLICY SET api LIMITS SW 2 60", "RL.OVERRIDE SET api k LIMITS SW 2 60", "RL.POLICY TRY api LIMITS SW 2 60",
 		} {
-			require.Equal(t, "-ERR server 10.0.0.9:6379 has release 0.0.9 with feature level 0 and cannot read this change, which needs level 1: upgrade it, or set a policy all the same with FORCE\r\n",
+			require.Equal(t, "-ERR server 10.0.0.9:6379 has release 0.0.9 with feature level 0 and cannot read this change, which needs level 1: upgrade it (RL.POLICY SET takes FORCE)\r\n",
 				c.Do(strings.Fields(words)...), words)
+		}
+		for _, words := range []string{"RL.BLOCK api k", "RL.EXEMPT api l", "RL.BOOST api m 2 EX 5"} {
+			require.Equal(t, inproc.OK, c.Do(strings.Fields(words)...), "%s cannot wait for an upgrade", words)
 		}
 		require.Contains(t, c.Do("RL.POLICY", "APPLY", "policies: {b: {limits: [SW 1 60]}}"), "-ERR server 10.0.0.9:6379 has")
 		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "FORCE", "LIMITS", "SW", "3", "60"))

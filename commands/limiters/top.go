@@ -65,7 +65,7 @@ func fleetTop(c *command.Call, call *topCall, own hotkeys.Summary, shown func(ke
 	published := c.Server.Options.Summaries
 	copied := *call
 	c.Offload(func(_ env.Store, w *resp.Writer) {
-		all := []hotkeys.Summary{own}
+		all, complete := []hotkeys.Summary{own}, true
 		if published != nil {
 			others, err := published()
 			if err != nil {
@@ -73,12 +73,20 @@ func fleetTop(c *command.Call, call *topCall, own hotkeys.Summary, shown func(ke
 				return
 			}
 			for _, b := range others {
-				if s, err := hotkeys.ParseSummary(b); err == nil { // a server of another version may have another format
-					all = append(all, s)
+				s, err := hotkeys.ParseSummary(b)
+				if err != nil { // it has published none yet, or is of another version
+					complete = false
+					continue
 				}
+				all = append(all, s)
 			}
 		}
 		top := hotkeys.TopOf(all, copied.kind, copied.db, copied.most(), shown)
+		for i := range top {
+			if !complete {
+				top[i].Missing = -1
+			}
+		}
 		if copied.details {
 			writeTopDetails(w, top, true, nil)
 			return

@@ -76,7 +76,8 @@ func (m *Records) Run(script string, keys, args []string) any {
 		all := make([]any, len(keys))
 		for i, key := range keys {
 			if all[i] = ""; m.Now < m.ends[key] {
-				all[i] = m.Strings[key]
+				most, _ := strconv.Atoi(args[0])
+				all[i] = m.Strings[key][:min(len(m.Strings[key]), most+1)]
 			}
 		}
 		return all

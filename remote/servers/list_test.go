@@ -131,7 +131,7 @@ func TestServersSeeEachOther(t *testing.T) {
 		c.stop()
 		settle()
 		require.Equal(t, "at-a at-b", a.names(), "a server that stops removes its record")
-		d.put("dead", `{"address":"at-dead"}`)
+		d.put("dead", `{"address":"at-dead","level":1}`)
 		d.put("odd", "what\x00")
 		settle()
 		require.Equal(t, "at-a at-b at-dead odd", a.names())
@@ -257,14 +257,15 @@ func TestAnyRecordIsReadOrUnreadable(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, all[0].Unreadable)
 	for _, text := range []string{
-		`{"level":-1}`, `{"level":99999999}`, `{"policies":"1"}`, `{"started":-1}`, `{"started":99999999999999}`, `{"address":"a b"}`, `{"file":"ü"}`, "", "[]",
+		`{"level":-1}`, `{"level":99999999}`, `{"policies":"1","level":1}`, `{"started":-1,"level":1}`, `{"started":99999999999999,"level":1}`, `{"address":"a b","level":1}`, `{"file":"ü","level":1}`, "", "[]",
+		"null", "{}", `{"level":null}`, // no record of an old server, which would forbid changes
 	} {
 		all, err := servers.ParseBeat([]any{"1", "ok", "id", "1 2 " + text})
 		require.NoError(t, err)
 		require.True(t, all[0].Unreadable, text)
 		require.Equal(t, servers.Record{}, all[0].Record)
 	}
-	all, err = servers.ParseBeat([]any{"1", "ok", "id", `1 2 {"new":{"of":"later releases"}}`})
+	all, err = servers.ParseBeat([]any{"1", "ok", "id", `1 2 {"new":{"of":"later releases"},"level":2}`})
 	require.NoError(t, err)
 	require.False(t, all[0].Unreadable)
 	for range 20_000 {

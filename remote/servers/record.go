@@ -36,7 +36,7 @@ type stored struct {
 	Address string `json:"address"`
 	Version string `json:"policies"`
 	File    string `json:"file"`
-	Level   int    `json:"level"`
+	Level   *int   `json:"level"` // required, so that no other JSON counts as the record of an old server
 	Tzdata  string `json:"tzdata"`
 	Started int64  `json:"started"` // Unix milliseconds
 }
@@ -58,7 +58,7 @@ var errRecord = errors.New("not the record of a server")
 func (r *Record) text() string {
 	is := stored{
 		Release: clean(r.Release), Address: clean(r.Address), Version: r.Version.String(), File: clean(r.File),
-		Level: r.Level, Tzdata: clean(r.Tzdata), Started: int64(r.Started) / 1e6,
+		Level: &r.Level, Tzdata: clean(r.Tzdata), Started: int64(r.Started) / 1e6,
 	}
 	b, err := json.Marshal(is)
 	if err != nil {
@@ -79,11 +79,11 @@ func parseRecord(text string) (Record, error) {
 		}
 	}
 	v, err := records.ParseVersion(is.Version)
-	if err != nil || is.Level < 0 || is.Level > maxLevel || is.Started < 0 || is.Started > maxMillis {
+	if err != nil || is.Level == nil || *is.Level < 0 || *is.Level > maxLevel || is.Started < 0 || is.Started > maxMillis {
 		return Record{}, errRecord
 	}
 	return Record{
-		Release: is.Release, Address: is.Address, Version: v, File: is.File, Level: is.Level, Tzdata: is.Tzdata,
+		Release: is.Release, Address: is.Address, Version: v, File: is.File, Level: *is.Level, Tzdata: is.Tzdata,
 		Started: limit.Instant(is.Started * 1e6),
 	}, nil
 }

@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/cellserver/cellserver/decide"
@@ -48,8 +49,8 @@ func (l *List) Publish(ctx context.Context, summary []byte) error {
 	return err
 }
 
-// Summaries returns the latest summaries of the other servers that were live at the latest beat, in no order. Those that
-// have expired are left out. Their bytes are as other servers have written them, perhaps of another version. Summaries waits
+// Summaries returns the latest summary of each of the other servers that were live at the latest beat, in no order. One that
+// is not there is nil. Their bytes are as other servers have written them, perhaps of another version. Summaries waits
 // for the engine, one second for each 16 servers at most. The error is a [decide.Unavailable].
 func (l *List) Summaries(ctx context.Context) (all [][]byte, err error) {
 	var keys []string
@@ -72,7 +73,7 @@ func (l *List) Summaries(ctx context.Context) (all [][]byte, err error) {
 func (l *List) read(ctx context.Context, keys []string, all [][]byte) ([][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	reply, err := l.o.Engine.Eval(ctx, summariesScript, keys, nil)
+	reply, err := l.o.Engine.Eval(ctx, summariesScript, keys, []string{strconv.Itoa(MaxSummary)})
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +86,11 @@ func (l *List) read(ctx context.Context, keys []string, all [][]byte) ([][]byte,
 		if !ok {
 			return nil, errSummaries
 		}
-		if text != "" && len(text) <= MaxSummary {
-			all = append(all, []byte(text))
+		if text == "" || len(text) > MaxSummary {
+			all = append(all, nil)
+			continue
 		}
+		all = append(all, []byte(text))
 	}
 	return all, nil
 }

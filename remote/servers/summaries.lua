@@ -1,4 +1,8 @@
--- Returns the summaries of servers: the values of KEYS, '' for a key that is not there.
+-- Returns the summaries of servers: the values of KEYS, at most ARGV[1] + 1 bytes of each, and '' for a key that is not there
+-- or has no string.
 local reply = {}
-for i = 1, #KEYS do reply[i] = redis.call('GET', KEYS[i]) or '' end
+for i = 1, #KEYS do
+  local value = redis.pcall('GETRANGE', KEYS[i], 0, ARGV[1])
+  reply[i] = type(value) == 'string' and value or ''
+end
 return reply
