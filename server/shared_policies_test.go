@@ -315,7 +315,7 @@ func TestUserOfTheStoreWithoutTheRightToWait(t *testing.T) {
 		e.shared.Replicas.Fail(&engine.Error{Reason: "NOPERM", Text: "the user of the store may not run the command wait", NotDone: true})
 		require.Equal(t, "+OK\r\n", c.Do("RL.BLOCK", "api", "k"))
 		require.Equal(t, ":1\r\n", c.Do("RL.UNBLOCK", "api", "k"))
-		require.Equal(t, 1, strings.Count(node.Log.String(), "the store lets this server not wait for replicas"))
+		require.Equal(t, 1, strings.Count(node.Log.String(), "the user of the store may not wait for replicas"))
 		require.Contains(t, c.Do("INFO", "store"), "store_changes_unconfirmed:0\r\nstore_confirm_fault:NOPERM: the user of the store may not run the command wait\r\n")
 		e.shared.Replicas.Fail(&engine.Error{Reason: engine.Timeout})
 		require.Contains(t, c.Do("RL.BLOCK", "api", "k"), "-UNCONFIRMED ")

@@ -147,7 +147,7 @@ func (s *Store) forbids(err error) bool {
 	}
 	text := err.Error()
 	if fault.Swap(&text) == nil {
-		s.o.Log.Warn("the store lets this server not wait for replicas: a change of policies is answered before a replica has it", "error", err)
+		s.o.Log.Warn("the user of the store may not wait for replicas: a change of policies is answered before a replica has it", "error", err)
 	}
 	return true
 }
