@@ -34,14 +34,13 @@ type wait struct {
 
 	refusal resp.Error // why the call may no longer pass; set by the goroutine that claimed the answer
 
-	due atomic.Bool // an attempt was requested and has not looked at the keys yet
+	*remoteWait // nil unless a Remote decides
 
-	remoteWait
-
+	due       atomic.Bool // an attempt was requested and has not looked at the keys yet
 	mu        sync.Mutex
+	concluded bool        // guarded by mu: no further timer may start
 	bound     func() bool // guarded by mu: stops the timer of the timeout; nil if there is none
 	nextTry   func() bool // guarded by mu: stops the timer of the next attempt; nil if there is none
-	concluded bool        // guarded by mu: no further timer may start
 }
 
 // counted is what counts and answers a call that could have waited, beyond its ask. The zero value is

@@ -25,7 +25,7 @@ type remoteWait struct {
 // waitOnRemote enqueues the wait, parks the session and starts the first attempt. A Remote
 // decides, so every attempt runs in the background.
 func (w *wait) waitOnRemote(c *command.Call, timeout time.Duration) {
-	w.fresh, w.timeout = true, timeout
+	w.remoteWait = &remoteWait{fresh: true, timeout: timeout}
 	w.enqueue(c.Store)
 	w.parked.Reclaimable = true
 	w.parked.OnTimeout = w.giveUp
