@@ -102,14 +102,14 @@ type Ask struct {
 	// denied because the key has too many live reservations.
 	Lapsed uint32
 	Full   bool
-	// Ends is the time until the first live reservation of the keys has passed its time, if the ask was
-	// denied; then there may be room. 0 if there is none. The caller sets it to 0 before it has the ask
-	// decided.
-	Ends time.Duration
 	// Linked is set by [Plan.One] for a Settle that it cannot decide, because the reservation is of several
 	// keys: [Settlements] does so. The plan is then Keep. In the asks about single keys that Settlements
 	// makes, it says that a link names the keys, and ID.Print is the fingerprint of the call that has made it.
 	Linked bool
+	// Ends is the time until the first live reservation of the keys has passed its time, if the ask was
+	// denied; then there may be room. 0 if there is none. The caller sets it to 0 before it has the ask
+	// decided.
+	Ends time.Duration
 	// Settled is the answer of a Settle, in place of Decision. If that was a Commit and Settled is Done,
 	// Estimated is the number of units that the reservation held, and Used is the actual number. Of a
 	// reservation of several limits they are those with the largest estimate, apart from limits that
