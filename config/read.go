@@ -1,8 +1,6 @@
 package config
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -138,16 +136,4 @@ func (c *Config) TLSOptions() *tlsconfig.Options {
 		Ciphers:     tlsconfig.SplitCiphers(c.Value("tls-ciphers")),
 		Tickets:     c.Yes("tls-session-caching"),
 	}
-}
-
-// FailPolicy returns the value of the option fail-policy for key: that of the longest prefix.
-func (c *Config) FailPolicy(key []byte) string {
-	all := c.FailPolicies()
-	longest := ""
-	for prefix := range all {
-		if len(prefix) > len(longest) && bytes.HasPrefix(key, []byte(prefix)) {
-			longest = prefix
-		}
-	}
-	return cmp.Or(all[longest], "closed")
 }

@@ -135,6 +135,12 @@ func newRules(choices map[string]string, def string) rules {
 	return all
 }
 
+// FailPolicy returns the answer for key, [Closed], [Opened] or [Local], of the option fail-policy with the value byPrefix:
+// that of the longest prefix of key, and Closed if there is none.
+func FailPolicy(byPrefix map[string]string, key []byte) string {
+	return newRules(byPrefix, Closed).of(key)
+}
+
 func (all rules) of(key []byte) (choice string) {
 	for _, r := range all {
 		if choice = r.choice; hasPrefix(key, r.prefix) {

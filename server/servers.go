@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/remote"
 	"github.com/cellserver/cellserver/remote/records"
 	"github.com/cellserver/cellserver/remote/servers"
 	"github.com/cellserver/cellserver/report"
@@ -179,7 +180,7 @@ func (s *Server) policyUnreadable(name, key []byte) (pass bool, why error) {
 	if why = s.policies.registry.UnreadablePolicy(name); why == nil {
 		return false, nil
 	}
-	return s.config.FailPolicy(policy.AppendStateKey(nil, name, key, 1, false)) == "open", why
+	return remote.FailPolicy(s.config.FailPolicies(), policy.AppendStateKey(nil, name, key, 1, false)) == remote.Opened, why
 }
 
 // syncTime is the maximum time for which a change waits until other servers have it.

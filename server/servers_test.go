@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,11 @@ func TestSyncWaitsForAllServers(t *testing.T) {
 		require.Empty(t, done)
 		require.Equal(t, "+PONG\r\n", beside.Do("PING"))
 		require.Contains(t, beside.Do("RL.USE", "api", "k", "0"), ":0\r\n:50\r\n")
+		for range runtime.GOMAXPROCS(0) { // as many as run in the background at once
+			one.Dial().Command("RL.POLICY", "SET", "more", "SYNC", "LIMITS", "SW", "1", "60")
+		}
+		w.Settle()
+		require.Equal(t, inproc.OK, beside.Do("RL.OVERRIDE", "SET", "api", "y", "LIMITS", "SW", "9", "60"))
 		require.Equal(t, inproc.OK, beside.Do("RL.BLOCK", "api", "x"))
 		require.Equal(t, 2*time.Second, time.Since(began))
 		require.Equal(t, "-ERR the change is in force here, but within 5 s it was not confirmed to be on 10.0.0.9:6379\r\n", <-done)

@@ -46,7 +46,7 @@ func rlTop(c *command.Call) {
 	}
 	keys, shown := command.ServerState[ratelimit.Service](c).Keys, readable(c)
 	if call.fleet {
-		fleetTop(c, &call, keys.Summary(now), shown)
+		fleetTop(c, call, keys.Summary(now), shown)
 		return
 	}
 	top := keys.Top(call.kind, now, call.db, call.most(), shown)
@@ -61,33 +61,19 @@ func rlTop(c *command.Call) {
 func (call *topCall) most() int { return int(min(call.count, topMost)) }
 
 // fleetTop replies with the keys of all servers of the store. own is the summary of this one.
-func fleetTop(c *command.Call, call *topCall, own hotkeys.Summary, shown func(key string) bool) {
+func fleetTop(c *command.Call, call topCall, own hotkeys.Summary, shown func(key string) bool) {
 	published := c.Server.Options.Summaries
-	copied := *call
 	c.Offload(func(_ env.Store, w *resp.Writer) {
-		all, complete := []hotkeys.Summary{own}, true
+		var others [][]byte
 		if published != nil {
-			others, err := published()
-			if err != nil {
+			var err error
+			if others, err = published(); err != nil {
 				w.Error(command.StoreError(err))
 				return
 			}
-			for _, b := range others {
-				s, err := hotkeys.ParseSummary(b)
-				if err != nil { // it has published none yet, or is of another version
-					complete = false
-					continue
-				}
-				all = append(all, s)
-			}
 		}
-		top := hotkeys.TopOf(all, copied.kind, copied.db, copied.most(), shown)
-		for i := range top {
-			if !complete {
-				top[i].Missing = -1
-			}
-		}
-		if copied.details {
+		top := hotkeys.TopOf(own, others, call.kind, call.db, call.most(), shown)
+		if call.details {
 			writeTopDetails(w, top, true, nil)
 			return
 		}

@@ -44,7 +44,7 @@ func reachesAll(c *command.Call) bool {
 		return true
 	}
 	var err error
-	outside(c, func() { err = sync() })
+	c.Server.Host.Work.Aside(c, func() { err = sync() })
 	if err != nil {
 		fail(c, err)
 	}

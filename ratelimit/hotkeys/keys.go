@@ -164,7 +164,7 @@ type Key struct {
 	Share float64
 
 	// Servers is the number of servers whose calls are in Count, and Missing the maximum number of calls on other
-	// servers, which have left the key out of their summaries. Both are set by [TopOf] alone.
+	// servers, which have left the key out of their summaries, or -1 if it is unknown. Both are set by [TopOf] alone.
 	Servers int
 	Missing int64
 }

@@ -128,16 +128,17 @@ func (r *summaryReader) bytes(n int) []byte {
 	return b
 }
 
-// TopOf returns what [Keys.Top] does, for the servers whose summaries are all: the counts of a key are added. The sum
-// lacks at most Missing calls, those on the servers that have left the key out of their summaries.
-func TopOf(all []Summary, kind Kind, db, n int, shown func(key string) bool) []Key {
+// TopOf returns what [Keys.Top] does, for a server with the summary own and others, of which it has the bytes: the
+// counts of a key are added. The sum lacks at most Missing calls, those on the servers that have left the key out of
+// their summaries. Missing is -1 if one of others is no summary, such as nil or that of a later version.
+func TopOf(own Summary, others [][]byte, kind Kind, db, n int, shown func(key string) bool) []Key {
 	sum := make(map[topName]Key)
 	var total, omitted int64
-	for i := range all {
-		t := &all[i].tops[kind]
+	add := func(s *Summary) {
+		t := &s.tops[kind]
 		total, omitted = limit.SatAdd(total, t.total), limit.SatAdd(omitted, t.omitted)
-		for j := range t.keys {
-			k := &t.keys[j]
+		for i := range t.keys {
+			k := &t.keys[i]
 			name := topName{k.DB, k.Name}
 			s, has := sum[name]
 			if !has {
@@ -148,9 +149,21 @@ func TopOf(all []Summary, kind Kind, db, n int, shown func(key string) bool) []K
 			sum[name] = s
 		}
 	}
+	add(&own)
+	whole := true
+	for _, b := range others {
+		s, err := ParseSummary(b)
+		if err != nil {
+			whole = false
+			continue
+		}
+		add(&s)
+	}
 	keys := make([]Key, 0, len(sum))
 	for _, k := range sum {
-		k.Missing = omitted - k.Missing
+		if k.Missing = omitted - k.Missing; !whole {
+			k.Missing = -1
+		}
 		keys = append(keys, k)
 	}
 	return first(keys, total, db, n, shown)

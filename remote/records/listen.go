@@ -22,7 +22,7 @@ func (s *Store) Listen(ctx context.Context, changed func()) {
 			changed()
 		case Forbidden(err) && !told:
 			told = true
-			s.o.Log.Warn("the store lets this server not subscribe to changes of policies: they are noticed by asking each second", "error", err)
+			s.o.Log.Warn("the user of the store may not subscribe to changes of policies: they are noticed by asking each second", "error", err)
 		}
 	})
 	s.subscribed.Store(false)
