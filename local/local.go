@@ -69,9 +69,13 @@ func (s *store) Changed(token any) bool { return s.Dirty(token.(*keyspace.Watche
 func (s *store) Unwatch(token any) { s.Handle.Unwatch(token.(*keyspace.Watcher)) }
 
 // Enqueue implements [env.Local].
-func (s *store) Enqueue(db int, key []byte, rank int64, wake func()) (ticket any, first bool) {
-	w := &waiting.Waiter{Wake: wake, Rank: rank}
-	return w, s.Handle.Enqueue(db, key, w)
+func (s *store) Enqueue(keys []env.KeyRef, rank int64, wake func()) (tickets []any, first bool) {
+	tickets, first = make([]any, len(keys)), true
+	for i, k := range keys {
+		w := &waiting.Waiter{Wake: wake, Rank: rank}
+		tickets[i], first = w, s.Handle.Enqueue(k.DB, k.Key, w) && first
+	}
+	return tickets, first
 }
 
 // First implements [env.Local].

@@ -239,14 +239,10 @@ func waitingArgs(c *command.Call, key []byte) [][]byte {
 	return [][]byte{nil, key} // the command has one key
 }
 
-// enqueue appends the wait to the queues of all its keys, and reports whether it is the first in
+// enqueue adds the wait to the queues of all its keys, and reports whether it is the first in
 // each of them.
 func (w *wait) enqueue(st env.Store) (first bool) {
-	first = true
-	for _, ref := range w.refs {
-		ticket, is := st.Enqueue(ref.DB, ref.Key, w.ask.Rank, w.wake)
-		w.tickets, first = append(w.tickets, ticket), first && is
-	}
+	w.tickets, first = st.Enqueue(w.refs, w.ask.Rank, w.wake)
 	return first
 }
 

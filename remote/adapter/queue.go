@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cellserver/cellserver/env"
 )
 
 // queues has the clients that wait for room, in a queue for each key, in the order of their ranks and, with
@@ -23,20 +25,29 @@ type ticket struct {
 	place *list.Element // guarded by the mutex of the queues: nil after the ticket has left its queue
 }
 
-// enqueue adds a client to the queue of key, behind all of its rank, and reports whether it is the first in
-// the queue. wake is called when the client becomes the first or there may be room. It is called
+// enqueue adds a client to the queues of keys at once, behind all of its rank, and reports whether it is the first in
+// all of them. wake is called when the client becomes the first in one or there may be room. It is called
 // with the mutex of the queues locked, and must not call methods of the queues.
-func (q *queues) enqueue(key []byte, rank int64, wake func()) (t *ticket, first bool) {
-	t = &ticket{key: string(key), rank: rank, wake: wake}
+func (q *queues) enqueue(keys []env.KeyRef, rank int64, wake func()) (tickets []any, first bool) {
+	tickets, first = make([]any, len(keys)), true
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for i, k := range keys {
+		t := &ticket{key: string(k.Key), rank: rank, wake: wake}
+		tickets[i], first = t, q.add(t) && first
+	}
+	return tickets, first
+}
+
+// add adds t to its queue, and reports whether it is the first there. The mutex must be locked.
+func (q *queues) add(t *ticket) (first bool) {
 	waiting := q.byKey[t.key]
 	if waiting == nil {
 		waiting = list.New()
 		q.byKey[t.key] = waiting
 	}
 	before := waiting.Back()
-	for before != nil && before.Value.(*ticket).rank > rank {
+	for before != nil && before.Value.(*ticket).rank > t.rank {
 		before = before.Prev()
 	}
 	if before == nil {
@@ -45,7 +56,7 @@ func (q *queues) enqueue(key []byte, rank int64, wake func()) (t *ticket, first 
 		t.place = waiting.InsertAfter(t, before)
 	}
 	q.number.Add(1)
-	return t, before == nil
+	return before == nil
 }
 
 func (q *queues) isFirst(t *ticket) bool {

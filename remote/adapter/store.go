@@ -32,7 +32,7 @@ func New(d env.Remote, afterFunc func(d time.Duration, f func()) (stop func() bo
 // NewStore returns the store of one worker.
 func (s *Stores) NewStore() env.Store { return &store{shared: s} }
 
-// Waiting returns the number of clients that wait for room, under all keys together.
+// Waiting returns the number of places of clients that wait for room, in the queues of all keys together.
 func (s *Stores) Waiting() int { return int(s.waiting.number.Load()) }
 
 // store is the store of one worker. It implements [env.Store] but no interface for the values of
@@ -72,10 +72,10 @@ func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return s.shared.afterFunc(d, f)
 }
 
-// Enqueue implements [env.Store]: it adds a client to the queue of key, and returns its place
-// there. The number of the database is ignored, because there is only one.
-func (s *store) Enqueue(_ int, key []byte, rank int64, wake func()) (place any, first bool) {
-	return s.shared.waiting.enqueue(key, rank, wake)
+// Enqueue implements [env.Store]: it adds a client to the queues of keys, and returns its places
+// there. The numbers of the databases are ignored, because there is only one.
+func (s *store) Enqueue(keys []env.KeyRef, rank int64, wake func()) (places []any, first bool) {
+	return s.shared.waiting.enqueue(keys, rank, wake)
 }
 
 // First implements [env.Store]: it reports whether place is the first in its queue.

@@ -1,6 +1,8 @@
 package adapter_test
 
 import (
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,7 +59,8 @@ func TestWaitersOfAllWorkersShareAQueue(t *testing.T) {
 	one, other := stores.NewStore(), stores.NewStore()
 	var woken []string
 	enqueue := func(st env.Store, key, name string) (place any, first bool) {
-		return st.Enqueue(0, []byte(key), 0, func() { woken = append(woken, name) })
+		places, first := st.Enqueue(refs(key), 0, func() { woken = append(woken, name) })
+		return places[0], first
 	}
 	a, first := enqueue(one, "k", "a")
 	require.True(t, first)
@@ -79,6 +82,41 @@ func TestWaitersOfAllWorkersShareAQueue(t *testing.T) {
 	require.True(t, one.First(c))
 	one.Dequeue(c)
 	require.Equal(t, 1, stores.Waiting())
+}
+
+// refs returns references to keys.
+func refs(keys ...string) (all []env.KeyRef) {
+	for _, k := range keys {
+		all = append(all, env.KeyRef{Key: []byte(k)})
+	}
+	return all
+}
+
+// TestWaitersOfSeveralKeysAreInOneOrder: of the waiters for the same keys, whatever the order of these is, one is the first
+// in all queues. If each of two were the first in one queue, both would wait for ever.
+func TestWaitersOfSeveralKeysAreInOneOrder(t *testing.T) {
+	stores := adapter.New(&decider{}, nil)
+	keys := [][]env.KeyRef{refs("a", "b", "c"), refs("c", "b", "a"), refs("b", "a"), refs("c", "a", "b")}
+	for range 2000 {
+		var all [4][]any
+		var running sync.WaitGroup
+		for i := range keys {
+			running.Go(func() { all[i], _ = stores.NewStore().Enqueue(keys[i], int64(i/2), func() {}) })
+		}
+		running.Wait()
+		st := stores.NewStore()
+		for left := len(all); left > 0; left-- {
+			next := slices.IndexFunc(all[:], func(places []any) bool {
+				return places != nil && !slices.ContainsFunc(places, func(place any) bool { return !st.First(place) })
+			})
+			require.GreaterOrEqual(t, next, 0, "none is the first in all of its queues")
+			for _, place := range all[next] {
+				st.Dequeue(place)
+			}
+			all[next] = nil
+		}
+		require.Zero(t, stores.Waiting())
+	}
 }
 
 // TestStoreHasNoKeys: the store has none of the interfaces about keys, so that no command can
