@@ -22,7 +22,6 @@ var ownKeyspace = map[string]string{
 	"redis/connection/a database belongs to a connection": oneDatabase,
 	"redis/connection/select":                             oneDatabase,
 	"redis/keys/flushdb":                                  oneDatabase,
-	"cellserver/ban/several policies that wait":           severalWait,
 	"cellserver/use/waiting for several limits, in turn":  "a clause beyond the first has no key of its own",
 	"cellserver/policy_addresses/an entry for a longer network has a state of its own":                      severalReserve,
 	"cellserver/use-count/no limit for some keys":                                                           severalReserve,
@@ -35,19 +34,13 @@ var ownKeyspace = map[string]string{
 	"cellserver/reserve_several/what passes without a charge reserves nothing, and its settlement is known": severalReserve,
 	"cellserver/reserve_several/what several policies cannot reserve":                                       severalReserve,
 	"cellserver/reserve_use/what it does not go with":                                                       severalReserve,
-	"cellserver/use-count/what takes a part, waits or reserves":                                             severalWait,
-	"redis/server/config get":                             oneDatabase,
-	"redis/server/info keyspace":                          "it counts the keys of a keyspace",
-	"redis/transaction/select inside a transaction":       oneDatabase,
-	"cellserver/use-several/options":                      severalWait,
-	"cellserver/use-several/waiting for several policies": severalWait,
+	"redis/server/config get":                       oneDatabase,
+	"redis/server/info keyspace":                    "it counts the keys of a keyspace",
+	"redis/transaction/select inside a transaction": oneDatabase,
 }
 
-// These are the sections of calls under several policies with an option that a store does not serve.
-const (
-	severalReserve = "AND and ANY with RESERVE are not served with a store"
-	severalWait    = "AND and ANY with BLOCK are not served with a store"
-)
+// severalReserve is about sections of calls under several policies with an option that a store does not serve.
+const severalReserve = "AND and ANY with RESERVE are not served with a store"
 
 const oneDatabase = "there is one database"
 

@@ -27,7 +27,7 @@ type Program interface {
 	Guessed() bool
 }
 
-// Freeing is a [Program] that may make room for calls which wait under the key of its ask, if Frees returns true.
+// Freeing is a [Program] that may make room for calls which wait under the keys of its ask, if Frees returns true.
 type Freeing interface{ Frees() bool }
 
 // Spanning is the program of a [Joint] about several states: that of its key, and those of its Others.

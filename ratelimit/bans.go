@@ -35,7 +35,7 @@ func (s *steps) banOf(l *Lookup, limits *policy.Limits, candidate bool) (left ti
 
 // findBan sets l.banned. The error is that of the store, unless a block denies the call in any case.
 func (s *steps) findBan(l *Lookup) (err error) {
-	if l.banned, l.waited = 0, false; l.Quantity < 0 || l.lenient() {
+	if l.banned, l.waited = 0, false; !l.bannable() {
 		return nil
 	}
 	if l.banned, _, err = s.banOf(l, l.Limits, false); l.Applied.Block != nil {
@@ -44,9 +44,12 @@ func (s *steps) findBan(l *Lookup) (err error) {
 	return err
 }
 
+// bannable reports whether a ban of the key would deny the call: it gives back no units and is no exception.
+func (l *Lookup) bannable() bool { return l.Quantity >= 0 && !l.lenient() }
+
 // candidateBan returns the time for which the candidate of the policy bans the key of l, or 0.
 func (s *steps) candidateBan(l *Lookup) time.Duration {
-	if l.Quantity < 0 || l.lenient() {
+	if !l.bannable() {
 		return 0
 	}
 	left, _, _ := s.banOf(l, l.Rules.Candidate.Limits, true) // an error is that of the candidate alone

@@ -59,8 +59,11 @@ func (s *state) Number(key []byte) (n uint8, ok bool) { return policy.StateNumbe
 // into makes a an ask of p, a program of the state, in the database db.
 func (s *state) into(a *decide.Ask, db int, p decide.Program) {
 	a.DB, a.Family, a.Program, a.Err, a.Next = db, decide.Joint, p, nil, nil
-	a.Key = policy.AppendStateKey(nil, s.policy, s.of, 1, false)
+	a.Key = s.key()
 }
+
+// key returns the key of the state, that of the first clause.
+func (s *state) key() []byte { return policy.AppendStateKey(nil, s.policy, s.of, 1, false) }
 
 // Forgetting is the program that deletes what a key has used of a policy, for a store that other servers share.
 type Forgetting struct {

@@ -1,10 +1,14 @@
 package ratelimit
 
 import (
+	"slices"
+	"time"
 	"unsafe"
 
+	"github.com/cellserver/cellserver/ban"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
 )
 
 // JointToWait is [Decider.Joint] for a call that waits, whose client can be parked: see [Decider.AskToWait]. After a was
@@ -29,110 +33,230 @@ func (d *Decider) Granted(a *decide.Ask) *decide.Ask {
 }
 
 // Frees implements [decide.Freeing].
-func (j *joint) Frees() bool { return j.lookup.Least() < 0 }
+func (j *joint) Frees() bool {
+	return j.lookup.Least() < 0 || slices.ContainsFunc(j.parts, func(p Part) bool { return p.Least() < 0 })
+}
 
 // Frees implements [decide.Freeing].
 func (*Forgetting) Frees() bool { return true }
 
-// JointStore decides asks about the state that a key has of a policy in a store that other servers share. It belongs to a
-// call that waits, and owns its bytes. Any goroutine may use it, but only one at a time may call FindBan.
+// JointStore decides asks about the states that the keys of a call have of its policies in a store that other servers
+// share. It belongs to a call that waits, and owns its bytes, or shares those of the call's [Waiting]. Any goroutine may use
+// it, but only one at a time may call FindBan and CountBans.
 type JointStore struct {
-	state
-	db int
-	// ban looks for a ban of the key, and denied has the decisions on the clauses of a call that one denies. They are
-	// not set if no ban is to be looked for.
-	ban    *decide.Ask
+	states []state // one for each policy of the call
+	db     int
+	// bans are those that FindBan looks for, and afterwards those that it has found. sought says that it has looked.
+	bans   []keyBan
+	sought bool
+}
+
+// keyBan is a ban of the key of a call under one of its policies.
+type keyBan struct {
+	of     int // the index of the state, and of the [Part] if the call has several
+	call   *ban.Call
+	counts *policy.Counts // nil if they do not count the call
+	// denied has the decisions on the clauses of the policy if the ban denies the call.
 	denied []limit.Decision
 }
 
 // NewJointStore returns the JointStore for the call of l. It finds no ban.
-func NewJointStore(l *Lookup) *JointStore { return &JointStore{state: newState(l), db: l.DB} }
+func NewJointStore(l *Lookup) *JointStore { return &JointStore{states: []state{newState(l)}, db: l.DB} }
 
 // JointStore returns the JointStore for the call of l, a result of [Decider.FindShared], which does not look for a ban.
 func (d *Decider) JointStore(l *Lookup) *JointStore {
 	s := NewJointStore(l)
-	if l.Limits.Bans == nil {
-		return s
-	}
-	ban := *d.banAsk(l, l.Limits, false, false)
-	ban.Own(nil)
-	s.ban, s.denied = &ban, make([]limit.Decision, len(l.Limits.Clauses))
-	for i := range s.denied {
-		s.denied[i] = d.deniedUntil(l, i, 0)
+	d.addBan(s, 0, l)
+	return s
+}
+
+// JointStoreOf is [Decider.JointStore] for a call under parts, which [Decider.FindAllShared] has looked up. w is the
+// Waiting of the call.
+func (d *Decider) JointStoreOf(parts []Part, w *Waiting) *JointStore {
+	s := &JointStore{states: make([]state, len(parts)), db: parts[0].DB}
+	for i := range parts {
+		own := &w.Parts[i].Lookup
+		s.states[i] = state{own.Policy, own.state()}
+		d.addBan(s, i, &parts[i].Lookup)
 	}
 	return s
 }
 
-// Bytes returns about how many bytes of memory s keeps. nil keeps none.
+// addBan adds the ban of the key of l under its policy to those that s looks for, if there may be one. of is the index of
+// the state.
+func (d *Decider) addBan(s *JointStore, of int, l *Lookup) {
+	if l.Limits.Bans == nil || !l.bannable() {
+		return
+	}
+	is := keyBan{of: of, call: l.Limits.Bans, counts: l.Counts(), denied: make([]limit.Decision, len(l.Limits.Clauses))}
+	for i := range is.denied {
+		is.denied[i] = d.deniedUntil(l, i, 0)
+	}
+	s.bans = append(s.bans, is)
+}
+
+// Bytes returns about how many bytes of memory s keeps, without those of a [Waiting]. nil keeps none.
 func (s *JointStore) Bytes() int {
 	if s == nil {
 		return 0
 	}
-	n := int(unsafe.Sizeof(*s)) + len(s.policy) + len(s.of) + len(s.denied)*int(unsafe.Sizeof(limit.Decision{}))
-	if s.ban != nil {
-		n += int(unsafe.Sizeof(*s.ban)) + len(s.ban.Key)
+	n := int(unsafe.Sizeof(*s)) + cap(s.bans)*int(unsafe.Sizeof(keyBan{}))
+	for i := range s.bans {
+		n += len(s.bans[i].denied) * int(unsafe.Sizeof(limit.Decision{}))
+	}
+	for i := range s.states {
+		n += int(unsafe.Sizeof(state{})) + len(s.states[i].policy) + len(s.states[i].of)
 	}
 	return n
 }
 
-// FindBan looks for a ban of the key, once, and reports whether the call is over with it: there is one, or the store has not
-// answered. Then a has the denial or the error. nil finds none.
-func (s *JointStore) FindBan(st Store, a *decide.Ask) (over bool) {
-	if s == nil || s.ban == nil {
-		return false
-	}
-	ban := s.ban
-	s.ban = nil
-	switch s.On(st).Decide(ban); {
-	case ban.Err != nil:
-		a.Err = ban.Err
+// Queues reports whether calls under key, that of a clause, wait in a queue: a state has one queue, under the key of its
+// first clause. With a nil s each key has a queue.
+func (s *JointStore) Queues(key []byte) bool {
+	if s == nil {
 		return true
-	case ban.Decision.Refused == 0:
+	}
+	_, n, ok := s.Locate(key)
+	return ok && n == 1
+}
+
+// FindBan looks for bans of the keys, once, and reports whether the call is over with it: there is one, or the store has not
+// answered. Then a has the denial, under the key of the first policy that bans it, or the error. nil finds none.
+func (s *JointStore) FindBan(st Store, a *decide.Ask) (over bool) {
+	if s == nil || s.sought || len(s.bans) == 0 {
 		return false
 	}
-	for i := range s.denied {
-		s.denied[i].RetryAfter, s.denied[i].ResetAfter = ban.Decision.RetryAfter, ban.Decision.RetryAfter
+	s.sought = true
+	var whole decide.Ask
+	seek := seeking{JointStore: s}
+	s.into(&whole, &seek)
+	if st.Decide(&whole); whole.Err != nil {
+		a.Err = whole.Err
+		return true
 	}
-	a.Err, a.Decision, a.Details = nil, s.denied[0], s.denied
-	return true
+	found := s.bans[:0]
+	for i := range s.bans {
+		b, left := s.bans[i], seek.left[i]
+		if left == 0 {
+			continue
+		}
+		for j := range b.denied {
+			b.denied[j].RetryAfter, b.denied[j].ResetAfter = left, left
+		}
+		if len(found) == 0 {
+			a.Err, a.Key, a.Decision, a.Details = nil, s.states[b.of].key(), b.denied[0], b.denied
+		}
+		a.Decision.RetryAfter, a.Decision.ResetAfter = max(a.Decision.RetryAfter, left), max(a.Decision.ResetAfter, left)
+		found = append(found, b)
+	}
+	s.bans = found
+	return len(found) > 0
+}
+
+// CountBans counts that the bans which FindBan has found deny the call. w is its Waiting if it is one under several
+// policies, and then has the decisions of the policies that ban a key.
+func (s *JointStore) CountBans(w *Waiting) {
+	for i := range s.bans {
+		b := &s.bans[i]
+		if b.counts != nil {
+			b.counts.Banned.Add(1)
+		}
+		if w != nil {
+			w.Parts[b.of].Details, w.banned = b.denied, true
+		}
+	}
 }
 
 // On returns a store whose Decide has st decide an ask of family [decide.Joint] that makes only the given ask. On of nil is
 // st.
-func (s *JointStore) On(st Store) Store {
+func (s *JointStore) On(st Store) Store { return s.Charging(st, nil) }
+
+// Charging is On for the ask of a call that has w: if the ask passes, the parts that cannot deny the call are charged at the
+// same instant, as by [Waiting.Charging]. w is nil for a call under one policy.
+func (s *JointStore) Charging(st Store, w *Waiting) Store {
 	if s == nil {
-		return st
+		return w.Charging(st)
 	}
-	return jointOn{s, st}
+	return jointOn{s, st, w}
 }
 
-// jointOn is the result of [JointStore.On].
+// jointOn is the result of [JointStore.Charging].
 type jointOn struct {
 	*JointStore
-	store Store
+	store   Store
+	waiting *Waiting
 }
 
 // Decide implements [Store].
 func (s jointOn) Decide(a *decide.Ask) {
 	var whole decide.Ask
-	s.into(&whole, s.db, &oneAsk{s.state, a})
+	s.into(&whole, &oneAsk{s.JointStore, a, s.waiting})
 	if s.store.Decide(&whole); whole.Err != nil {
 		a.Err = whole.Err
 	}
 }
 
-// oneAsk is the program that makes one ask.
+// into makes a an ask of p, a program of the states.
+func (s *JointStore) into(a *decide.Ask, p decide.Program) {
+	s.states[0].into(a, s.db, p)
+	for i := 1; i < len(s.states); i++ {
+		a.Others = append(a.Others, s.states[i].key())
+	}
+}
+
+// Number implements [decide.Program].
+func (s *JointStore) Number(key []byte) (n uint8, ok bool) { return s.states[0].Number(key) }
+
+// Locate implements [decide.Spanning].
+func (s *JointStore) Locate(key []byte) (of int, n uint8, ok bool) {
+	for i := range s.states {
+		if n, ok = s.states[i].Number(key); ok {
+			return i, n, true
+		}
+	}
+	return 0, 0, false
+}
+
+// Guessed implements [decide.Program]: the programs of s make asks of limiters.
+func (*JointStore) Guessed() bool { return true }
+
+// oneAsk is the program that makes one ask and, if waiting is not nil, charges what [Waiting.Charging] does.
 type oneAsk struct {
-	state
-	ask *decide.Ask
+	*JointStore
+	ask     *decide.Ask
+	waiting *Waiting
 }
 
 // Run implements [decide.Program].
 func (p *oneAsk) Run(decideOn func(*decide.Ask)) error {
 	p.ask.Err, p.ask.Lapsed, p.ask.Ends = nil, 0, 0
-	decideOn(p.ask)
+	p.waiting.Charging(asking(decideOn)).Decide(p.ask)
 	return nil
 }
 
-// Guessed implements [decide.Program]: it makes asks of limiters.
-func (*oneAsk) Guessed() bool { return true }
+// seeking is the program that looks for the bans of a JointStore. left has the time for which each bans its key, or 0.
+type seeking struct {
+	*JointStore
+	left []time.Duration
+}
+
+// Run implements [decide.Program].
+func (p *seeking) Run(decideOn func(*decide.Ask)) error {
+	p.left = make([]time.Duration, len(p.bans))
+	for i := range p.bans {
+		b, of := &p.bans[i], &p.states[p.bans[i].of]
+		a := decide.Ask{DB: p.db, Family: decide.Ban, Bans: b.call, Key: policy.AppendBanKey(nil, of.policy, of.of, false)}
+		switch decideOn(&a); {
+		case a.Err != nil:
+			return a.Err
+		case a.Decision.Refused > 0:
+			p.left[i] = a.Decision.RetryAfter
+		}
+	}
+	return nil
+}
+
+var (
+	_ decide.Spanning = (*oneAsk)(nil)
+	_ decide.Spanning = (*seeking)(nil)
+)

@@ -17,6 +17,8 @@ type Waiting struct {
 	notices *Notices
 	// apart has, at the index of each part that cannot deny the call, the ask about that part.
 	apart []decide.Ask
+	// banned says that bans deny the call: the Details of the parts are set.
+	banned bool
 }
 
 // WaitAll returns the Waiting for a call that [Decider.AskAll] has prepared.
@@ -43,7 +45,7 @@ func (w *Waiting) Bytes() int {
 	return n
 }
 
-// Apart calls f with each key that [Waiting.Charge] charges. The keys belong to w.
+// Apart calls f with each key that [Waiting.Charging] charges. The keys belong to w.
 func (w *Waiting) Apart(f func(key []byte)) {
 	for i := range w.apart {
 		for j := range w.apart[i].Clauses {
@@ -52,15 +54,44 @@ func (w *Waiting) Apart(f func(key []byte)) {
 	}
 }
 
-// Charge decides the call at now for the parts that cannot deny it, after the others have passed. The keys of
-// [Waiting.Apart] have to be locked if any keys are. An error counts as a denial by the limits.
-func (w *Waiting) Charge(st Store, now limit.Instant) {
+// Charging returns a store whose Decide has st decide the ask of the call and, if it passes, an ask for each part that cannot
+// deny the call. An error of such a part counts as a denial by its limits. The keys of [Waiting.Apart] have to be locked if
+// any keys are. [Waiting.Charged] counts what was charged. Charging of nil is st.
+func (w *Waiting) Charging(st Store) Store {
+	if w == nil {
+		return st
+	}
+	return charging{w, st}
+}
+
+// charging is the result of [Waiting.Charging].
+type charging struct {
+	*Waiting
+	store Store
+}
+
+// Decide implements [Store].
+func (c charging) Decide(a *decide.Ask) {
+	if c.store.Decide(a); a.Err != nil || a.Refused {
+		return
+	}
+	for i := range c.Parts {
+		if c.Parts[i].lenient() {
+			apart := &c.apart[i]
+			apart.Err, apart.Lapsed, apart.Ends = nil, 0, 0
+			c.store.Decide(apart)
+		}
+	}
+}
+
+// Charged counts at now what the store of [Waiting.Charging] has decided for the parts that cannot deny the call, which has
+// passed.
+func (w *Waiting) Charged(now limit.Instant) {
 	for i := range w.Parts {
 		p, a := &w.Parts[i], &w.apart[i]
 		if !p.lenient() {
 			continue
 		}
-		st.Decide(a)
 		p.countLenient(a.Err != nil || a.Refused)
 		if a.Err == nil {
 			p.Details = slices.Clone(a.Details)
@@ -73,6 +104,9 @@ func (w *Waiting) Charge(st Store, now limit.Instant) {
 // Conclude sets the Details of the parts that can deny the call. a is the ask about these parts, which
 // was decided without an error.
 func (w *Waiting) Conclude(a *decide.Ask) {
+	if w.banned {
+		return
+	}
 	for i := range w.Parts {
 		if p := &w.Parts[i]; !p.lenient() {
 			p.Details = a.Details[p.from : p.from+len(p.Limits.Clauses)]

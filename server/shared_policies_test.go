@@ -185,7 +185,6 @@ func TestWhatPoliciesOfAStoreDoNotServe(t *testing.T) {
 		c := startOver(w, newSharedStore(t)).Dial()
 		require.Equal(t, "+OK\r\n", c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60", "LOG"))
 		for words, want := range map[string]string{
-			"RL.USE api k AND api l BLOCK 1":      "AND and ANY with BLOCK are not served with --store: call again after the time of the reply",
 			"RL.USE api k AND api l RESERVE x 60": "AND and ANY with RESERVE are not served with --store: reserve under each policy",
 			"RL.POLICY RELOAD":                    "This server has no policy file: see the option policy-file",
 		} {

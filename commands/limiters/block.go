@@ -28,7 +28,7 @@ type wait struct {
 	parked  *command.Wait
 	refs    []env.KeyRef // the keys for which the client waits
 	tickets []any        // the places of the wait in the queues of refs, in the same order
-	locks   []env.KeyRef // the keys that a decision may change: refs, and those of counted.all and counted.then
+	locks   []env.KeyRef // the keys that a decision may change: refs, and those of counted.all and counted.then; none with a Remote
 	ask     decide.Ask   // owns its bytes; only copies of it are decided
 	counted
 
@@ -58,10 +58,10 @@ type counted struct {
 // keys have to be locked, or no other goroutine may decide for this wait at the same time.
 func (w *wait) try(st env.Store) decide.Ask {
 	a := w.own()
-	w.decideApart(st, &a)
+	decideApart(w.joint.Charging(st, w.all), w.parked.Client.Server, &a)
 	a.Decision = a.Whole()
 	if w.all != nil && a.Err == nil && !a.Refused {
-		w.all.Charge(st, st.Now())
+		w.all.Charged(st.Now())
 	}
 	return a
 }
@@ -148,19 +148,12 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 	if a.Family == decide.Several {
 		w.refs = w.refs[:0]
 		for i := range w.ask.Clauses {
-			w.refs = append(w.refs, env.KeyRef{DB: a.DB, Key: w.ask.Clauses[i].Key})
+			if key := w.ask.Clauses[i].Key; by.joint.Queues(key) {
+				w.refs = append(w.refs, env.KeyRef{DB: a.DB, Key: key})
+			}
 		}
 		w.ask.Key = w.ask.Clauses[0].Key // the call is counted under this key
-		if by.joint != nil {
-			w.refs = w.refs[:1] // which is the key of all clauses
-		}
 	}
-	w.locks = w.refs
-	lock := func(key []byte) { w.locks = append(slices.Clip(w.locks), env.KeyRef{DB: a.DB, Key: key}) }
-	if by.all != nil {
-		by.all.Apart(lock)
-	}
-	by.then.Keys(lock)
 	room := w.parked.Reserve()
 	if c.Server.Options.Remote != nil {
 		if !room {
@@ -170,6 +163,12 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 		w.waitOnRemote(c, timeout)
 		return
 	}
+	w.locks = w.refs
+	lock := func(key []byte) { w.locks = append(slices.Clip(w.locks), env.KeyRef{DB: a.DB, Key: key}) }
+	if by.all != nil {
+		by.all.Apart(lock)
+	}
+	by.then.Keys(lock)
 	st := c.Store.(store)
 	st.Lock(w.locks, nil)
 	defer st.Unlock()
@@ -342,7 +341,7 @@ func (w *wait) attempt(st env.Store) {
 func (w *wait) decided(st env.Store, now *decide.Ask) {
 	if now.Err == nil {
 		w.then.Follow(w.joint.On(st), now, st.Now())
-		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Counter: w.counter(now)}
+		w.parked.Decided = &command.Decided{Key: now.Key, Decision: now.Decision, Counter: w.counter(now)}
 	}
 }
 

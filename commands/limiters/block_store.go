@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/env"
+	"github.com/cellserver/cellserver/ratelimit"
 )
 
 // This file has the waits for room on a server whose asks a Remote decides.
@@ -35,6 +36,19 @@ func (w *wait) waitOnRemote(c *command.Call, timeout time.Duration) {
 	}
 	c.Park(w.parked)
 	w.wake()
+}
+
+// waitOnStore parks the session of a call under several policies that waits until all of them pass, and whose state is in a
+// store. It returns false if the call has an error, with which it fails after its bans were looked for.
+func (u *severalCall) waitOnStore(c *command.Call, d *ratelimit.Decider) bool {
+	a := c.OwnAsk()
+	if _, err := d.AskAll(u.parts, a); err != nil {
+		return false
+	}
+	a.Millis, a.WithDetails = u.millis, u.withDetails
+	all := d.WaitAll(u.parts)
+	waitFor(c, a, u.MaxWait, counted{joint: d.JointStoreOf(u.parts, all), all: all, then: d.ConsequencesOf(u.parts)})
+	return true
 }
 
 // noticed is the maximum time between two attempts of the first client in a queue if a Remote
@@ -104,7 +118,7 @@ func (w *wait) bannedBy(st env.Store, now *decide.Ask) {
 	if w.refusal = w.parked.Forbidden(st); w.refusal != "" || now.Err != nil {
 		return
 	}
-	w.policy.Banned.Add(1)
+	w.joint.CountBans(w.all)
 	w.then = nil // the denial of a key that is banned does not count for another ban
 	w.decided(st, now)
 }

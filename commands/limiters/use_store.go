@@ -10,11 +10,8 @@ import (
 // With the option store all that one policy has of a key is one value in the store. The functions of this file parse
 // and answer the commands that name a policy and a key there. Each makes one ask of the family decide.Joint.
 
-// These are the replies to calls of RL.USE under several policies that a store does not serve.
-const (
-	errSeveralReserve resp.Error = "ERR AND and ANY with RESERVE are not served with --store: reserve under each policy"
-	errSeveralWait    resp.Error = "ERR AND and ANY with BLOCK are not served with --store: call again after the time of the reply"
-)
+// errSeveralReserve is the reply to a reservation under several policies, which a store does not serve.
+const errSeveralReserve resp.Error = "ERR AND and ANY with RESERVE are not served with --store: reserve under each policy"
 
 // useOnStore is the Parse function of RL.USE.
 func useOnStore(c *command.Call) resp.Error {
@@ -60,11 +57,8 @@ func (u *severalCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	if err := u.parse(c.Args); err != "" {
 		return c.WithUsage(err)
 	}
-	switch {
-	case u.id.Reserves():
+	if u.id.Reserves() {
 		return errSeveralReserve
-	case u.Mode == ratelimit.Block:
-		return errSeveralWait
 	}
 	u.of(c)
 	if at, err := s.decider.FindAllShared(u.parts); err != nil {
@@ -91,7 +85,9 @@ func waitOnStore(c *command.Call) {
 			c.Fail(err)
 			return
 		}
-		c.CollectAsk(func() { u.ask(c, s) })
+		if u.Mode != ratelimit.Block || !u.waits() || !u.waitOnStore(c, s.decider) {
+			c.CollectAsk(func() { u.ask(c, s) })
+		}
 		return
 	}
 	var u useCall

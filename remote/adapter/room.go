@@ -72,6 +72,9 @@ func appendFreed(keys []string, a *decide.Ask) []string {
 	case decide.Joint:
 		if p, is := a.Program.(decide.Freeing); is && p.Frees() {
 			keys = append(keys, string(a.Key))
+			for _, key := range a.Others {
+				keys = append(keys, string(key))
+			}
 		}
 	case decide.Admin:
 		if a.Admin.Op == decide.Delete || a.Admin.Op == decide.Expire {
