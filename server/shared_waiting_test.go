@@ -255,6 +255,79 @@ func (e *asEmbedded) answers(i int, said string) (all []string) {
 	return all
 }
 
+// played counts what playAsEmbedded has played: calls, those that have waited, and those of them that have passed, and the
+// notices of their keys.
+type played struct {
+	calls, waited, passed int
+	told                  int64
+}
+
+// playAsEmbedded draws calls of 6 clients by call, and plays them on a server with a keyspace and on one with a store, after
+// the commands setup. The replies and their instants are the same, and so are
+// the replies to looks at the end and the number of notices.
+func (p *played) playAsEmbedded(t *testing.T, rnd *rand.Rand, setup []string, call func(rnd *rand.Rand, c int) string, looks ...string) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		embedded, clock := w.StartStepped()
+		e := asEmbedded{servers: [2]*queue{{t, w, clock, []*inproc.Node{embedded}}, queueOver(t, w, 1)}}
+		for i, q := range e.servers {
+			q.set(setup...)
+			for range 6 {
+				e.clients[i] = append(e.clients[i], q.nodes[0].Dial())
+			}
+		}
+		e.waiting = make([]string, 6)
+		for range 150 {
+			said := ""
+			c := rnd.IntN(6)
+			switch free := e.waiting[c] == ""; {
+			case free:
+				said = call(rnd, c)
+				for _, clients := range e.clients {
+					clients[c].Command(strings.Fields(said)...)
+				}
+				e.waiting[c] = said
+				p.calls++
+			case rnd.IntN(2) == 0:
+				d := []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}[rnd.IntN(4)]
+				said = "+" + d.String()
+				for _, q := range e.servers {
+					require.NoError(t, q.clock.Manual.Advance(d, w.Settle))
+				}
+			}
+			w.Settle()
+			want, got := e.answers(0, said), e.answers(1, said)
+			require.Equal(t, want, got, "%s: %s", setup, said)
+			for n, answer := range want {
+				switch {
+				case answer != "":
+					if e.waiting[n] != said && strings.Contains(answer, `*5\r\n:0`) {
+						p.passed++
+					}
+					e.waiting[n] = ""
+				case n == c && e.waiting[n] == said && said != "":
+					p.waited++
+				}
+			}
+		}
+		require.Equal(t, e.servers[0].blocked(), e.servers[1].blocked())
+		for _, words := range looks {
+			says := func(i int) string { return e.servers[i].nodes[0].Dial().Say(words) }
+			require.Equal(t, says(0), says(1), "%s: %s", setup, words)
+		}
+		told := func(i int) int64 { return e.servers[i].nodes[0].Dial().InfoNumber("policy-notices-delivered") }
+		require.Equal(t, told(0), told(1), "%s", setup)
+		p.told += told(0)
+	})
+}
+
+// enough requires that a part of the calls have waited, and a part of these have passed.
+func (p *played) enough(t *testing.T) {
+	t.Helper()
+	t.Logf("%d calls, %d have waited, and %d of them have passed; %d notices", p.calls, p.waited, p.passed, p.told)
+	require.Greater(t, p.waited, p.calls/10)
+	require.Greater(t, p.passed, p.waited/10)
+}
+
 // TestUseWaitsOverAStoreAsEmbedded draws calls that wait, and others, and plays them on a server with a keyspace and on one
 // with a store: the replies, their instants and what is counted are the same.
 func TestUseWaitsOverAStoreAsEmbedded(t *testing.T) {
@@ -263,69 +336,21 @@ func TestUseWaitsOverAStoreAsEmbedded(t *testing.T) {
 		"SW 3 7 FIXED ANCHOR FIRST", "SW 3 7 LOG BAN 3 20 30", "TB 4 1 3", "TB 4 1 3 BAN 2 20 15 FACTOR 2", "CC 2 9", "TB 4 1 3 SW 5 11 LOG CALLS",
 		"CC 2 9 SW 6 11 FIXED BAN 4 30 20", "TB 5 1 2 INTERVAL SW 5 9", "SW 0 60", "SW 4 7 LOG", "CC 2 5 TB 4 1 2 SW 6 9 FIXED",
 	}
-	calls, waited, passed := 0, 0, 0
+	var p played
 	for seed := range effort.Steps(20, 2000) {
-		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-			embedded, clock := w.StartStepped()
-			e := asEmbedded{servers: [2]*queue{{t, w, clock, []*inproc.Node{embedded}}, queueOver(t, w, 1)}}
-			rnd := rand.New(rand.NewPCG(5, uint64(seed)))
-			setup := []string{"RL.POLICY SET api CLASS low KEEP 50% LIMITS " + policies[rnd.IntN(len(policies))]}
-			for _, more := range []string{
-				"RL.POLICY TRY api LIMITS SW 2 9", "RL.EXEMPT api d", "RL.OVERRIDE SET api c LIMITS TB 2 1 5",
-				"RL.OVERRIDE SET api a LIMITS CC 2 5 SW 3 9 LOG", "RL.BOOST api b 2 EX 1000",
-			} {
-				if rnd.IntN(3) == 0 {
-					setup = append(setup, more)
-				}
+		rnd := rand.New(rand.NewPCG(5, uint64(seed)))
+		setup := []string{"RL.POLICY SET api CLASS low KEEP 50% LIMITS " + policies[rnd.IntN(len(policies))]}
+		for _, more := range []string{
+			"RL.POLICY TRY api LIMITS SW 2 9", "RL.EXEMPT api d", "RL.OVERRIDE SET api c LIMITS TB 2 1 5",
+			"RL.OVERRIDE SET api a LIMITS CC 2 5 SW 3 9 LOG", "RL.BOOST api b 2 EX 1000",
+		} {
+			if rnd.IntN(3) == 0 {
+				setup = append(setup, more)
 			}
-			for i, q := range e.servers {
-				q.set(setup...)
-				for range 6 {
-					e.clients[i] = append(e.clients[i], q.nodes[0].Dial())
-				}
-			}
-			e.waiting = make([]string, 6)
-			for range 150 {
-				said := ""
-				c := rnd.IntN(6)
-				switch free := e.waiting[c] == ""; {
-				case free:
-					said = waitingCall(rnd, c)
-					for _, clients := range e.clients {
-						clients[c].Command(strings.Fields(said)...)
-					}
-					e.waiting[c] = said
-					calls++
-				case rnd.IntN(2) == 0:
-					d := []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}[rnd.IntN(4)]
-					said = "+" + d.String()
-					for _, q := range e.servers {
-						require.NoError(t, q.clock.Manual.Advance(d, w.Settle))
-					}
-				}
-				w.Settle()
-				want, got := e.answers(0, said), e.answers(1, said)
-				require.Equal(t, want, got, "seed %d, %s: %s", seed, setup, said)
-				for n, answer := range want {
-					switch {
-					case answer != "":
-						if e.waiting[n] != said && strings.Contains(answer, `*5\r\n:0`) {
-							passed++
-						}
-						e.waiting[n] = ""
-					case n == c && e.waiting[n] == said && said != "":
-						waited++
-					}
-				}
-			}
-			require.Equal(t, e.servers[0].blocked(), e.servers[1].blocked())
-			get := func(i int) string { return e.servers[i].nodes[0].Dial().Say("RL.POLICY GET api") }
-			require.Equal(t, get(0), get(1), "seed %d", seed)
-		})
+		}
+		p.playAsEmbedded(t, rnd, setup, waitingCall, "RL.POLICY GET api")
 	}
-	t.Logf("%d calls, %d have waited, and %d of them have passed", calls, waited, passed)
-	require.Greater(t, waited, calls/10)
-	require.Greater(t, passed, waited/10)
+	p.enough(t)
 }
 
 // waitingCall draws a call of client c.
