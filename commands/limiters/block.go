@@ -410,7 +410,7 @@ func (w *wait) resume(resumed bool) {
 // giveUp ends the wait after a timeout or an unblock, and writes the reply to out: a refusal,
 // unless the call has renewed a lease, or the error if the user may no longer call the command.
 func (w *wait) giveUp(st env.Store, out *resp.Writer) {
-	w.end(st)
+	defer w.end(st) // only then may the next call pass, so the reply is about the state without it
 	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
 		out.Error(w.refusal)
 		return

@@ -17,7 +17,7 @@ import (
 type remoteWait struct {
 	gone  atomic.Bool // the client has disconnected
 	one   sync.Mutex  // held during an attempt, so that only one runs at a time
-	fresh bool        // guarded by one: no attempt has tried to charge yet
+	fresh bool        // guarded by one: no attempt has been made yet
 	// timeout is the time that begins when the first attempt has found no room, so that no call is denied before the
 	// store was asked. It is guarded by one, and 0 once it has begun, or if there is none.
 	timeout time.Duration
@@ -78,8 +78,9 @@ func (w *wait) decideOnRemote(st env.Store) (now decide.Ask, over bool) {
 		w.bannedBy(st, &now)
 		return now, true
 	}
-	first, passes := w.first(st), false
-	if !first || !w.fresh { // a refused try may charge, so only the first attempt of a wait that is first in its queues tries without a look
+	first, passes, fresh := w.first(st), false, w.fresh
+	w.fresh = false
+	if !first || !fresh { // a refused try may change a state, so only the first attempt tries without a look, if the wait is first in its queues
 		if first {
 			now = w.look(st)
 		} else {
@@ -99,7 +100,6 @@ func (w *wait) decideOnRemote(st env.Store) (now decide.Ask, over bool) {
 		return now, true
 	}
 	if first && !hopeless(&now) {
-		w.fresh = false
 		if now = w.try(st); now.Decision.Refused != 0 && !hopeless(&now) {
 			continues = true
 			w.lookAgain(st, true, &now)
