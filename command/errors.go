@@ -161,6 +161,7 @@ var storeErrors = []struct {
 	{reservation.ErrWarmup, resp.ErrReserveWarmup},
 	{decide.ErrCrossSlot, resp.ErrCrossSlot},
 	{decide.ErrLinked, resp.ErrReserveLinked},
+	{decide.ErrOfStates, resp.ErrReserveStates},
 	{decide.ErrStatesApart, resp.ErrStatesApart},
 	{longdouble.ErrNotFloat, resp.ErrNotFloat},
 	{counter.ErrAppliedOverflow, resp.ErrAppliedOverflow},

@@ -303,9 +303,13 @@ var (
 	ErrStatesApart = errors.New("the states are in several slots")
 )
 
-// ErrLinked is the error of a [Settle] or [SettleSeveral] that is decided at one instant with other asks, if the reservation
-// has a link to keys for which the store cannot look then.
-var ErrLinked = errors.New("the reservation is of several keys")
+// These are errors of settlements of a reservation with a link. ErrLinked says that the link leads to keys for which the store
+// cannot look: those of a [Settle] or [Joint] that is decided at one instant with other asks. ErrOfStates is the error of a
+// Settle about a part of a joint state: only a Joint can settle such a reservation.
+var (
+	ErrLinked   = errors.New("the reservation is of several keys")
+	ErrOfStates = errors.New("the reservation is of several states")
+)
 
 // OnlyLooks reports whether the ask changes no key, whatever the keys hold, because its quantity is
 // 0 or it is a peek. It returns false for asks of the families Cancel, Admin, Counter and Joint.

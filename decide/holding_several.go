@@ -236,6 +236,9 @@ func (s *Settlements) Len() int { return len(s.keys) }
 // Key returns the i-th of these keys, from 0.
 func (s *Settlements) Key(i int) []byte { return s.keys[i] }
 
+// Further returns the keys behind those of the arguments: those of the link. They are valid until the next [Settlements.Find].
+func (s *Settlements) Further() [][]byte { return s.keys[s.named:] }
+
 // Linked reports whether one of the keys of the arguments has a link.
 func (s *Settlements) Linked() bool { return s.linked > 0 }
 

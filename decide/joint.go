@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"slices"
@@ -36,6 +37,18 @@ type Spanning interface {
 	// Locate returns the index of the state that has the part with the key, 0 for that of the ask's key and i+1 for that
 	// of Others[i], and the number of the part in that state, as Number does. ok is false if no state has such a part.
 	Locate(key []byte) (state int, n uint8, ok bool)
+}
+
+// Reaching is a [Spanning] program that learns during a run which further states it is about, because one of its states
+// has the names of their parts.
+type Reaching interface {
+	Spanning
+	// Reach says that the run is also about the parts with the keys. It keeps no reference to them. If their states are
+	// not the Others of the ask, the run ends with [ErrLinked], and the ask can be decided with these as its Others.
+	Reach(keys [][]byte)
+	// States returns the keys of the states that the last Reach was about, without that of the ask's key. They differ
+	// from each other and are valid until the next run.
+	States() [][]byte
 }
 
 // Part is a part of a [State]. The bytes of Entry are never changed.
@@ -74,8 +87,9 @@ type Parts struct {
 	program Program
 	// spanning is the program of an ask with Others; otherwise nil.
 	spanning Spanning
+	others   [][]byte   // those of the ask
 	answer   func(*Ask) // the method decide
-	places   []place    // of the clauses of a Several or SettleSeveral
+	places   []place    // of the clauses of a Several, or of the keys of settles
 }
 
 // place is where a part is.
@@ -113,9 +127,9 @@ func (p *Parts) Run(a *Ask, now limit.Instant) error {
 	if p.answer == nil {
 		p.answer = p.decide
 	}
-	p.now, p.program = now, a.Program
+	p.now, p.program, p.others = now, a.Program, a.Others
 	err := a.Program.Run(p.answer)
-	p.program, p.spanning = nil, nil
+	p.program, p.spanning, p.others = nil, nil, nil
 	if err != nil {
 		p.restore()
 		for i := range p.Others {
@@ -173,14 +187,14 @@ func (p *Parts) one(a *Ask) error {
 		return err
 	}
 	if a.Family == Settle && a.Linked {
-		return errNotOne
+		return ErrOfStates
 	}
 	return at.of.apply(at.n, plan)
 }
 
 // several decides a Several. With an error no part changes.
 func (p *Parts) several(a *Ask) error {
-	if err := p.locate(a); err != nil {
+	if err := p.locate(len(a.Clauses), func(i int) []byte { return a.Clauses[i].Key }); err != nil {
 		return err
 	}
 	entryOf := func(i int) *entry.Entry { return p.places[i].entry() }
@@ -191,22 +205,25 @@ func (p *Parts) several(a *Ask) error {
 	return p.applyAll(p.plan.Again)
 }
 
-// settle decides a SettleSeveral. With an error no part changes. The keys of a link belong to other states, so there may
-// be none.
+// settle decides a SettleSeveral. With an error no part changes. It is [ErrLinked] if a link names parts of states that are
+// not those of the run.
 func (p *Parts) settle(a *Ask) error {
-	if err := p.locate(a); err != nil {
-		return err
-	}
 	s, plan := &p.settles, &p.plan.Plan
 	defer s.Forget()
 	s.Start(a)
-	s.Begin(p.now)
-	for i, at := range p.places {
-		s.Find(plan, i, at.entry())
+	for more := true; more; more = s.More() {
+		if err := p.reach(s.Further()); err != nil {
+			return err
+		}
+		if err := p.locate(s.Len(), s.Key); err != nil {
+			return err
+		}
+		s.Begin(p.now)
+		for i, at := range p.places {
+			s.Find(plan, i, at.entry())
+		}
 	}
-	if a.Linked = s.Linked(); a.Linked {
-		return ErrLinked
-	}
+	a.Linked = s.Linked()
 	for _, at := range p.places {
 		s.Look(plan, at.entry())
 	}
@@ -216,11 +233,27 @@ func (p *Parts) settle(a *Ask) error {
 	return p.applyAll(func(i int, e *entry.Entry) error { return s.Settle(plan, i, e) })
 }
 
-// locate sets places to those of the clauses of a.
-func (p *Parts) locate(a *Ask) error {
+// reach tells the program that the run is about the parts with the keys, too. The error is [ErrLinked] if that needs other
+// states.
+func (p *Parts) reach(keys [][]byte) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	r, ok := p.program.(Reaching)
+	if !ok {
+		return errProgram
+	}
+	if r.Reach(keys); !slices.EqualFunc(r.States(), p.others, bytes.Equal) {
+		return ErrLinked
+	}
+	return nil
+}
+
+// locate sets places to those of the n parts of which key returns the keys.
+func (p *Parts) locate(n int, key func(i int) []byte) error {
 	p.places = p.places[:0]
-	for i := range a.Clauses {
-		at, ok := p.find(a.Clauses[i].Key)
+	for i := range n {
+		at, ok := p.find(key(i))
 		if !ok {
 			return errNoPart
 		}
@@ -229,7 +262,7 @@ func (p *Parts) locate(a *Ask) error {
 	return nil
 }
 
-// applyAll has decide set the plan for the part of each clause, and makes the changes. With an error no part changes.
+// applyAll has decide set the plan for each of places, and makes the changes. With an error no part changes.
 func (p *Parts) applyAll(decide func(i int, e *entry.Entry) error) (err error) {
 	p.keep()
 	for i := range p.Others {

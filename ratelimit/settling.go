@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/policy"
@@ -15,6 +16,8 @@ type Settling struct {
 	Ask decide.Ask
 
 	clauses [policy.MaxClauses]decide.Clause
+	// further are the keys of the states of other policies that have a part of the reservation.
+	further [][]byte
 }
 
 // Settle makes a, which is a settlement, an ask of family [decide.Joint] for the same settlement of what was reserved for a
@@ -36,10 +39,50 @@ func (s *Settling) Policy() []byte { return s.policy }
 
 // Run implements [decide.Program].
 func (s *Settling) Run(decideOn func(*decide.Ask)) error {
-	s.Ask.Err = nil
+	s.Ask.Err, s.further = nil, s.further[:0]
 	decideOn(&s.Ask)
 	return s.Ask.Err
 }
 
 // Guessed implements [decide.Program]: only the store knows the reservations.
 func (*Settling) Guessed() bool { return false }
+
+// Frees implements [decide.Freeing].
+func (*Settling) Frees() bool { return true }
+
+// Reach implements [decide.Reaching].
+func (s *Settling) Reach(keys [][]byte) {
+	s.further = s.further[:0]
+	for _, key := range keys {
+		if _, _, ok := s.Locate(key); ok {
+			continue
+		}
+		of, _ := stateOf(key)
+		s.further = append(s.further, of)
+	}
+}
+
+// States implements [decide.Reaching].
+func (s *Settling) States() [][]byte { return s.further }
+
+// Locate implements [decide.Spanning].
+func (s *Settling) Locate(key []byte) (state int, n uint8, ok bool) {
+	if n, ok = s.Number(key); ok {
+		return 0, n, true
+	}
+	of, n := stateOf(key)
+	state = 1 + slices.IndexFunc(s.further, func(is []byte) bool { return bytes.Equal(is, of) })
+	return state, n, state > 0
+}
+
+// stateOf returns the key of the state that has the part with the key, and the number of the part. A key that no policy
+// has, of a reservation of RL.MULTI, is that of a state with one part.
+func stateOf(key []byte) (state []byte, n uint8) {
+	name, of, n, ok := policy.ParseState(key)
+	if !ok {
+		return bytes.Clone(key), 1
+	}
+	return policy.AppendStateKey(nil, name, of, 1, false), n
+}
+
+var _ decide.Reaching = (*Settling)(nil)

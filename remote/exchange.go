@@ -62,8 +62,8 @@ type exchange struct {
 	// lastChange is the index in the batch of the last ask that changed the entry.
 	lastChange int
 	tooMany    int // asks refused because the value would exceed its maximum size
-	// linked has the settlements of the batch that are about several keys.
-	linked []*settling
+	// further has the asks of the batch that are about further keys.
+	further []interface{ start() }
 
 	doubt     bool // the outcome of the write is unknown
 	failures  int  // failures of the present request to the engine
@@ -140,7 +140,7 @@ func (e *exchange) do(s step) {
 func (e *exchange) release() {
 	clear(e.batch)
 	*e = exchange{
-		exchanger: e.exchanger, batch: e.batch[:0], linked: e.linked,
+		exchanger: e.exchanger, batch: e.batch[:0], further: e.further,
 		looked: e.looked, swapped: e.swapped, resumed: e.resumed,
 	}
 	e.pool.Put(e)
@@ -529,11 +529,16 @@ func (e *exchange) settled(written bool) step {
 		if it.flight == nil {
 			e.countUndone(it)
 		}
-		if it.live() && it.ask.Linked {
-			e.linked = append(e.linked, e.settling(it))
-			return true
+		switch {
+		case !it.live():
+		case it.ask.Linked && it.ask.Err == nil:
+			e.further = append(e.further, e.settling(it))
+		case reaches(it.ask):
+			e.further = append(e.further, e.reaching(it))
+		default:
+			return false
 		}
-		return !it.live()
+		return true
 	})
 	for _, it := range e.batch {
 		it.stage = answered
@@ -578,11 +583,11 @@ func (e *exchange) handOut() {
 	for _, it := range e.batch {
 		it.flight.answered(1)
 	}
-	for _, s := range e.linked {
-		s.start()
+	for _, f := range e.further {
+		f.start()
 	}
-	clear(e.linked)
-	e.linked = e.linked[:0]
+	clear(e.further)
+	e.further = e.further[:0]
 }
 
 func (e *exchange) handRefusals() {

@@ -92,6 +92,11 @@ func (g *group) over() bool {
 // no client waits any more at that time, the group ends instead. gather itself does not block.
 func (x *exchanger) gather(items []*item, then func(g *group)) {
 	g := x.group(items)
+	g.gatherAll(func() { then(g) })
+}
+
+// gatherAll does what gather does, for a group that has its items.
+func (g *group) gatherAll(then func()) {
 	numbers := map[string]int{}
 	var names [][]byte
 	number := func(name []byte) int {
@@ -104,9 +109,10 @@ func (x *exchanger) gather(items []*item, then func(g *group)) {
 	}
 	for n := range g.asks {
 		m := &g.asks[n]
+		m.at = m.at[:0]
 		eachKey(&m.own, func(name []byte) { m.at = append(m.at, number(name)) })
 	}
-	g.gather(names, func() { then(g) })
+	g.gather(names, then)
 }
 
 // group returns a group of items that has no keys yet. The items belong to it from now on.

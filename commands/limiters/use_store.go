@@ -10,9 +10,6 @@ import (
 // With the option store all that one policy has of a key is one value in the store. The functions of this file parse
 // and answer the commands that name a policy and a key there. Each makes one ask of the family decide.Joint.
 
-// errSeveralReserve is the reply to a reservation under several policies, which a store does not serve.
-const errSeveralReserve resp.Error = "ERR AND and ANY with RESERVE are not served with --store: reserve under each policy"
-
 // useOnStore is the Parse function of RL.USE.
 func useOnStore(c *command.Call) resp.Error {
 	s := command.Scratch[scratch](c)
@@ -56,9 +53,6 @@ func (u *useCall) ask(c *command.Call, joint func(*ratelimit.Lookup, *decide.Ask
 func (u *severalCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	if err := u.parse(c.Args); err != "" {
 		return c.WithUsage(err)
-	}
-	if u.id.Reserves() {
-		return errSeveralReserve
 	}
 	u.of(c)
 	if at, err := s.decider.FindAllShared(u.parts); err != nil {

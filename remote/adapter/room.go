@@ -35,6 +35,9 @@ func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
 		return
 	}
 	r.Remote.Submit(asks, together, func() {
+		for _, a := range asks {
+			keys = appendReached(keys, a)
+		}
 		done()
 		if all {
 			r.waiting.wakeAll()
@@ -44,6 +47,19 @@ func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
 			r.waiting.wake(key)
 		}
 	})
+}
+
+// appendReached appends to keys those of the further states that a, which was decided, was about, and returns the result.
+func appendReached(keys []string, a *decide.Ask) []string {
+	if a.Family != decide.Joint {
+		return keys
+	}
+	if p, is := a.Program.(decide.Reaching); is {
+		for _, key := range p.States() {
+			keys = append(keys, string(key))
+		}
+	}
+	return keys
 }
 
 // appendFreed appends to keys the keys under which the ask a may make room, and returns the result.

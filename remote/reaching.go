@@ -1,0 +1,53 @@
+package remote
+
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/decide"
+)
+
+// reaching is a joint ask whose program has found, in the state of its key, that it is about further states: see
+// [decide.Reaching]. It takes the keys of all of these states, and decides and writes them in one step.
+type reaching struct{ *group }
+
+// reaches reports whether a, which an exchange has decided on the state of its key, is about further states.
+func reaches(a *decide.Ask) bool { return a.Family == decide.Joint && a.Err == decide.ErrLinked }
+
+// reaching returns the ask of it, for which reaches is true, as a group that was not started. The lock of the shard must
+// be held.
+func (x *exchanger) reaching(it *item) reaching {
+	r := reaching{x.group([]*item{it})}
+	r.follow()
+	return r
+}
+
+// follow makes the states that the latest run was about those of the next one.
+func (r reaching) follow() {
+	a := &r.asks[0].own
+	a.Others = slices.Clone(a.Program.(decide.Reaching).States())
+}
+
+// start takes the keys.
+func (r reaching) start() { r.gatherAll(r.decideOnAll) }
+
+// decideOnAll decides the ask on all of its states. If they have become others meanwhile, it starts again with these. A
+// further state with a value of another program has no part of the ask. The lock must be held.
+func (r reaching) decideOnAll() {
+	g, m := r.group, &r.asks[0]
+	g.begin()
+	switch a := &m.own; {
+	case g.parts[0].err != nil:
+		answerForeign(a)
+	case !g.oneSlot():
+		a.Err = decide.ErrStatesApart
+	default:
+		a.Err = g.decideJoint(a, m.at)
+	}
+	if reaches(&m.own) {
+		r.follow()
+		g.later(g.turn.end)
+		g.later(r.start)
+		return
+	}
+	g.conclude(r.decideOnAll)
+}
