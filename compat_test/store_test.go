@@ -23,24 +23,12 @@ var ownKeyspace = map[string]string{
 	"redis/connection/select":                             oneDatabase,
 	"redis/keys/flushdb":                                  oneDatabase,
 	"cellserver/use/waiting for several limits, in turn":  "a clause beyond the first has no key of its own",
-	"cellserver/policy_addresses/an entry for a longer network has a state of its own":                      severalReserve,
-	"cellserver/use-count/no limit for some keys":                                                           severalReserve,
-	"cellserver/id/repetitions in another database":                                                         oneDatabase,
-	"cellserver/policy_addresses/reservations are settled by an address of the network":                     severalReserve,
-	"cellserver/reserve/settling works above maxmemory":                                                     "maxmemory bounds the keys of a keyspace",
-	"cellserver/reserve_several/keys that end like a clause have keys of their own":                         severalReserve,
-	"cellserver/reserve_several/several policies reserve all or none":                                       severalReserve,
-	"cellserver/reserve_several/the second policy of a reservation settles nothing, not even its place":     severalReserve,
-	"cellserver/reserve_several/what passes without a charge reserves nothing, and its settlement is known": severalReserve,
-	"cellserver/reserve_several/what several policies cannot reserve":                                       severalReserve,
-	"cellserver/reserve_use/what it does not go with":                                                       severalReserve,
-	"redis/server/config get":                       oneDatabase,
-	"redis/server/info keyspace":                    "it counts the keys of a keyspace",
-	"redis/transaction/select inside a transaction": oneDatabase,
+	"cellserver/id/repetitions in another database":       oneDatabase,
+	"cellserver/reserve/settling works above maxmemory":   "maxmemory bounds the keys of a keyspace",
+	"redis/server/config get":                             oneDatabase,
+	"redis/server/info keyspace":                          "it counts the keys of a keyspace",
+	"redis/transaction/select inside a transaction":       oneDatabase,
 }
-
-// severalReserve is about sections of calls under several policies with an option that a store does not serve.
-const severalReserve = "AND and ANY with RESERVE are not served with a store"
 
 const oneDatabase = "there is one database"
 

@@ -1,6 +1,8 @@
 package ratelimit_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -111,14 +113,20 @@ func runOn(t testing.TB, states []map[uint8]entry.Entry, a *decide.Ask, now limi
 			var s decide.Settlements
 			var p decide.Plan
 			s.Start(b)
-			s.Begin(now)
 			each := func(f func(i int, e *entry.Entry)) {
-				for i := range b.Clauses {
-					f(i, look(number(b.Clauses[i].Key)))
+				for i := range s.Len() {
+					f(i, look(number(s.Key(i))))
 				}
 			}
-			each(func(i int, e *entry.Entry) { s.Find(&p, i, e) })
-			require.False(t, s.Linked())
+			for more := true; more; more = s.More() {
+				if reaches(a, s.Further()) {
+					b.Err = decide.ErrLinked
+					return
+				}
+				s.Begin(now)
+				each(func(i int, e *entry.Entry) { s.Find(&p, i, e) })
+			}
+			b.Linked = s.Linked()
 			each(func(_ int, e *entry.Entry) { s.Look(&p, e) })
 			if b.Err = s.Check(); b.Err != nil {
 				return
@@ -130,7 +138,7 @@ func runOn(t testing.TB, states []map[uint8]entry.Entry, a *decide.Ask, now limi
 			each(func(i int, e *entry.Entry) {
 				if b.Err == nil {
 					if b.Err = s.Settle(&p, i, e); b.Err == nil {
-						change(number(b.Clauses[i].Key), &p)
+						change(number(s.Key(i)), &p)
 					}
 				}
 			})
@@ -160,6 +168,16 @@ func runOn(t testing.TB, states []map[uint8]entry.Entry, a *decide.Ask, now limi
 			change(number(b.Clauses[i].Key), &r.Plan)
 		}
 	})
+}
+
+// reaches reports whether a needs other states than its own for the parts with the keys of a link.
+func reaches(a *decide.Ask, keys [][]byte) bool {
+	if len(keys) == 0 {
+		return false
+	}
+	p := a.Program.(decide.Reaching)
+	p.Reach(keys)
+	return !slices.EqualFunc(p.States(), a.Others, bytes.Equal)
 }
 
 // engine has the values of an engine, as servers write them.
@@ -299,7 +317,13 @@ func (f *jointFront) settle(t testing.TB, a *decide.Ask, c *ratelimit.Call, of [
 	if f.rnd.IntN(3) == 0 {
 		f.lose(t, f.rnd, &b, now)
 	}
-	f.shared.decide(t, &b, now)
+	for f.shared.decide(t, &b, now); errors.Is(b.Err, decide.ErrLinked); f.shared.decide(t, &b, now) {
+		b.Others = slices.Clone(b.Program.(decide.Reaching).States())
+		b.Own(nil)
+		if f.rnd.IntN(3) == 0 {
+			f.lose(t, f.rnd, &b, now)
+		}
+	}
 	is := &b.Program.(*ratelimit.Settling).Ask
 	is.Err = b.Err
 	return is
@@ -333,14 +357,14 @@ func (f *front) counters(b *strings.Builder, name string) {
 		n.ShadowDenied.Load(), n.TryBoth.Load(), n.TryOnlyOld.Load(), n.TryOnlyNew.Load(), n.TryNeither.Load())
 }
 
-// randomRules draws the entries of a policy.
-func randomRules(t testing.TB, rnd *rand.Rand) (entries []policy.Entry) {
+// randomRules draws the entries of a policy, all of which can be reserved if reservable is true.
+func randomRules(t testing.TB, rnd *rand.Rand, reservable bool) (entries []policy.Entry) {
 	one := []string{
 		"CL 6 3 20", "SW 7 20", "SW 7 20 FIXED", "SW 7 20 LOG", "SW 7 20 BUCKETS 4", "SW 8 20 BUCKETS 4 EVEN", "SW 9 DAY", "SW 9 20 FIXED ANCHOR KEY",
 		"SW 9 20 FIXED ANCHOR FIRST", "TB 7 3 20", "TB 7 3 20 INTERVAL", "TB 7 3 20 DEBT", "TB 7 3 20 INIT 2", "TB 5 2 9 LEAKY", "TB 6 3 20 WARMUP 30", "CC 3 30",
 		"SW 0 20 FIXED", "SW 3 20 FIXED CALLS", "NONE",
 	}
-	if rnd.IntN(3) == 0 { // that can be reserved
+	if rnd.IntN(3) == 0 || reservable {
 		one = []string{"SW 7 20 FIXED", "TB 7 3 20", "CC 3 30", "SW 9 20 LOG", "SW 7 20"}
 	}
 	some := func() string {
@@ -471,7 +495,7 @@ func TestJointsDecideAsCalls(t *testing.T) {
 	sum := map[string]int64{}
 	for seed := range effort.Steps(300, 10_000) {
 		rnd := rand.New(rand.NewPCG(11, uint64(seed)))
-		entries := randomRules(t, rnd)
+		entries := randomRules(t, rnd, false)
 		ip := entries[0].Key.IP
 		f, n := openTold(t, entries...)
 		var joints []*jointFront

@@ -48,14 +48,7 @@ func (f *front) Describe(d *hotkeys.Detail, _ decide.Family) {
 // open returns a front for the policies of entries.
 func open(t testing.TB, entries ...policy.Entry) *front {
 	t.Helper()
-	b := policy.NewBuilder(policy.Sizes{})
-	for i := range entries {
-		if e := &entries[i]; e.Until == 0 {
-			e.Until = limit.MaxInstant
-		}
-		require.NoError(t, b.Set(&entries[i]))
-	}
-	f := &front{clock: clocktest.New(start), table: b.Table()}
+	f := &front{clock: clocktest.New(start), table: tableOf(t, entries)}
 	ks := keyspace.New(keyspace.Options{Clock: f.clock})
 	t.Cleanup(ks.Close)
 	f.store = ks.NewHandle()
@@ -73,6 +66,18 @@ func open(t testing.TB, entries ...policy.Entry) *front {
 	}
 	f.service, f.Decider = service, service.NewDecider(f.store)
 	return f
+}
+
+// tableOf returns the policies with the entries.
+func tableOf(t testing.TB, entries []policy.Entry) *policy.Table {
+	b := policy.NewBuilder(policy.Sizes{})
+	for i := range entries {
+		if e := &entries[i]; e.Until == 0 {
+			e.Until = limit.MaxInstant
+		}
+		require.NoError(t, b.Set(&entries[i]))
+	}
+	return b.Table()
 }
 
 // main returns the entry of a policy called api.

@@ -9,12 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/reservation"
 )
 
 // decideParts decides the call of parts as a joint ask, perhaps after some races that were lost.
@@ -56,8 +59,9 @@ func (f *front) outcomeOf(names []string, whole *limit.Decision, parts []ratelim
 	return b.String()
 }
 
-// randomParts draws the parts of a call, of which each has one of the policies called names.
-func randomParts(rnd *rand.Rand, f *front, names []string, anyOf bool) func(from *jointFront) []ratelimit.Part {
+// randomParts draws the parts of a call, of which each has one of the policies called names. If reserves is true, the call
+// is a reservation.
+func randomParts(rnd *rand.Rand, f *front, names []string, anyOf, reserves bool) func(from *jointFront) []ratelimit.Part {
 	var calls []ratelimit.Call
 	order := rnd.Perm(len(names))[:2+rnd.IntN(len(names)-1)]
 	for _, i := range order {
@@ -86,6 +90,18 @@ func randomParts(rnd *rand.Rand, f *front, names []string, anyOf bool) func(from
 		}
 		calls = append(calls, c)
 	}
+	if reserves {
+		id := idempotency.Call{Token: fmt.Append(nil, "r", rnd.IntN(1000)), TTL: time.Duration(1+rnd.Int64N(60)) * time.Second, Max: 4 + rnd.Uint32N(9), Seed: 7}
+		terms := reservation.Terms{TTL: time.Duration(1+rnd.Int64N(30)) * time.Second, Max: 1 + rnd.Uint32N(9)}
+		for i := range calls {
+			c := &calls[i]
+			c.Mode, c.Member, c.ID, c.Reserve, c.Class, c.Keep = calls[0].Mode, []byte("m"), id, terms, nil, clause.Keep{}
+			if c.Mode == ratelimit.Peek || c.Mode == ratelimit.Partial {
+				c.Mode = ratelimit.Whole
+			}
+			c.Quantity, c.Quantities = 1+rnd.Int64N(2), nil
+		}
+	}
 	least := calls[0].Least()
 	for i := range calls {
 		least = min(least, calls[i].Least())
@@ -110,101 +126,212 @@ func randomParts(rnd *rand.Rand, f *front, names []string, anyOf bool) func(from
 	}
 }
 
+// severalRules draws the entries of the policies called names, all of which can be reserved if reservable is true.
+func severalRules(t testing.TB, rnd *rand.Rand, names []string, reservable bool) (entries []policy.Entry) {
+	for _, name := range names {
+		for _, e := range randomRules(t, rnd, reservable) {
+			e.Policy, e.Count = name, e.Count && !reservable
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// severalWorld has a front with a keyspace, and fronts that decide the same calls as joint asks.
+type severalWorld struct {
+	t          *testing.T
+	rnd        *rand.Rand
+	names      []string
+	reservable bool // all policies can be reserved
+	entries    []policy.Entry
+	*front
+	*told
+	joints []*jointFront
+	sum    map[string]int64
+}
+
+func newSeveralWorld(t *testing.T, seed uint64, names []string, sum map[string]int64) *severalWorld {
+	w := &severalWorld{t: t, rnd: rand.New(rand.NewPCG(12, seed)), names: names, sum: sum}
+	w.reservable = w.rnd.IntN(2) == 0
+	w.entries = severalRules(t, w.rnd, names, w.reservable)
+	w.front, w.told = openTold(t, w.entries...)
+	for i, s := range []shared{parts{}, &engine{map[string][]byte{}, remote.NewPacker()}} {
+		g, n := openTold(t, w.entries...)
+		w.joints = append(w.joints, &jointFront{g, n, s, rand.New(rand.NewPCG(uint64(i), seed))})
+	}
+	return w
+}
+
+// advance moves all clocks.
+func (w *severalWorld) advance() {
+	steps := []int64{90e9, 20e9, 5e9, 1e9, 1e9, 1}
+	if w.reservable {
+		steps = []int64{20e9, 5e9, 2e9, 1e9, 1, 1}
+	}
+	d := time.Duration(w.rnd.Int64N(steps[w.rnd.IntN(6)]))
+	w.clock.Advance(d)
+	w.store.Refresh()
+	for _, g := range w.joints {
+		g.clock.Advance(d)
+		g.store.Refresh()
+	}
+}
+
+// change gives all fronts other policies with the same names.
+func (w *severalWorld) change() {
+	w.count()
+	w.entries = severalRules(w.t, w.rnd, w.names, w.reservable)
+	w.table = tableOf(w.t, w.entries)
+	for _, g := range w.joints {
+		g.table = tableOf(w.t, w.entries)
+	}
+}
+
+// count adds the counters of the policies to the sums.
+func (w *severalWorld) count() {
+	for _, name := range w.names {
+		counts := w.table.Policy([]byte(name)).Counts
+		w.sum["banned"] += counts.Banned.Load()
+		w.sum["blocked"] += counts.Blocked.Load()
+		w.sum["exempted"] += counts.Exempted.Load()
+		w.sum["shadow"] += counts.ShadowDenied.Load()
+		w.sum["tried"] += counts.TryBoth.Load() + counts.TryOnlyNew.Load() + counts.TryOnlyOld.Load() + counts.TryNeither.Load()
+	}
+}
+
+// decideAll has all fronts decide the same call, and compares what they say and count.
+func (w *severalWorld) decideAll(of func(*jointFront) []ratelimit.Part, anyOf bool) (whole *limit.Decision, err error) {
+	draw := func(from *jointFront) []ratelimit.Part {
+		all := of(from)
+		for i := range all {
+			all[i].Now = w.store.Now()
+		}
+		return all
+	}
+	mine := draw(nil)
+	at, err := w.FindAll(mine)
+	switch {
+	case err != nil:
+	case anyOf:
+		whole, at, err = w.Any(mine)
+	default:
+		whole, at, err = w.All(mine, &w.ask)
+	}
+	said := err
+	if err != nil {
+		said = fmt.Errorf("%d: %w", at, err)
+	}
+	told := w.take()
+	w.sum["told"] += int64(len(told))
+	want := w.outcomeOf(w.names, whole, mine, said, told)
+	w.EndBatch(w.store.Now())
+	for _, g := range w.joints {
+		whole, own, err := g.decideParts(w.t, draw(g), anyOf)
+		if got := g.outcomeOf(w.names, whole, own, err, g.take()); got != want {
+			require.Equal(w.t, want, got, "any %t: %+v of %s", anyOf, draw(nil), texts(w.entries))
+		}
+		require.Zero(w.t, g.store.Len(0))
+		if w.rnd.IntN(3) == 0 {
+			g.EndBatch(g.store.Now())
+		}
+	}
+	return whole, err
+}
+
+// settleAll has all fronts settle what all, the calls of the parts, have reserved, in the name of the first or, at times, of
+// another part, and compares the answers.
+func (w *severalWorld) settleAll(all []ratelimit.Part) {
+	c := &all[0].Call
+	if w.rnd.IntN(6) == 0 {
+		c = &all[w.rnd.IntN(len(all))].Call
+	}
+	a, of := settlement(w.rnd, w.front, c)
+	own := *a
+	w.store.Decide(&own)
+	w.sum[fmt.Sprint("settled ", own.Settled)]++
+	if own.Linked {
+		w.sum["linked"]++
+	}
+	for _, g := range w.joints {
+		is := g.settle(w.t, a, c, of, g.store.Now())
+		require.Equal(w.t, settled(&own), settled(is), "%+v of %s", a.Settlement, texts(w.entries))
+		require.Equal(w.t, own.Linked, is.Linked)
+	}
+}
+
+// forgetOne deletes what the call of one part has used of its policy, at all fronts.
+func (w *severalWorld) forgetOne(c *ratelimit.Call) {
+	of := c.Key
+	if network, err := ratelimit.AppendStateOf(nil, w.table.Policy(c.Policy), c.Key, w.store.Now()); err == nil {
+		of = network
+	}
+	var a decide.Ask
+	f := ratelimit.Forget(&a, 0, c.Policy, of, false)
+	require.NoError(w.t, f.Run(w.store.Decide))
+	w.sum["removed"] += f.Removed
+	for _, g := range w.joints {
+		is := ratelimit.Forget(&a, 0, c.Policy, of, false)
+		g.shared.decide(w.t, &a, g.store.Now())
+		require.NoError(w.t, a.Err)
+		require.Equal(w.t, f.Removed, is.Removed)
+	}
+}
+
 // TestJointsOfSeveralPoliciesDecideAsCalls compares calls under several policies that are decided one ask after another on a
-// keyspace with the same calls as joint asks, on a map of parts and on the values of an engine. Races that were lost make
-// no difference.
+// keyspace, and the settlements of their reservations, with the same calls as joint asks, on a map of parts and on the values of
+// an engine. Races that were lost make no difference, nor do policies that change and states that are deleted.
 func TestJointsOfSeveralPoliciesDecideAsCalls(t *testing.T) {
 	effort.Alone(t)
 	const each = 200
 	names := []string{"api", "b", "c"}
 	calls, denied, failed := map[bool]int{}, map[bool]int{}, map[string]int{}
-	sum := map[string]int64{}
-	for seed := range effort.Steps(300, 10_000) {
-		rnd := rand.New(rand.NewPCG(12, uint64(seed)))
-		var entries []policy.Entry
-		for _, name := range names {
-			for _, e := range randomRules(t, rnd) {
-				e.Policy = name
-				entries = append(entries, e)
-			}
-		}
-		f, n := openTold(t, entries...)
-		var joints []*jointFront
-		for i, s := range []shared{parts{}, &engine{map[string][]byte{}, remote.NewPacker()}} {
-			g, n := openTold(t, entries...)
-			joints = append(joints, &jointFront{g, n, s, rand.New(rand.NewPCG(uint64(i), uint64(seed)))})
-		}
+	settlements, sum := 0, map[string]int64{}
+	for seed := range effort.Steps(320, 10_000) {
+		w := newSeveralWorld(t, uint64(seed), names, sum)
+		rnd := w.rnd
 		type call struct {
 			parts func(*jointFront) []ratelimit.Part
 			anyOf bool
 		}
 		var again []call
-		for i := range each {
-			d := time.Duration(rnd.Int64N([]int64{90e9, 20e9, 5e9, 1e9, 1e9, 1}[rnd.IntN(6)]))
-			f.clock.Advance(d)
-			f.store.Refresh()
+		for range each {
+			w.advance()
 			c := call{anyOf: rnd.IntN(2) == 0}
-			if len(again) > 0 && rnd.IntN(5) == 0 { // a client that has got no answer
+			if len(again) > 0 && rnd.IntN(3) == 0 { // a client that has got no answer, or one that settles
 				c = again[max(0, len(again)-1-rnd.IntN(6))]
-			} else if c.parts = randomParts(rnd, f, names, c.anyOf); c.parts(nil)[0].ID.Token != nil {
+				if all := c.parts(nil); all[0].Reserve.TTL > 0 {
+					if rnd.IntN(20) == 0 {
+						w.forgetOne(&all[rnd.IntN(len(all))].Call)
+					}
+					if rnd.IntN(3) > 0 {
+						settlements++
+						w.settleAll(all)
+						continue
+					}
+				}
+			} else if c.parts = randomParts(rnd, w.front, names, c.anyOf, w.reservable && !c.anyOf && rnd.IntN(2) == 0); c.parts(nil)[0].ID.Token != nil {
 				again = append(again, c)
 			}
-			draw := func(from *jointFront) []ratelimit.Part {
-				all := c.parts(from)
-				for i := range all {
-					all[i].Now = f.store.Now()
-				}
-				return all
-			}
-			mine := draw(nil)
-			at, err := f.FindAll(mine)
-			var whole *limit.Decision
-			switch {
-			case err != nil:
-			case c.anyOf:
-				whole, at, err = f.Any(mine)
-			default:
-				whole, at, err = f.All(mine, &f.ask)
-			}
-			if err != nil {
+			calls[c.anyOf]++
+			if whole, err := w.decideAll(c.parts, c.anyOf); err != nil {
 				failed[err.Error()]++
-				err = fmt.Errorf("%d: %w", at, err)
 			} else if whole.Refused > 0 {
 				denied[c.anyOf]++
 			}
-			calls[c.anyOf]++
-			told := n.take()
-			sum["told"] += int64(len(told))
-			want := f.outcomeOf(names, whole, mine, err, told)
-			f.EndBatch(f.store.Now())
-			for _, g := range joints {
-				g.clock.Advance(d)
-				g.store.Refresh()
-				whole, own, err := g.decideParts(t, draw(g), c.anyOf)
-				if got := g.outcomeOf(names, whole, own, err, g.take()); got != want {
-					require.Equal(t, want, got, "seed %d, call %d, any %t: %+v of %s", seed, i, c.anyOf, draw(nil), texts(entries))
-				}
-				require.Zero(t, g.store.Len(0))
-				if rnd.IntN(3) == 0 {
-					g.EndBatch(g.store.Now())
-				}
+			if rnd.IntN(100) == 0 {
+				w.change()
 			}
 		}
-		for _, name := range names {
-			counts := f.table.Policy([]byte(name)).Counts
-			sum["banned"] += counts.Banned.Load()
-			sum["blocked"] += counts.Blocked.Load()
-			sum["exempted"] += counts.Exempted.Load()
-			sum["shadow"] += counts.ShadowDenied.Load()
-			sum["tried"] += counts.TryBoth.Load() + counts.TryOnlyNew.Load() + counts.TryOnlyOld.Load() + counts.TryNeither.Load()
-		}
-		sum["reserved"] += f.keys.Reservations().Made
-		sum["repeated"] += f.keys.IDs().Repeats
+		w.count()
+		sum["reserved"] += w.keys.Reservations().Made
+		sum["lapsed"] += w.keys.Reservations().Expired
+		sum["repeated"] += w.keys.IDs().Repeats
 	}
-	t.Logf("%v calls, %v denied, %v, errors %v", calls, denied, sum, failed)
+	t.Logf("%v calls, %v denied, %d settlements, %v, errors %v", calls, denied, settlements, sum, failed)
 	for what, n := range sum {
 		require.Positive(t, n, what)
 	}
+	require.GreaterOrEqual(t, calls[false]+calls[true]+settlements, 60_000)
 	for _, anyOf := range []bool{false, true} {
 		require.GreaterOrEqual(t, calls[anyOf], 20_000)
 		require.Positive(t, denied[anyOf])
