@@ -242,3 +242,63 @@ func TestAJointOwnsItsKeys(t *testing.T) {
 	a.Forget()
 	require.Nil(t, a.Others)
 }
+
+// reaching is a program about the states of spanning that follows links, if the ask has their state.
+type reaching struct {
+	spanning
+	states *[][]byte
+}
+
+func (p reaching) Reach(keys [][]byte) {
+	*p.states = nil
+	for _, key := range keys {
+		if state, _, _ := p.Locate(key); state > 0 {
+			*p.states = append(*p.states, [][]byte{[]byte("second"), []byte("third")}[state-1])
+		}
+	}
+}
+
+func (p reaching) States() [][]byte { return *p.states }
+
+// TestLinksOfParts: a settlement of a reservation with a link needs a program that follows it, and the states to which it
+// leads. Until then nothing changes.
+func TestLinksOfParts(t *testing.T) {
+	const now = limit.Instant(1_700_000_000e9)
+	p := decide.Parts{State: decide.State{Most: 1 << 10}, Others: []decide.State{{Most: 1 << 10}}}
+	id := idempotency.Call{Token: []byte("t"), TTL: time.Minute, Max: 9}
+	second := [][]byte{[]byte("second")}
+	reserve := func(ask func(*decide.Ask)) error {
+		w := slidingwindow.Call{Mode: slidingwindow.Fixed, Limit: 9, Window: time.Minute, Quantity: 5}
+		a := &decide.Ask{
+			Family: decide.Several, Details: make([]limit.Decision, 2), ID: id,
+			Clauses: []decide.Clause{{Key: []byte("1"), Window: &w}, {Key: []byte("x1"), Window: &w}},
+			Reserve: reservation.Terms{TTL: time.Minute, Max: 9, Linked: true, Link: true, Keys: [][]byte{[]byte("x1")}},
+		}
+		ask(a)
+		return a.Err
+	}
+	require.NoError(t, p.Run(&decide.Ask{Family: decide.Joint, Program: spanning{reserve}, Others: second}, now))
+	settled := &decide.Ask{Family: decide.SettleSeveral, ID: id, Clauses: []decide.Clause{{Key: []byte("1")}}}
+	settled.Settlement = reservation.Settlement{Op: reservation.Commit, Actual: 2}
+	settle := func(ask func(*decide.Ask)) error {
+		ask(settled)
+		return settled.Err
+	}
+	var states [][]byte
+	others := p.Others
+	p.Others = nil
+	require.ErrorIs(t, p.Run(&decide.Ask{Family: decide.Joint, Program: reaching{spanning{settle}, &states}}, now), decide.ErrLinked)
+	require.False(t, p.Changed)
+	require.Equal(t, second, states)
+	require.Error(t, p.Run(&decide.Ask{Family: decide.Joint, Program: program(settle)}, now), "it follows no link")
+	one := &decide.Ask{Family: decide.Settle, Key: []byte("1"), ID: id, Settlement: reservation.Settlement{Op: reservation.Cancel}}
+	require.NoError(t, p.Run(&decide.Ask{Family: decide.Joint, Program: program(func(ask func(*decide.Ask)) error { ask(one); return nil })}, now))
+	require.ErrorIs(t, one.Err, decide.ErrOfStates)
+	p.Others = others
+	require.ErrorIs(t, p.Run(&decide.Ask{Family: decide.Joint, Program: reaching{spanning{settle}, &states}, Others: [][]byte{[]byte("third")}}, now), decide.ErrLinked)
+	require.False(t, p.Changed || p.Others[0].Changed)
+	require.NoError(t, p.Run(&decide.Ask{Family: decide.Joint, Program: reaching{spanning{settle}, &states}, Others: second}, now))
+	require.True(t, p.Changed && p.Others[0].Changed)
+	require.Equal(t, reservation.Done, settled.Settled)
+	require.True(t, settled.Linked)
+}
