@@ -14,7 +14,7 @@ import (
 )
 
 // TestReservationsOfSeveralPoliciesOverAStore: any server settles what one has reserved, once, and wakes its clients that wait
-// for room under any of the policies.
+// for room.
 func TestReservationsOfSeveralPoliciesOverAStore(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		q := queueOver(t, w, 2)
@@ -25,25 +25,20 @@ func TestReservationsOfSeveralPoliciesOverAStore(t *testing.T) {
 			{call, inproc.Five(0, 5, 4, -1, 60)},
 			{call, inproc.Five(0, 5, 4, -1, 60)},
 			{"RL.COMMIT o r 1 POLICY org", ":-1\r\n"},
-			{"RL.COMMIT api:k r 1", "-ERR with --store a reservation of several policies is settled with POLICY\r\n"},
 			{"RL.COMMIT k r 1 2 POLICY api", "-ERR RL.COMMIT needs one number, or one for each TB and SW clause of the reservation\r\n"},
 			{"RL.RENEW k r 60 POLICY api", ":1\r\n"},
-			{"MULTI", "+OK\r\n"},
 		} {
 			require.Equal(t, x.reply, clients[i%2].Do(strings.Fields(x.command)...), x.command)
 		}
 		c := clients[0]
-		require.Equal(t, "+QUEUED\r\n", c.Say("RL.COMMIT k r 20 POLICY api"))
-		require.Equal(t, "+QUEUED\r\n", c.Say("RL.CANCEL k none POLICY api"))
-		require.Equal(t, "*2\r\n-ERR with --store a transaction cannot settle a reservation of RL.MULTI or of several policies\r\n:-1\r\n", c.Say("EXEC"))
-
-		waiting := q.waits(0, "RL.USE org o 20 MEMBER m BLOCK 0")
+		waiting := q.waits(0, "RL.USE api k 70 BLOCK 0")
 		require.Equal(t, ":1\r\n", c.Say("RL.COMMIT k r 40 15 20 POLICY api"))
-		waiting.Expect(inproc.Five(0, 5, 4, -1, 60))
+		waiting.Expect(inproc.Five(0, 90, 5, -1, 60))
 		require.Equal(t, ":0\r\n", clients[1].Say("RL.COMMIT k r 40 15 20 POLICY api"))
 		require.Equal(t, "-IDENDED The reservation has ended\r\n", clients[1].Say(call))
-		require.Equal(t, inproc.Five(0, 9, 8, -1, 60), clients[1].Say("RL.USE api k 0"))
-		require.Contains(t, clients[1].Say("RL.USE api k 0 WITHDETAILS"), inproc.Five(0, 90, 75, -1, 10))
+		require.Equal(t, inproc.Five(0, 5, 5, -1, 60), clients[1].Say("RL.USE org o 0 MEMBER m"))
+		require.Contains(t, clients[1].Say("RL.USE org o 0 MEMBER m WITHDETAILS"), inproc.Five(0, 40, 20, -1, 60))
+		require.Contains(t, clients[1].Say("RL.USE api k 0 WITHDETAILS"), inproc.Five(0, 90, 5, -1, 57))
 		require.Contains(t, c.Say("RL.POLICY GET api"), "$9\r\nestimated\r\n:30\r\n$6\r\nactual\r\n:15\r\n")
 	})
 }
