@@ -139,3 +139,29 @@ func is[S any](st env.Store) func() bool {
 		return is
 	}
 }
+
+// reaching is a program of a settlement that is about further states.
+type reaching struct {
+	decide.Spanning
+	further [][]byte
+}
+
+func (reaching) Frees() bool { return true }
+
+func (reaching) Reach([][]byte) {}
+
+func (p reaching) States() [][]byte { return p.further }
+
+// TestASettlementWakesWaitersOfAllItsStates: not only those of the state that it names.
+func TestASettlementWakesWaitersOfAllItsStates(t *testing.T) {
+	stores := adapter.New(&decider{asked: make(chan []*decide.Ask, 1)}, nil)
+	st, woken := stores.NewStore(), make(chan string, 4)
+	for _, key := range []string{"a", "b", "c", "d"} {
+		st.Enqueue(0, []byte(key), 0, func() { woken <- key })
+	}
+	a := &decide.Ask{Family: decide.Joint, Key: []byte("a"), Program: reaching{further: [][]byte{[]byte("b"), []byte("d")}}}
+	stores.Remote().Submit([]*decide.Ask{a}, false, func() { a.Forget() }) // another command may use it
+	for _, key := range []string{"a", "b", "d"} {
+		require.Equal(t, key, <-woken)
+	}
+}
