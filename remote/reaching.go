@@ -12,7 +12,9 @@ import (
 type reaching struct{ *group }
 
 // reaches reports whether a, which an exchange has decided on the state of its key, is about further states.
-func reaches(a *decide.Ask) bool { return a.Family == decide.Joint && errors.Is(a.Err, decide.ErrLinked) }
+func reaches(a *decide.Ask) bool {
+	return a.Family == decide.Joint && errors.Is(a.Err, decide.ErrLinked)
+}
 
 // reaching returns the ask of it, for which reaches is true, as a group that was not started. The lock of the shard must
 // be held.
