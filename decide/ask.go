@@ -304,7 +304,8 @@ var (
 )
 
 // These are errors of settlements of a reservation with a link. ErrLinked says that the link leads to keys for which the store
-// cannot look: those of a [Settle] or [Joint] that is decided at one instant with other asks. ErrOfStates is the error of a
+// cannot look: those of a [Settle] or [Joint] that is decided at one instant with other asks, or of other states than a run has, see
+// [Reaching]. ErrOfStates is the error of a
 // Settle about a part of a joint state: only a Joint can settle such a reservation.
 var (
 	ErrLinked   = errors.New("the reservation is of several keys")
