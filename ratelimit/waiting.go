@@ -40,10 +40,14 @@ func (d *Decider) WaitAll(parts []Part) *Waiting {
 func (w *Waiting) Bytes() int {
 	n := len(w.Parts) * int(unsafe.Sizeof(Part{})+unsafe.Sizeof(decide.Ask{}))
 	for i := range w.apart {
-		n += w.apart[i].Bytes() + len(w.Parts[i].Policy) + len(w.Parts[i].Key)
+		n += w.apart[i].Bytes() + len(w.apart[i].Clauses)*apartCost + len(w.Parts[i].Policy) + len(w.Parts[i].Key)
 	}
 	return n
 }
+
+// apartCost is about the memory, in bytes, of a clause of a part that cannot deny the call, with its call and the decisions on it, without the
+// bytes of its key.
+const apartCost = 512
 
 // Apart calls f with each key that [Waiting.Charging] charges. The keys belong to w.
 func (w *Waiting) Apart(f func(key []byte)) {

@@ -271,3 +271,44 @@ func TestNoCallWaitsForStatesInSeveralSlots(t *testing.T) {
 		require.Contains(t, c.Say("RL.USE a k BLOCK 5"), "*5\r\n:0\r\n")
 	})
 }
+
+// TestCallsThatWaitForSeveralPoliciesAreOnTheAccount: what such a call keeps while it waits is in the memory of clients, with
+// a store and without one.
+func TestCallsThatWaitForSeveralPoliciesAreOnTheAccount(t *testing.T) {
+	effort.Alone(t)
+	const clients = 50
+	limits := " LIMITS SW 1 86400 FIXED SW 2 86400 FIXED SW 3 86400 FIXED BAN 9 60 60"
+	for name, start := range map[string]func(t *testing.T, w *inproc.World) *inproc.Node{
+		"keyspace": func(_ *testing.T, w *inproc.World) *inproc.Node { return w.Start() },
+		"store":    func(t *testing.T, w *inproc.World) *inproc.Node { return startOver(w, newSharedStore(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for keys, size := range map[string]int{"short keys": 10, "long keys": 8000} {
+				inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+					node := start(t, w)
+					q := &queue{t, w, nil, []*inproc.Node{node}}
+					key := strings.Repeat("k", size)
+					q.set("RL.POLICY SET a NOTIFY 50%"+limits, "RL.POLICY SET b"+limits, "RL.POLICY SET s SHADOW NOTIFY 50%"+limits)
+					require.Contains(t, node.Dial().Say("RL.USE a "+key+" AND b "+key), "*5\r\n:0\r\n")
+					var all []*inproc.Client
+					var ids []string
+					for range clients {
+						c := node.Dial()
+						ids, all = append(ids, c.ID()), append(all, c)
+						c.Command(strings.Fields("RL.USE a " + key + " AND b " + key + " AND s " + key + " BLOCK 0")...)
+					}
+					require.EqualValues(t, clients, q.blocked())
+					held, heap := node.Engine().ClientMemory(), heapInUse()
+					admin := node.Dial()
+					for i, c := range all {
+						require.Equal(t, ":1\r\n", admin.Say("CLIENT UNBLOCK "+ids[i]))
+						require.Contains(t, c.Reply(), "*5\r\n:1\r\n")
+					}
+					held, heap = held-node.Engine().ClientMemory(), heap-heapInUse()
+					t.Log(keys, "held", held/clients, "freed", int64(heap)/clients)
+					require.LessOrEqual(t, int64(heap), held*3/2) // other things of the process are in the heap, too
+				})
+			}
+		})
+	}
+}
