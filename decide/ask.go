@@ -297,7 +297,8 @@ type Unavailable string
 func (e Unavailable) Error() string { return string(e) }
 
 // ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, if the
-// configuration does not allow deciding such a call key by key. ErrStatesApart is that of a [Joint] whose states are.
+// configuration does not allow deciding such a call key by key. ErrStatesApart is that of a [Joint] whose states are, also if
+// they have to be changed together: see [Divisible].
 var (
 	ErrCrossSlot   = errors.New("the keys are in several slots")
 	ErrStatesApart = errors.New("the states are in several slots")

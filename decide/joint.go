@@ -51,6 +51,15 @@ type Reaching interface {
 	States() [][]byte
 }
 
+// Divisible is a [Spanning] whose states may be changed one after another if Divides returns true, as those in several
+// slots of a cluster can only be. What was charged to the first ones is taken back if a later one has changed meanwhile so
+// that the program decides otherwise. Divides returns false if the states have to be changed together, as those that
+// remember the call have to.
+type Divisible interface {
+	Spanning
+	Divides() bool
+}
+
 // Part is a part of a [State]. The bytes of Entry are never changed.
 type Part struct {
 	Number uint8 // from 1

@@ -102,4 +102,10 @@ func (j *joint) Locate(key []byte) (state int, n uint8, ok bool) {
 	return 0, 0, false
 }
 
-var _ decide.Spanning = (*joint)(nil)
+// Divides implements [decide.Divisible]: an ID has to be remembered by all states in one step, and a call that waits takes
+// back nothing.
+func (j *joint) Divides() bool {
+	return len(j.parts) > 0 && j.parts[0].ID.Token == nil && j.parts[0].Mode != Block
+}
+
+var _ decide.Divisible = (*joint)(nil)

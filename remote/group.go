@@ -27,6 +27,7 @@ type group struct {
 	now    limit.Instant // instant of the last decision
 	tries  int           // number of decisions that lost a race
 	undoes int           // number of parts that are still being undone, plus one while undo runs
+	undid  func()        // what comes after undo, with the lock
 	todo   []func()      // functions to call without the lock
 	// own says that the store itself waits for the group. ended is called at the end of the
 	// group; nil if there is nothing to call.
@@ -63,6 +64,9 @@ type part struct {
 	tag      tag
 	old, put value
 	applied  bool
+	// charged has what the write charges, if a joint ask makes it that writes its states one after another: see charges.
+	// Otherwise it is nil.
+	charged []*decide.Ask
 }
 
 // locked calls f with the group's lock. Afterwards it calls the functions in todo without the
@@ -184,8 +188,8 @@ func (g *group) drop(n int) *decide.Ask {
 }
 
 // look reads the keys of the parts for which f returns true. Afterwards it calls the function then
-// with the lock. If no client waits for an answer any more, it ends the group instead. The lock
-// must be held.
+// with the lock. If no client waits for an answer any more, it ends the group instead, after undo. The
+// lock must be held.
 func (g *group) look(f func(*part) bool, then func()) {
 	left := 1
 	found := func() {
@@ -193,7 +197,7 @@ func (g *group) look(f func(*part) bool, then func()) {
 			return
 		}
 		if g.over() {
-			g.end()
+			g.undo(g.end)
 			return
 		}
 		then()

@@ -5,6 +5,7 @@ import (
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote/states"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -48,6 +49,24 @@ func taken(a *decide.Ask) int64 {
 	return 0
 }
 
+// returned returns the number of units that a has given back because its quantity is negative, at most: the limiter may have
+// had fewer.
+func returned(a *decide.Ask) int64 {
+	quantity := int64(0)
+	switch a.Family {
+	case decide.Cell:
+		quantity = a.Quantity
+	case decide.Window:
+		quantity = a.Window.Quantity
+	case decide.Bucket:
+		quantity = a.Bucket.Quantity
+	}
+	if a.Err != nil || !a.Decision.Allowed() {
+		return 0
+	}
+	return max(0, -quantity)
+}
+
 // holds reports whether the member in a already held a lease before a was decided. was is the
 // entry on which a was decided.
 func holds(was *entry.Entry, a *decide.Ask) bool {
@@ -62,9 +81,10 @@ func holds(was *entry.Entry, a *decide.Ask) bool {
 
 // refund returns the ask that gives back the charge of a, to be decided on v at the instant now.
 // latest says that there was no write after that of a. refund returns nil if the charge cannot be
-// given back, for example because its window is over or another call may rely on the lease by now.
+// given back, for example because its window is over or another call may rely on the lease by now. If a has given units
+// back itself, they are charged again, even beyond the limit.
 func refund(a *decide.Ask, v *value, now limit.Instant, latest bool) *decide.Ask {
-	back := &decide.Ask{DB: a.DB, Key: a.Key, Family: a.Family}
+	back := &decide.Ask{DB: a.DB, Key: a.Key, Family: a.Family, Counts: returned(a) > 0}
 	switch a.Family {
 	case decide.Cell:
 		back.Quota, back.Quantity = a.Quota, -a.Quantity
@@ -73,11 +93,13 @@ func refund(a *decide.Ask, v *value, now limit.Instant, latest bool) *decide.Ask
 			return nil
 		}
 		back.Window = a.Window
-		back.Window.Quantity = -taken(a)
+		back.Window.Quantity = returned(a) - taken(a)
 		back.Window.Charge, back.Window.Penalize = slidingwindow.Whole, false
 	case decide.Bucket:
-		back.Family, back.Bucket = decide.Cancel, a.Bucket
-		back.Bucket.Quantity = taken(a)
+		back.Bucket = a.Bucket
+		if back.Bucket.Quantity = returned(a); !back.Counts {
+			back.Family, back.Bucket.Quantity = decide.Cancel, taken(a)
+		}
 	case decide.Lease:
 		if !latest {
 			return nil
@@ -92,12 +114,13 @@ func refund(a *decide.Ask, v *value, now limit.Instant, latest bool) *decide.Ask
 // sameWindow reports whether the windows of v at the instant now are those in which a was
 // charged. In later windows the newest units belong to other calls.
 func sameWindow(a *decide.Ask, v *value, now limit.Instant) bool {
-	if !v.entry.Kind.IsWindow() || v.entry.Kind.WindowMode() != a.Window.Mode {
+	e := states.Plain(&v.entry)
+	if !e.Kind.IsWindow() || e.Kind.WindowMode() != a.Window.Mode {
 		return false
 	}
 	now = max(now, v.stamp)
 	start, window := limit.MinInstant, int64(0)
-	slidingwindow.Describe(v.entry.Kind.WindowMode(), v.entry.Value, now, func(field string, n int64) {
+	slidingwindow.Describe(e.Kind.WindowMode(), e.Value, now, func(field string, n int64) {
 		switch field {
 		case "start-ns":
 			start = limit.Instant(n)
@@ -107,7 +130,7 @@ func sameWindow(a *decide.Ask, v *value, now limit.Instant) bool {
 	})
 	switch {
 	case a.Window.Mode == slidingwindow.Calendar:
-		return slidingwindow.Follows(v.entry.Value, &a.Window.Calendar) && start <= a.Now
+		return slidingwindow.Follows(e.Value, &a.Window.Calendar) && start <= a.Now
 	case window != int64(a.Window.Window):
 		return false
 	case start != limit.MinInstant:

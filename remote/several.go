@@ -22,9 +22,9 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 }
 
 // several decides an RL.MULTI, or a joint ask about several states: in one step if its keys are in one slot. Otherwise
-// it decides an RL.MULTI key by key, as across does. An RL.MULTI with an identity gets [decide.ErrCrossSlot], because its keys
-// have to remember it in one step, and so does any RL.MULTI with refuseAcross. A joint ask over several slots gets
-// [decide.ErrStatesApart]: what its asks have charged cannot be given back exactly.
+// it decides an RL.MULTI key by key, as across does, and a joint ask slot by slot, as divided does. An RL.MULTI with an identity
+// gets [decide.ErrCrossSlot], because its keys have to remember it in one step, and so does any RL.MULTI with refuseAcross. A
+// joint ask gets [decide.ErrStatesApart] then, and if its program is not divisible.
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
 		x.gather([]*item{it}, (*group).decideTogether)
@@ -33,6 +33,10 @@ func (x *exchanger) several(it *item) {
 	var refused error
 	switch {
 	case it.ask.Family == decide.Joint:
+		if p, ok := it.ask.Program.(decide.Divisible); ok && p.Divides() && !x.limits.refuseAcross {
+			x.divide(it, p)
+			return
+		}
 		refused = decide.ErrStatesApart
 	case x.limits.refuseAcross || needsEngine(it.ask):
 		refused = decide.ErrCrossSlot
@@ -169,7 +173,7 @@ func (x *across) settled() {
 		m.own.Details, m.own.Missing, m.own.Refused, m.own.Err, m.refundDue = was, missing, false, nil, true
 	}
 	g.answerAll()
-	g.undo()
+	g.undo(g.end)
 }
 
 // describe replaces the answer of the ask by that of a refusal in which no clause is charged.

@@ -44,7 +44,7 @@ func (g *group) conclude(again func()) {
 		switch {
 		case became == done:
 			g.answerAll()
-			g.undo()
+			g.undo(g.end)
 		case became == lost && g.over():
 			g.end()
 		case became == undecided || g.over():

@@ -6,10 +6,10 @@ import (
 )
 
 // undo gives back the charges of the asks with refundDue: the policy has answered them with an
-// error, or a clause of an RL.MULTI was refused after other clauses were written. The group ends
-// when each charge was given back or cannot be. The lock of the group must be held.
-func (g *group) undo() {
-	g.undoes = 1
+// error, or a clause of an RL.MULTI was refused after other clauses were written. It calls then when each
+// charge was given back or cannot be. The lock of the group must be held.
+func (g *group) undo(then func()) {
+	g.undoes, g.undid = 1, then
 	for i := range g.parts {
 		p := &g.parts[i]
 		if !p.applied {
@@ -23,10 +23,10 @@ func (g *group) undo() {
 	g.undone()
 }
 
-// undone records that one more part needs no more undoing, and ends the group after the last one.
+// undone records that one more part needs no more undoing, and calls undid after the last one.
 func (g *group) undone() {
 	if g.undoes--; g.undoes == 0 {
-		g.end()
+		g.undid()
 	}
 }
 
@@ -41,7 +41,9 @@ func (g *group) refundsOf(i int) (refunds []*decide.Ask, whole bool) {
 			if at != i {
 				continue
 			}
-			if a := m.charge(c); m.refundDue && a != nil {
+			if p := &g.parts[i]; m.refundDue && p.charged != nil {
+				refunds = append(refunds, p.charged...)
+			} else if a := m.charge(c); m.refundDue && a != nil {
 				refunds = append(refunds, a)
 			} else if a != nil || !m.looks() {
 				whole = false
@@ -90,10 +92,8 @@ func (g *group) restore(i int, refunds []*decide.Ask, whole bool) {
 	}
 	g.now = max(g.timing.Now(), p.v.stamp)
 	p.next = p.old.at(g.now)
-	if !g.prepare(p) {
-		g.undone()
-		return
-	}
+	g.vacate(p)
+	g.prepare(p)
 	g.send([]int{i}, func(became outcome) {
 		switch became {
 		case done:
@@ -125,11 +125,13 @@ func (g *group) refund(i int, refunds []*decide.Ask) {
 			given++
 		}
 	}
-	if !p.changes || !g.prepare(p) {
+	if !p.changes {
 		g.count.kept.Add(int64(len(refunds)))
 		g.undone()
 		return
 	}
+	g.vacate(p)
+	g.prepare(p)
 	g.send([]int{i}, func(became outcome) {
 		switch became {
 		case done:
@@ -145,10 +147,21 @@ func (g *group) refund(i int, refunds []*decide.Ask) {
 	})
 }
 
+// vacate puts an expired entry in place of none as the next entry of p. It is like an absent key for decisions. A second
+// copy of the write that is being undone may still arrive, and would write to an absent key.
+func (g *group) vacate(p *part) {
+	if p.next.Kind == entry.None {
+		p.next = entry.Entry{Kind: entry.Cell, Expiry: g.now}
+	}
+}
+
 // give applies the refund of a to the next entry of p, and reports whether units were given back.
 func (g *group) give(p *part, a *decide.Ask) bool {
-	if p.next.Kind == entry.None {
+	switch {
+	case p.next.Kind == entry.None:
 		return false
+	case p.charged != nil:
+		return g.giveInto(p, a)
 	}
 	back := refund(a, &p.v, g.now, false)
 	if back == nil {
@@ -167,17 +180,21 @@ func (g *group) give(p *part, a *decide.Ask) bool {
 func clauseAsk(a *decide.Ask, n int) *decide.Ask {
 	c := &a.Clauses[n]
 	one := &decide.Ask{DB: a.DB, Key: c.Key, Now: a.Now, Decision: a.Details[n]}
+	missing := a.Missing
+	if c.Fixed {
+		missing = 0
+	}
 	switch {
 	case c.Window != nil:
 		one.Family, one.Window = decide.Window, *c.Window
-		one.Window.Quantity -= a.Missing
+		one.Window.Quantity -= missing
 	case c.Bucket != nil:
 		one.Family, one.Bucket = decide.Bucket, *c.Bucket
-		one.Bucket.Quantity -= a.Missing
+		one.Bucket.Quantity -= missing
 	case c.Lease != nil:
 		one.Family, one.Lease = decide.Lease, *c.Lease
 	case c.Quota != nil:
-		one.Family, one.Quota, one.Quantity = decide.Cell, *c.Quota, c.Quantity-a.Missing
+		one.Family, one.Quota, one.Quantity = decide.Cell, *c.Quota, c.Quantity-missing
 	}
 	return one
 }

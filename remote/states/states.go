@@ -138,26 +138,44 @@ func checkPart(e *entry.Entry) error {
 
 // checkRemembering returns an error if value cannot be that of a limiter of kind k with remembered calls,
 // reservations, or both.
-func checkRemembering(k entry.Kind, value []byte) (err error) {
-	state, records := value, true
-	if reservation.Marked(value) {
-		form, ok := formOf(k)
-		if !ok {
-			return limit.ErrWrongType
-		}
-		if state, records, err = reservation.Check(value, form); err != nil {
-			return err
-		}
-	}
-	if records {
-		if state, err = idempotency.Check(state); err != nil {
-			return err
-		}
+func checkRemembering(k entry.Kind, value []byte) error {
+	state, err := forgetful(k, value)
+	if err != nil {
+		return err
 	}
 	if len(state) == 0 {
 		return limit.ErrWrongType
 	}
 	return Check(&entry.Entry{Kind: k, Value: state})
+}
+
+// forgetful returns the state of a limiter of kind k in value, which has remembered calls, reservations, or both before it.
+func forgetful(k entry.Kind, value []byte) (state []byte, err error) {
+	state, records := value, true
+	if reservation.Marked(value) {
+		form, ok := formOf(k)
+		if !ok {
+			return nil, limit.ErrWrongType
+		}
+		if state, records, err = reservation.Check(value, form); err != nil {
+			return nil, err
+		}
+	}
+	if records {
+		return idempotency.Check(state)
+	}
+	return state, nil
+}
+
+// Plain returns the limiter in e without the calls that it remembers and its reservations. Its Value is a slice of that of
+// e, which passes [Check]. An entry of another kind stays the same.
+func Plain(e *entry.Entry) entry.Entry {
+	plain := *e
+	if k := e.Kind; k.Remembers() && k.IsLimiter() {
+		plain.Kind = k.Plain()
+		plain.Value, _ = forgetful(plain.Kind, e.Value) // e was checked
+	}
+	return plain
 }
 
 // formOf returns the form of the reservations of a limiter of kind k. ok is false if it can have none.

@@ -1,0 +1,135 @@
+package remote
+
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/decide"
+)
+
+// divided is a joint ask about states in several slots, which no engine writes in one step. All states are read, and its
+// program is run on them at one instant. If the states that it changes are in one slot, one write ends the ask. Otherwise
+// there is a write for each slot, all at the same time. If other servers were first in some slots, the program is run again:
+// on the states that were written as they were before, and on the others as they are now.
+//
+// If the program then charges to the written states what it has charged before, they stay, and the others are written.
+// Otherwise the written states are undone, and the ask starts again. So nothing is charged beyond a limit, and the answer is
+// that of a run whose charges are all written.
+//
+// If this server dies in between, the charges that it has written remain.
+type divided struct {
+	*group
+	program charges
+	left    int  // writes in progress, plus one while decide runs
+	raced   bool // another server was first in one of these slots
+	givenUp bool // one of these writes was given up
+}
+
+// divide decides it, a joint ask with the program p, slot by slot.
+func (x *exchanger) divide(it *item, p decide.Divisible) {
+	x.gather([]*item{it}, func(g *group) {
+		a := &divided{group: g, program: charges{Divisible: p, of: make([][]*decide.Ask, len(g.parts))}}
+		g.asks[0].own.Program = &a.program
+		a.decide()
+	})
+}
+
+// decide runs the program and writes what it has changed. The lock must be held.
+func (x *divided) decide() {
+	g, a := x.group, &x.asks[0].own
+	g.now = g.instant()
+	for i := range g.parts {
+		p := &g.parts[i]
+		if p.changes = false; p.applied {
+			p.next = p.old.at(g.now)
+		} else {
+			p.next = p.v.at(g.now)
+		}
+	}
+	g.decide(&g.asks[0])
+	if a.Err == nil && x.differs() {
+		g.count.races.Add(1)
+		g.asks[0].refundDue = true
+		g.undo(x.restart)
+		return
+	}
+	slots := x.prepare()
+	if a.Err != nil || len(slots) == 0 {
+		g.asks[0].refundDue = a.Err != nil
+		x.answer()
+		return
+	}
+	x.left, x.raced, x.givenUp = 1, false, false
+	for _, parts := range slots {
+		x.left++
+		g.send(parts, x.written)
+	}
+	x.written(done)
+}
+
+// differs reports whether the last run has charged to a state that was written before something else than before.
+func (x *divided) differs() bool {
+	for i := range x.parts {
+		if p := &x.parts[i]; p.applied && !slices.EqualFunc(p.charged, x.program.of[i], sameCharge) {
+			return true
+		}
+	}
+	return false
+}
+
+// prepare prepares the writes of the states that the last run has changed and that were not written before. It returns
+// the parts by slot.
+func (x *divided) prepare() (slots [][]int) {
+	for i := range x.parts {
+		p := &x.parts[i]
+		if p.applied || !p.changes || !x.group.prepare(p) {
+			continue
+		}
+		p.charged = x.program.of[i]
+		at := slices.IndexFunc(slots, func(parts []int) bool {
+			return x.engine.Slot(x.parts[parts[0]].key.full) == x.engine.Slot(p.key.full)
+		})
+		if at < 0 {
+			at, slots = len(slots), append(slots, nil)
+		}
+		slots[at] = append(slots[at], i)
+	}
+	return slots
+}
+
+// written records that one more write has ended. After the last one it answers the ask, decides again, or gives up.
+func (x *divided) written(became outcome) {
+	x.givenUp = x.givenUp || became == undecided
+	x.raced = x.raced || became == notWritten || became == lost
+	if x.left--; x.left > 0 {
+		return
+	}
+	g := x.group
+	switch {
+	case !x.raced && !x.givenUp:
+		x.answer()
+	case x.givenUp, g.over():
+		g.giveUp(late)
+		g.undo(g.end)
+	default:
+		g.pause(func(look bool) {
+			// States without a conflict may also have changed.
+			g.look(func(p *part) bool { return !p.applied && (look || p.stale || !p.changes) }, x.decide)
+		})
+	}
+}
+
+// answer ends the group with the answer of the last run.
+func (x *divided) answer() {
+	x.answerAll()
+	x.undo(x.end)
+}
+
+// restart reads all states and decides again, after undo.
+func (x *divided) restart() {
+	for i := range x.parts {
+		p := &x.parts[i]
+		p.applied, p.charged = false, nil
+	}
+	x.asks[0].refundDue = false
+	x.look(func(*part) bool { return true }, x.decide)
+}
