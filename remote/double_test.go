@@ -173,6 +173,7 @@ type cloud struct {
 	*world
 	*values
 	moving  map[int]bool  // slots whose keys are on two nodes
+	dark    map[int]bool  // slots whose node does not answer
 	refuses error         // of every write
 	away    time.Duration // time until which no request arrives
 	// service is the time that the engine needs for one request.
@@ -181,7 +182,7 @@ type cloud struct {
 }
 
 func newCloud(seed uint64) *cloud {
-	c := &cloud{world: newWorld(seed), moving: map[int]bool{}}
+	c := &cloud{world: newWorld(seed), moving: map[int]bool{}, dark: map[int]bool{}}
 	c.values = newValues(func() time.Duration { return c.world.now })
 	return c
 }
@@ -243,7 +244,7 @@ func (m *machine) Number() uint32 { return m.random.Uint32() }
 // Get reads the value of a key.
 func (m *machine) Get(key []byte, done func(raw []byte, err error)) {
 	own := bytes.Clone(key)
-	m.request(func() reply { return reply{raws: [][]byte{m.get(own)}} }, func(r reply) {
+	m.request(slotOf(own), func() reply { return reply{raws: [][]byte{m.get(own)}} }, func(r reply) {
 		if r.err != nil {
 			done(nil, r.err)
 			return
@@ -273,7 +274,7 @@ func (m *machine) Slot(key []byte) int { return slotOf(key) }
 
 func (m *machine) swap(ws []Write, done func(r reply)) {
 	sent := copies(ws)
-	m.request(func() reply { return m.execute(sent) }, func(r reply) {
+	m.request(slotOf(sent[0].Key), func() reply { return m.execute(sent) }, func(r reply) {
 		if !slices.EqualFunc(ws, sent, same) {
 			panic(fmt.Sprintf("the write to %q was changed while it was under way", sent[0].Key))
 		}
@@ -307,8 +308,8 @@ func same(a, b Write) bool {
 	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Old, b.Old) && bytes.Equal(a.New, b.New) && a.Keep == b.Keep
 }
 
-// request runs execute at the engine, and done at the server when the reply arrives.
-func (m *machine) request(execute func() reply, done func(r reply)) {
+// request runs execute at the node of the slot, and done at the server when the reply arrives.
+func (m *machine) request(slot int, execute func() reply, done func(r reply)) {
 	m.requests++
 	answered := false
 	answer := func(r reply) {
@@ -318,6 +319,9 @@ func (m *machine) request(execute func() reply, done func(r reply)) {
 		}
 	}
 	m.after(m.timeout, func() { answer(reply{err: errNoReply}) })
+	if m.dark[slot] {
+		return
+	}
 	if m.chance(m.repeats) {
 		m.arrive(m.there+m.upTo(m.late), func() { execute() })
 	}

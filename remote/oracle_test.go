@@ -29,7 +29,7 @@ type single struct{ *machine }
 func (single) Slot([]byte) int { return 0 }
 
 func (s single) SwapAll(ws []Write, done func(applied bool, now [][]byte, err error)) {
-	s.request(func() reply {
+	s.request(0, func() reply {
 		applied, now := s.swapAll(ws)
 		return reply{applied: applied, raws: now}
 	}, func(r reply) { done(r.applied, r.raws, r.err) })
