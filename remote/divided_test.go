@@ -227,10 +227,11 @@ func TestJointsInSeveralSlotsAreTakenBack(t *testing.T) {
 	}
 	t.Run("still granted", func(t *testing.T) {
 		c, s := world()
+		buy(t, s, 2, "a")
 		p := meanwhile(t, c, s, 2, func(other *server) { buy(t, other, 2, "b") })
-		require.True(t, p.granted)
+		require.True(t, p.granted, "the last unit of both")
 		require.Equal(t, 2, p.runs)
-		require.Equal(t, [ofBans]int64{ofLimit: 1, ofCalls: 1, ofGranted: 1}, bought(t, c, "a"))
+		require.Equal(t, [ofBans]int64{ofLimit: 2, ofCalls: 2, ofGranted: 2}, bought(t, c, "a"))
 		require.EqualValues(t, 2, bought(t, c, "b")[ofLimit])
 		require.Zero(t, s.Store.count.races.Load()+s.Store.count.undone.Load()+s.Store.count.refunded.Load())
 	})
@@ -322,6 +323,14 @@ func TestJointsInSeveralSlotsThatThePolicyAnswers(t *testing.T) {
 		c.dark[slotOf([]byte("cs:b"))] = true
 		c.runFor(20 * time.Millisecond)
 		require.EqualValues(t, 1, bought(t, c, "a")[ofLimit])
+		first := []Write{{Key: []byte("cs:a"), New: c.look([]byte("cs:a")), Keep: time.Hour}}
+		if !open {
+			for bought(t, c, "a")[ofLimit] > 0 {
+				require.True(t, c.step())
+			}
+			applied, _ := c.swapAll(first)
+			require.False(t, applied, "a copy of the first write that comes late")
+		}
 		c.runFor(5 * time.Second)
 		require.Equal(t, s.limits.timeout, answered)
 		require.Equal(t, open, a.Err == nil)
