@@ -24,7 +24,7 @@ func storeOptions() []option {
 		{name: "denial-cache", def: "100", kind: integer{0, 60_000, "ms"}, doc: "Longest time in milliseconds for which a denial is repeated without the store. 0 asks each time."},
 		{name: "store-max-value", def: "64kb", kind: size{1 << 10, 16 << 20}, doc: "Longest value in the store, which bounds SW.ALLOW LOG and the leases of CC.ACQUIRE."},
 		{name: "store-max-skew", def: "250", kind: integer{1, 3_600_000, "ms"}, doc: "Least jump of the store's clock, in milliseconds, that is logged."},
-		{name: "multi-across-slots", def: "charge", kind: choice{"charge", "refuse"}, doc: "What RL.MULTI does with keys in several slots of a cluster: charge one slot after another, and give the units back if one denies, or refuse the call with -CROSSSLOT."},
+		{name: "multi-across-slots", def: "charge", kind: choice{"charge", "refuse"}, doc: "What RL.MULTI, and RL.USE with several policies, do with keys in several slots of a cluster: charge each slot by itself, and give the units back if one denies, or refuse the call with -CROSSSLOT."},
 	}
 }
 

@@ -19,7 +19,7 @@ type counters struct {
 	repaired atomic.Int64 // keys whose latest writes the engine had lost
 	undone   atomic.Int64 // charges given back, without those in refunded
 	kept     atomic.Int64 // charges that had to be given back but could not
-	races    atomic.Int64 // calls over several slots that were refused after a write was sent
+	races    atomic.Int64 // calls over several slots whose writes had to be taken back after a lost race
 	refunded atomic.Int64 // charges of groups given back without restoring the old value
 
 	leases atomic.Int64 // leases taken

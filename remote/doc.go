@@ -33,10 +33,12 @@
 //
 // A joint ask (decide.Joint) makes several decisions on the parts of one value, such as those under a policy; see package
 // states. Its program is run on the parts, again after a lost race, and all changes are one write. No lease and no
-// remembered refusal answers it, and no charge is given back. The policies "open" and "local" answer each of its asks.
+// remembered refusal answers it, and no charge of one in one slot is given back. The policies "open" and "local" answer each of its asks.
 //
 // A joint ask may be about several values, such as those under several policies. They are read at once, and written in
-// one step as those of an RL.MULTI in one slot are. If they are in several slots the ask gets an error.
+// one step as those of an RL.MULTI in one slot are. If they are in several slots, each slot is written by itself, and what was
+// charged is taken back if the program decides otherwise after a lost race. See divided.go and charges.go. If the program is
+// not divisible, the ask gets an error then.
 //
 // # When the outcome of a write is unknown
 //

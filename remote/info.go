@@ -81,7 +81,7 @@ var storeRows = []row[whole]{
 	{"repaired", "Keys whose latest writes the store had lost.", true, func(w whole) float64 { return float64(w.repaired.Load()) }},
 	{"undone", "Charges given back after the call got an error or a refusal.", true, func(w whole) float64 { return float64(w.undone.Load()) }},
 	{"kept", "Charges that could not be given back after the call got an error or a refusal.", true, func(w whole) float64 { return float64(w.kept.Load()) }},
-	{"lost_races", "Calls over several slots that were refused after the first write.", true, func(w whole) float64 { return float64(w.races.Load()) }},
+	{"lost_races", "Calls over several slots whose first writes were taken back, because another server was first in a slot.", true, func(w whole) float64 { return float64(w.races.Load()) }},
 	{"refunded", "Charges given back by a new write, because the old value could not be restored.", true, func(w whole) float64 { return float64(w.refunded.Load()) }},
 	{"leases", "Leases taken for hot keys.", true, func(w whole) float64 { return float64(w.leases.Load()) }},
 	{"leased", "Calls decided by leases.", true, func(w whole) float64 { return float64(w.leased.Load()) }},
