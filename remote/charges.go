@@ -29,7 +29,7 @@ func (c *charges) Run(decideOn func(*decide.Ask)) error {
 func (c *charges) note(a *decide.Ask) {
 	if a.Family != decide.Several {
 		one := &decide.Ask{
-			Family: a.Family, Now: a.Now, Decision: a.Decision, Denied: a.Denied,
+			Family: a.Family, Now: a.Now, Decision: a.Decision, Denied: a.Family == decide.Ban && a.Denied,
 			Quota: a.Quota, Quantity: a.Quantity, Window: a.Window, Bucket: a.Bucket, Lease: a.Lease,
 		}
 		c.add(a.Key, one, a.Counts)
