@@ -79,6 +79,7 @@ type State struct {
 	TooLarge int
 
 	none   entry.Entry // of a part that does not exist
+	room   []byte      // memory for the bytes of parts that have changed, until forget
 	before []Part      // All before the run
 	was    []Part      // All before a Several
 	did    bool        // Changed before a Several
@@ -169,6 +170,9 @@ func (s *State) forget() {
 	for _, all := range [...]*[]Part{&s.All, &s.before, &s.was} {
 		clear((*all)[:cap(*all)])
 		*all = (*all)[:0]
+	}
+	if s.room = s.room[:0]; cap(s.room) > maxRoom {
+		s.room = nil
 	}
 }
 
@@ -343,7 +347,7 @@ func (s *State) apply(n uint8, plan *Plan) error {
 		old = s.All[i].Entry.Value
 		grows = 0
 	}
-	value := plan.Apply(slices.Clone(old), nil) // other parts of the state, and the caller, still have old
+	value := s.changed(plan, old)
 	if grows += len(value) - len(old); grows > 0 && s.bytes()+grows > s.Most {
 		s.TooLarge++
 		return limit.ErrTooLarge
@@ -356,6 +360,29 @@ func (s *State) apply(n uint8, plan *Plan) error {
 	}
 	return nil
 }
+
+// changed returns the bytes of a part after the change of plan. old are those before, which stay as they are, because before,
+// was and the caller still have them. The result is valid until forget.
+func (s *State) changed(plan *Plan, old []byte) []byte {
+	if more := len(old) + growth; cap(s.room)-len(s.room) < more {
+		s.room = make([]byte, 0, max(2*cap(s.room), more)) // parts that have changed before keep the old memory
+	}
+	from := len(s.room)
+	s.room = append(s.room, old...)
+	end := len(s.room)
+	value := plan.Apply(s.room[from:end:end], s.room[end:])
+	if free := s.room[end:cap(s.room)]; len(value) > 0 && len(value) <= len(free) && &value[0] == &free[0] {
+		s.room = s.room[:end+len(value)]
+	}
+	return value
+}
+
+// growth is the number of bytes that a part grows by, at least, without memory that is allocated for it. maxRoom is the
+// maximum capacity of the memory for changed parts that a [State] keeps.
+const (
+	growth  = 128
+	maxRoom = 64 << 10
+)
 
 // bytes returns the number of bytes of all parts.
 func (s *State) bytes() (n int) {
