@@ -230,10 +230,16 @@ func load(s *decide.State, e *entry.Entry, now limit.Instant, most int) {
 	s.Most, s.Each = most, partHead
 }
 
-// EntryOf returns the entry that has the parts of s, whose bytes are appended to dst: none if there are no parts.
+// EntryOf returns the entry that has the parts of s, whose bytes are appended to dst: none if there are no parts. A first part
+// that is the only one is an entry of its own kind, which takes the engine less than one of the kind [Joint].
 func EntryOf(s *decide.State, dst []byte) entry.Entry {
-	if len(s.All) == 0 {
+	switch {
+	case len(s.All) == 0:
 		return entry.Entry{}
+	case len(s.All) == 1 && s.All[0].Number == 1:
+		e := s.All[0].Entry
+		e.Value = append(dst, e.Value...)
+		return e
 	}
 	raw, expiry := appendParts(dst, s.All)
 	return entry.Entry{Kind: Joint, Expiry: expiry, Value: raw}
