@@ -18,6 +18,7 @@ type scratch struct {
 	multi      multiArgs
 	quantities quantities
 	several    *severalCall // nil until a call of RL.USE names several policies
+	caller     policyCaller // that of a call of RL.USE which a store has decided
 	settled    settledClauses
 }
 

@@ -132,10 +132,15 @@ func (u *useCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 // reply writes answer as the reply to the call, and counts a denial in the statistics of the
 // command.
 func (u *useCall) reply(c *command.Call, answer *ratelimit.Answer) {
+	replyAnswer(c, answer, u.withDetails, u.millis)
+}
+
+// replyAnswer does what [useCall.reply] does, with the options of the reply.
+func replyAnswer(c *command.Call, answer *ratelimit.Answer, details, millis bool) {
 	if answer.Decision.Refused != 0 {
 		c.Denied++
 	}
-	writeAnswer(c.W, answer, u.withDetails, u.millis)
+	writeAnswer(c.W, answer, details, millis)
 }
 
 // failure returns the error reply for err, with which the call has failed.

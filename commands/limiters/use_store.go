@@ -26,7 +26,7 @@ func useOnStore(c *command.Call) resp.Error {
 	if err := u.parseOnStore(c, s); err != "" {
 		return err
 	}
-	u.ask(c, s.decider.Joint)
+	s.decider.Joint(&u.Lookup, u.newAsk(c))
 	return ""
 }
 
@@ -42,11 +42,11 @@ func (u *useCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	return ""
 }
 
-// ask makes the ask of the call, which joint fills in.
-func (u *useCall) ask(c *command.Call, joint func(*ratelimit.Lookup, *decide.Ask)) {
+// newAsk returns a new ask of the call, which the decider has to fill in.
+func (u *useCall) newAsk(c *command.Call) *decide.Ask {
 	a := c.NewAsk(decide.Joint, nil)
-	joint(&u.Lookup, a)
 	a.Millis, a.WithDetails = u.millis, u.withDetails
+	return a
 }
 
 // parseOnStore does what that of a useCall does, for a call that names several policies.
@@ -99,7 +99,7 @@ func waitOnStore(c *command.Call) {
 			return
 		}
 	}
-	c.CollectAsk(func() { u.ask(c, joint) })
+	c.CollectAsk(func() { joint(&u.Lookup, u.newAsk(c)) })
 }
 
 // answerUse is the Answer function of RL.USE.
@@ -117,20 +117,23 @@ func answerUse(c *command.Call, a *decide.Ask) {
 		replyParts(c, whole, parts, a.WithDetails, a.Millis)
 		return
 	}
-	u := useCall{Lookup: *ratelimit.LookupOf(a), millis: a.Millis, withDetails: a.WithDetails}
-	u.From = &policyCaller{caller{c}, u.Policy}
+	l := ratelimit.LookupOf(a)
+	s.caller = policyCaller{caller{c}, l.Policy}
+	l.From = &s.caller
+	defer func() { s.caller = policyCaller{} }()
 	if grant := s.decider.Granted(a); grant != nil {
 		grant.Millis, grant.WithDetails = a.Millis, a.WithDetails
-		by := counted{policy: u.Counts(), joint: ratelimit.NewJointStore(&u.Lookup)}
-		serveOut(c, grant, by, command.CloneArgs([][]byte{nil, u.Policy, u.Key}))
+		by := counted{policy: l.Counts(), joint: ratelimit.NewJointStore(l)}
+		serveOut(c, grant, by, command.CloneArgs([][]byte{nil, l.Policy, l.Key}))
 		return
 	}
-	answer, err := s.decider.AnswerJoint(&u.Lookup, a)
+	answer, err := s.decider.AnswerJoint(l, a)
 	if err != nil {
+		u := useCall{Lookup: *l}
 		c.Fail(u.failure(err))
 		return
 	}
-	u.reply(c, &answer)
+	replyAnswer(c, &answer, a.WithDetails, a.Millis)
 }
 
 // explainOnStore is the Parse function of RL.EXPLAIN.
