@@ -68,12 +68,13 @@ func sameCharge(a, b *decide.Ask) bool {
 // giveInto is give for a charge of a [charges] to a part of the state in p.
 func (g *group) giveInto(p *part, charge *decide.Ask) bool {
 	whole := decide.Ask{Family: decide.Joint, Program: &refunding{g: g, p: p, charge: charge}}
-	err := states.Decide(&g.joint, &whole, &p.next, g.now, g.limits.maxValue-headerLen-mostOlder*tagLen)
-	given := err == nil && g.joint.Changed
+	joint := &g.work().joint
+	err := states.Decide(joint, &whole, &p.next, g.now, g.limits.maxValue-headerLen-mostOlder*tagLen)
+	given := err == nil && joint.Changed
 	if given {
-		p.next, p.changes = states.EntryOf(&g.joint.State, nil), true
+		p.next, p.changes = states.EntryOf(&joint.State, nil), true
 	}
-	g.joint.Forget()
+	joint.Forget()
 	return given
 }
 
@@ -86,7 +87,7 @@ type refunding struct {
 
 // Run implements [decide.Program].
 func (r *refunding) Run(decideOn func(*decide.Ask)) error {
-	all := r.g.joint.All
+	all := r.g.work().joint.All
 	at := slices.IndexFunc(all, func(is decide.Part) bool { return is.Number == r.charge.Key[0] })
 	if at < 0 {
 		return nil

@@ -26,7 +26,7 @@ type divided struct {
 
 // divide decides it, a joint ask with the program p, slot by slot.
 func (x *exchanger) divide(it *item, p decide.Divisible) {
-	x.gather([]*item{it}, func(g *group) {
+	x.gather([]*item{it}, false, func(g *group) {
 		a := &divided{group: g, program: charges{Divisible: p, of: make([][]*decide.Ask, len(g.parts))}}
 		g.asks[0].own.Program = &a.program
 		a.decide()

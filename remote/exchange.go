@@ -30,7 +30,8 @@ const (
 type exchanger struct {
 	core
 	table
-	pool sync.Pool // of *exchange
+	pool  sync.Pool // of *exchange
+	works sync.Pool // of *work
 }
 
 // exchange decides the waiting asks about one key, in batches, until no more wait or a group takes

@@ -18,17 +18,20 @@ import (
 // ask, and its caller may reuse it.
 type group struct {
 	*exchanger
-	turn   *turn
-	mu     sync.Mutex
-	asks   []member
-	parts  []part
-	plan   decide.Rounds
-	joint  decide.Parts  // memory for deciding a joint ask
-	now    limit.Instant // instant of the last decision
-	tries  int           // number of decisions that lost a race
-	undoes int           // number of parts that are still being undone, plus one while undo runs
-	undid  func()        // what comes after undo, with the lock
-	todo   []func()      // functions to call without the lock
+	turn  *turn
+	mu    sync.Mutex
+	asks  []member
+	parts []part
+	memo  *work // see work
+	// tooLarge is the number of changes that the last decision has not made, because the value would become too large.
+	tooLarge int
+	now      limit.Instant // instant of the last decision
+	tries    int           // number of decisions that lost a race
+	undoes   int           // number of parts that are still being undone, plus one while undo runs
+	undid    func()        // what comes after undo, with the lock
+	todo     []func()      // functions to call without the lock
+	// recalls says that gather does not read what is remembered.
+	recalls bool
 	// own says that the store itself waits for the group. ended is called at the end of the
 	// group; nil if there is nothing to call.
 	own   bool
@@ -58,6 +61,7 @@ type part struct {
 	next    entry.Entry
 	changes bool
 	stale   bool // the value in the engine may differ from seen
+	mine    bool // seen was remembered, and not read
 	// write stores the value put in place of the value old. tag is the tag of put, 0 if the write
 	// deletes the key. applied says that the write was done.
 	write    Write
@@ -85,6 +89,22 @@ func (g *group) locked(f func()) {
 // later makes locked call f after it has released the lock. The lock must be held.
 func (g *group) later(f func()) { g.todo = append(g.todo, f) }
 
+// work is memory for decisions. A group has it from its first decision until its end.
+type work struct {
+	plan  decide.Rounds
+	joint decide.Parts
+}
+
+// work returns the memory for the decisions of g.
+func (g *group) work() *work {
+	if g.memo == nil {
+		if g.memo, _ = g.works.Get().(*work); g.memo == nil {
+			g.memo = new(work)
+		}
+	}
+	return g.memo
+}
+
 // over reports whether neither a client nor the store itself waits for an answer of the group any
 // more.
 func (g *group) over() bool {
@@ -92,10 +112,12 @@ func (g *group) over() bool {
 }
 
 // gather makes a group of items, in which each distinct key is a part. It waits for the group's
-// turn at its keys, and reads them. Afterwards it calls the function then with the group's lock. If
-// no client waits any more at that time, the group ends instead. gather itself does not block.
-func (x *exchanger) gather(items []*item, then func(g *group)) {
+// turn at its keys, and reads them, or those that are not remembered if recalls is true. Afterwards it calls the
+// function then with the group's lock. If no client waits any more at that time, the group ends instead. gather itself
+// does not block.
+func (x *exchanger) gather(items []*item, recalls bool, then func(g *group)) {
 	g := x.group(items)
+	g.recalls = recalls
 	g.gatherAll(func() { then(g) })
 }
 
@@ -140,7 +162,7 @@ func (g *group) gather(names [][]byte, then func()) {
 			for i, k := range t.keys {
 				g.parts[i].key = k
 			}
-			g.look(func(*part) bool { return !g.over() }, then)
+			g.look(func(p *part) bool { return !g.over() && !(g.recalls && g.recall(p)) }, then)
 		})
 	})
 }
@@ -273,6 +295,19 @@ func (g *group) pauseFor(p *part, f func()) {
 	})
 }
 
+// recall makes the remembered value of the key of p the basis of the decision, and returns true. It returns false if the
+// value has to be read, because other servers write the key or the value may have changed.
+func (g *group) recall(p *part) bool {
+	p.key.shard.mu.Lock()
+	defer p.key.shard.mu.Unlock()
+	if !g.remembered(p.key) {
+		return false
+	}
+	p.v = p.key.memory.value
+	p.seen, p.mine = p.v.raw, true
+	return true
+}
+
 // saw stores raw, the value that the engine has for the key of p, in p and in what is remembered of
 // the key. If raw was not written by a server of this package, saw calls foreign instead.
 func (g *group) saw(p *part, raw []byte) {
@@ -281,7 +316,7 @@ func (g *group) saw(p *part, raw []byte) {
 		g.foreign(p)
 		return
 	}
-	p.seen, p.v, p.err, p.stale = raw, v, nil, false
+	p.seen, p.v, p.err, p.stale, p.mine = raw, v, nil, false, false
 	p.key.shard.mu.Lock()
 	defer p.key.shard.mu.Unlock()
 	if m := &p.key.memory; m.observe(&g.core, &v) {
@@ -294,7 +329,7 @@ func (g *group) saw(p *part, raw []byte) {
 // value stays in the engine. What was remembered of the key is dropped.
 func (g *group) foreign(p *part) {
 	g.count.foreign.Add(1)
-	p.seen, p.v, p.err, p.stale = nil, value{}, limit.ErrWrongType, false
+	p.seen, p.v, p.err, p.stale, p.mine = nil, value{}, limit.ErrWrongType, false, false
 	p.key.shard.mu.Lock()
 	p.key.memory = memory{notBefore: p.key.memory.notBefore}
 	p.key.shard.mu.Unlock()
@@ -319,7 +354,7 @@ func (g *group) apply(p *part, plan *decide.Plan) error {
 	case decide.Store:
 		next := plan.Apply(slices.Clone(p.next.Value), nil)
 		if len(next) > len(p.next.Value) && len(next) > g.limits.maxValue-headerLen-mostOlder*tagLen {
-			g.count.tooLarge.Add(1)
+			g.tooLarge++
 			return limit.ErrTooLarge
 		}
 		p.next = entry.Entry{Kind: plan.Kind, Expiry: plan.Expiry, Value: next}
@@ -349,6 +384,13 @@ func (g *group) prepare(p *part) bool {
 func (g *group) end() {
 	if g.ended != nil {
 		g.ended()
+	}
+	g.count.tooLarge.Add(int64(g.tooLarge))
+	if w := g.memo; w != nil {
+		w.plan.Forget()
+		w.joint.Forget()
+		g.memo = nil
+		g.works.Put(w)
 	}
 	g.later(g.turn.end)
 }

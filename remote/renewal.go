@@ -129,7 +129,7 @@ func (x *exchanger) renew(k *key, l *lease, first int64) *item {
 		stop := x.timing.AfterFunc(x.limits.timeout, func() { g.locked(func() { g.own = false }) })
 		g.locked(func() {
 			r.stop = stop
-			if r.remembers() {
+			if g.recall(&g.parts[0]) {
 				r.decide()
 				return
 			}
@@ -138,21 +138,6 @@ func (x *exchanger) renew(k *key, l *lease, first int64) *item {
 	}}
 	h.missing.Store(1)
 	return &item{hold: h, place: &k.place}
-}
-
-// remembers makes the remembered value of the key the basis of the decision, and returns true. It
-// returns false if the value has to be read, because other servers write the key or the value may
-// have changed.
-func (r *renewal) remembers() bool {
-	p := &r.parts[0]
-	p.key.shard.mu.Lock()
-	defer p.key.shard.mu.Unlock()
-	if !r.remembered(p.key) {
-		return false
-	}
-	p.v = p.key.memory.value
-	p.seen = p.v.raw
-	return true
 }
 
 // decide decides which units are given back and taken, and sends the write. If another server has
@@ -250,7 +235,7 @@ func (r *renewal) toEdge(lasts, left time.Duration) time.Duration {
 // apply decides a on the next entry of the key, and reports whether a was granted and applied.
 func (r *renewal) apply(a *decide.Ask) bool {
 	g, p := r.group, &r.parts[0]
-	plan := &g.plan.Plan
+	plan := &g.work().plan.Plan
 	if plan.One(&p.next, g.now, a) != nil || !a.Decision.Allowed() {
 		return false
 	}

@@ -33,7 +33,7 @@ func (s *settling) start() {
 // settle settles the reservation at all keys at one instant. If there are other keys than those of the group, it
 // starts again with them. The lock must be held.
 func (s *settling) settle() {
-	g, a, plan := s.group, &s.asks[0].own, &s.plan.Plan
+	g, a, plan := s.group, &s.asks[0].own, &s.work().plan.Plan
 	g.begin()
 	a.ResetAnswer()
 	if g.parts[0].err != nil {
@@ -79,7 +79,7 @@ func (s *settling) each(f func(i int, e *entry.Entry) error) error {
 
 // settleAll settles what each key has of the reservation.
 func (s *settling) settleAll() error {
-	g, plan := s.group, &s.plan.Plan
+	g, plan := s.group, &s.work().plan.Plan
 	if !g.oneSlot() {
 		return decide.ErrCrossSlot
 	}

@@ -27,7 +27,7 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 // joint ask gets [decide.ErrStatesApart] then, and if its program is not divisible.
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
-		x.gather([]*item{it}, (*group).decideTogether)
+		x.gather([]*item{it}, true, (*group).decideTogether)
 		return
 	}
 	var refused error
@@ -46,7 +46,7 @@ func (x *exchanger) several(it *item) {
 		it.flight.answered(1)
 		return
 	}
-	x.gather([]*item{it}, func(g *group) {
+	x.gather([]*item{it}, false, func(g *group) {
 		a := &across{group: g, member: &g.asks[0]}
 		a.decide()
 	})
@@ -62,7 +62,7 @@ func (x *exchanger) together(f *flight, route func(*item)) {
 		}
 	}
 	if len(items) > 1 && x.inOneSlot(items...) {
-		x.gather(items, (*group).decideTogether)
+		x.gather(items, true, (*group).decideTogether)
 	}
 	for i := range f.items {
 		if it := &f.items[i]; it.group == nil {
@@ -137,10 +137,10 @@ func (x *across) again(i int) {
 	p.next, p.changes = p.v.at(now), false
 	err := p.err
 	if err == nil {
-		err = g.plan.Clause(i, &p.next, now, a)
+		err = g.work().plan.Clause(i, &p.next, now, a)
 	}
 	if err == nil && a.Details[i].Allowed() {
-		err = g.apply(p, &g.plan.Plan)
+		err = g.apply(p, &g.work().plan.Plan)
 	}
 	switch {
 	case err != nil:

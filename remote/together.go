@@ -8,18 +8,26 @@ import (
 
 // decideTogether decides all asks of the group at one instant, one after another, and writes all
 // their changes in one step. The keys must be in one slot. If another server has written first,
-// it decides again. The lock must be held.
+// it decides again. It also does if it has read nothing of a key that no change is written to, after it has read that
+// key: the engine compares only what is written. The lock must be held.
 func (g *group) decideTogether() {
 	g.begin()
 	for n := range g.asks {
 		g.decide(&g.asks[n])
+	}
+	unsure := func(p *part) bool { return p.mine && !p.changes }
+	for i := range g.parts {
+		if unsure(&g.parts[i]) {
+			g.look(unsure, g.decideTogether)
+			return
+		}
 	}
 	g.conclude(g.decideTogether)
 }
 
 // begin begins a decision at the present instant: the parts have what was read of them.
 func (g *group) begin() {
-	g.now = g.instant()
+	g.now, g.tooLarge = g.instant(), 0
 	for i := range g.parts {
 		p := &g.parts[i]
 		p.next, p.changes, p.applied = p.v.at(g.now), false, false
@@ -88,7 +96,7 @@ func (g *group) decide(m *member) {
 		tellBytes(a, len(p.key.full)+len(p.v.raw))
 		return
 	}
-	plan := &g.plan.Plan
+	plan := &g.work().plan.Plan
 	switch a.Err = plan.One(&p.next, g.now, a); {
 	case a.Err == nil && a.Linked:
 		a.Err = decide.ErrLinked
@@ -104,24 +112,26 @@ func (g *group) decide(m *member) {
 func (g *group) decideJoint(a *decide.Ask, at []int) error {
 	most := g.limits.maxValue - headerLen - mostOlder*tagLen
 	entryOf := func(i int) *entry.Entry { return &g.parts[at[i]].next }
-	err := states.DecideSeveral(&g.joint, a, len(at), entryOf, g.now, most)
+	joint := &g.work().joint
+	err := states.DecideSeveral(joint, a, len(at), entryOf, g.now, most)
 	for n, i := range at {
-		is, p := &g.joint.State, &g.parts[i]
+		is, p := &joint.State, &g.parts[i]
 		if n > 0 {
-			is = &g.joint.Others[n-1]
+			is = &joint.Others[n-1]
 		}
-		if g.count.tooLarge.Add(int64(is.TooLarge)); err == nil && is.Changed {
+		if g.tooLarge += is.TooLarge; err == nil && is.Changed {
 			p.next, p.changes = states.EntryOf(is, nil), true
 		}
 	}
-	g.joint.Forget()
+	joint.Forget()
 	return err
 }
 
 // decideClauses decides an RL.MULTI and applies the changes: all clauses are charged or none.
 func (g *group) decideClauses(m *member) error {
 	entryOf := func(i int) *entry.Entry { return &g.parts[m.at[i]].next }
-	if err := g.plan.All(&m.own, g.now, entryOf); err != nil || !g.plan.Changes {
+	plan := &g.work().plan
+	if err := plan.All(&m.own, g.now, entryOf); err != nil || !plan.Changes {
 		return err
 	}
 	type before struct {
@@ -134,9 +144,9 @@ func (g *group) decideClauses(m *member) error {
 	}
 	for n, i := range m.at {
 		p := &g.parts[i]
-		err := g.plan.Again(n, &p.next)
+		err := plan.Again(n, &p.next)
 		if err == nil {
-			err = g.apply(p, &g.plan.Plan)
+			err = g.apply(p, &plan.Plan)
 		}
 		if err != nil {
 			for n, i := range m.at {

@@ -167,7 +167,7 @@ func (g *group) give(p *part, a *decide.Ask) bool {
 	if back == nil {
 		return false
 	}
-	plan := &g.plan.Plan
+	plan := &g.work().plan.Plan
 	err := plan.One(&p.next, g.now, back)
 	if err != nil || plan.Action == decide.Keep {
 		return false
