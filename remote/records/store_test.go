@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -330,4 +331,30 @@ func TestRepliesOfNoScript(t *testing.T) {
 		s := records.New(records.Options{Engine: odd{reply}, Observer: &table{}, Now: func() limit.Instant { return 1 }})
 		require.Error(t, s.Load(t.Context()), "%v", reply)
 	}
+}
+
+// TestAChangeTakesThreeRoundTrips: a change of one entry follows the changes of others, is written, and waits for a replica.
+// Another server takes it over in one round trip, however many records there are.
+func TestAChangeTakesThreeRoundTrips(t *testing.T) {
+	a, b, m := pair(t)
+	many := make([]string, 0, 2000)
+	for i := range 1000 {
+		many = append(many, "k"+strconv.Itoa(i), "1")
+	}
+	require.NoError(t, b.write(many...))
+	(*m).Replicas.Set(1, false)
+	calls := a.calls
+	c := a.Changing()
+	_, err := c.Refresh()
+	require.NoError(t, err)
+	require.NoError(t, c.SetStrings([][]byte{[]byte("k7"), []byte("2")}, registry.Spare))
+	require.Equal(t, calls+2, a.calls)
+	require.NoError(t, c.Confirm())
+	require.Equal(t, calls+3, a.calls)
+
+	calls, all := b.calls, b.all
+	require.True(t, follow(t, b))
+	require.Equal(t, calls+1, b.calls)
+	require.Equal(t, all, b.all, "it does not read all records")
+	require.Equal(t, "2", b.records["k7"])
 }
