@@ -55,7 +55,7 @@ func holder(t *testing.T, url string) (*registry.Registry, *records.Store, *repl
 	r := registry.New(registry.Options{Shared: true})
 	e := &replies{Engine: open(t, url)}
 	return r, records.New(records.Options{
-		Engine: e, Observer: r, Now: func() limit.Instant { return e.Now() }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Engine: e, Observer: r, Timeout: time.Minute, Now: func() limit.Instant { return e.Now() }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}), e
 }
 
@@ -73,7 +73,7 @@ func engineTime(t *testing.T, n *storetest.Node) time.Duration {
 // TestAMillionOverrides: a server that starts reads a million overrides, and follows a change of one of them by what has
 // changed.
 func TestAMillionOverrides(t *testing.T) {
-	const all, step = 1_000_000, 50_000
+	const all, step = 1_000_000, 20_000
 	node := storetest.Best(t).Single(t, storetest.Options{})
 	limits, err := policy.ParseLimits([][]byte{[]byte("SW"), []byte("5"), []byte("60")}, false, policy.Bounds{})
 	require.Empty(t, err)
