@@ -24,9 +24,10 @@ import (
 // peer is the other end of a session without a socket.
 type peer struct{}
 
-func (peer) Wake()                       {}
-func (peer) Abort()                      {}
-func (peer) RemoteAddr() net.Addr        { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (peer) Wake()  {}
+func (peer) Abort() {}
+func (peer) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
 func (peer) LocalAddr() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
 func (peer) Held() (input, output int64) { return 0, 0 }
 
