@@ -101,8 +101,21 @@ func TestGoldenBytesOfParts(t *testing.T) {
 		"81"+"12"+"0000000000000009"+"00000018"+"010000000000000002000000000000000300000000000000", hex.EncodeToString(raw))
 }
 
+// TestAFirstPartAloneIsAPlainEntry: it is stored as its own kind, and read as the first part again. Any other part is not.
+func TestAFirstPartAloneIsAPlainEntry(t *testing.T) {
+	for _, one := range normal(someParts(t)) {
+		s := decide.State{All: []decide.Part{one}}
+		e := EntryOf(&s, nil)
+		require.NoError(t, Check(&e))
+		require.Equal(t, one.Number != 1, e.Kind == Joint)
+		var again decide.State
+		load(&again, &e, epoch, 1<<10)
+		require.Equal(t, s.All, normal(again.All))
+	}
+}
+
 func TestPartsAreEncodedAndDecoded(t *testing.T) {
-	all := someParts(t)
+	all := normal(someParts(t))
 	raw, expiry := appendParts([]byte("before")[:0], all)
 	require.NoError(t, checkParts(raw))
 	require.Equal(t, all, normal(AppendLive(nil, raw, epoch)))
@@ -209,7 +222,7 @@ func FuzzParts(f *testing.F) {
 			return nil
 		})
 		if a := (&decide.Ask{Family: decide.Joint, Program: p}); s.decide(t, a, epoch, 1<<20) && s.entry.Kind != entry.None {
-			require.NoError(t, checkParts(s.entry.Value))
+			require.NoError(t, Check(&s.entry))
 		}
 		require.Equal(t, was, raw)
 	})
