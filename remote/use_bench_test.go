@@ -24,8 +24,8 @@ import (
 // peer is the other end of a session without a socket.
 type peer struct{}
 
-func (peer) Wake()  {}
-func (peer) Abort() {}
+func (peer) Wake()                {}
+func (peer) Abort()               {}
 func (peer) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 func (peer) LocalAddr() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
