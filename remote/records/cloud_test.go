@@ -51,7 +51,7 @@ type cloud struct {
 	losses      int           // in percent
 
 	calls, apart, failovers, restarts, partitions, reloads int
-	lost                                          int64
+	lost                                                   int64
 }
 
 func newCloud(t *testing.T, seed uint64) *cloud {
