@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/simnet"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -21,6 +22,7 @@ const reached = 50 * time.Millisecond
 // equal compares servers over a store with a server that has its policies and its limits itself.
 type equal struct {
 	t     *testing.T
+	world *inproc.World
 	rng   *rand.Rand
 	store *sharedStore
 	alone *inproc.Client
@@ -28,13 +30,13 @@ type equal struct {
 	file  string   // the policy file of all servers
 	known []string // the latest calls with ID or RESERVE, which clients may send again
 
-	calls, changes, reloads int
+	calls, changes, reloads, waited int
 	denied, failed          int
 	kinds                   map[string]int // of replies that are errors
 }
 
 func newEqual(t *testing.T, w *inproc.World, seed uint64) *equal {
-	q := &equal{t: t, rng: rand.New(rand.NewPCG(seed, 31)), store: newSharedStore(t), kinds: map[string]int{}}
+	q := &equal{t: t, world: w, rng: rand.New(rand.NewPCG(seed, 31)), store: newSharedStore(t), kinds: map[string]int{}}
 	q.file = policyFile(t, "  filed:\n    limits: [SW 5 60]\n")
 	options := []string{"--policy-file", q.file, "--id-max-per-key", "50"}
 	q.alone = w.StartWith(func(o *server.Options) { o.Clock = q.store.clock }, options...).Dial()
@@ -61,12 +63,33 @@ func (q *equal) both(words ...string) string {
 	return want
 }
 
+// waiting does what both does for a call that may wait, and lets time pass until it is answered.
+func (q *equal) waiting(words ...string) string {
+	over := q.over[q.rng.IntN(len(q.over))]
+	q.alone.Command(words...)
+	over.Command(words...)
+	for q.world.Settle(); !answered(q.alone) || !answered(over); q.world.Settle() {
+		require.Equal(q.t, answered(q.alone), answered(over), "%q", words)
+		q.waited++
+		q.store.clock.Advance(time.Second)
+	}
+	want, got := q.alone.Reply(), over.Reply()
+	require.Equal(q.t, want, got, "call %d, change %d: %q", q.calls, q.changes, words)
+	return want
+}
+
+// answered reports whether a reply has come.
+func answered(c *inproc.Client) bool { return c.R.Buffered() > 0 || !c.Conn.(*simnet.Conn).Idle() }
+
 // policy returns the name of a policy. The last is one of the policy file.
 func (q *equal) policy() string { return pick(q.rng, "api", "org", "plan", "edge", "slots", "filed") }
 
 func (q *equal) key(policy string) string {
 	if policy == "edge" {
 		return pick(q.rng, "10.0.0.1", "10.0.0.2", "10.1.0.1", "2001:db8::1", "2001:db8:1::1")
+	}
+	if policy == "filed" && q.chance(4) {
+		return fileKey
 	}
 	return "k" + q.upTo(6)
 }
@@ -80,7 +103,7 @@ func (q *equal) pattern(policy string) string {
 	case q.chance(4):
 		return "k*"
 	}
-	return q.key(policy)
+	return "k" + q.upTo(6)
 }
 
 // clause returns a random clause.
@@ -168,12 +191,16 @@ func (q *equal) change() {
 	}
 }
 
+// fileKey is a key that has overrides in the policy file, and no others: servers over a store keep what the file hides,
+// and put it in force again when the file does not hide it any more. A server alone does not.
+const fileKey = "f1"
+
 // reload gives all servers another policy file.
 func (q *equal) reload() {
 	q.reloads++
 	text := "policies:\n  filed:\n    limits: [" + pick(q.rng, "SW 5 60", "TB 4 2 30", "SW 3 DAY, TB 9 1 1", "CL 3 1 10") + "]\n"
 	if q.chance(2) {
-		text += "    overrides:\n      k1:\n        limits: [SW " + q.upTo(9) + " 60]\n"
+		text += "    overrides:\n      " + fileKey + ":\n        limits: [SW " + q.upTo(9) + " 60]\n"
 	}
 	require.NoError(q.t, os.WriteFile(q.file, []byte(text), 0o600))
 	want := q.alone.Do("RL.POLICY", "RELOAD")
@@ -186,7 +213,7 @@ func (q *equal) reload() {
 func (q *equal) options(several bool) string {
 	text := pick(q.rng, "", "", "", "", "", "", "", " PEEK", " PARTIAL", " FORCE")
 	if !several && q.chance(16) {
-		text = " WAIT " + q.upTo(30)
+		text = pick(q.rng, " WAIT ", " BLOCK ") + q.upTo(30)
 	}
 	if q.chance(6) {
 		text += pick(q.rng, " KEEP 1", " KEEP 50%", " KEEP 20%", " CLASS batch", " CLASS batch", " CLASS urgent")
@@ -239,7 +266,11 @@ func (q *equal) call() {
 	case len(q.known) > 0 && q.chance(30):
 		words = pick(q.rng, q.known...)
 	}
-	said := q.both(strings.Fields(words)...)
+	ask := q.both
+	if strings.Contains(words, " BLOCK ") {
+		ask = q.waiting
+	}
+	said := ask(strings.Fields(words)...)
 	switch {
 	case said[0] == '-':
 		q.failed++
@@ -283,7 +314,7 @@ func TestPoliciesOfAStoreAreThoseOfAServer(t *testing.T) {
 			q.call()
 			q.pass()
 		}
-		t.Logf("%d calls, of them %d denied and %d errors %v; %d changes, of them %d of the file; no difference",
-			q.calls, q.denied, q.failed, q.kinds, q.changes, q.reloads)
+		t.Logf("%d calls, of them %d denied and %d errors %v; %d changes, of them %d of the file; %d s waited; no difference",
+			q.calls, q.denied, q.failed, q.kinds, q.changes, q.reloads, q.waited)
 	})
 }
