@@ -71,11 +71,16 @@ func (q *equal) waiting(words ...string) string {
 	for q.world.Settle(); !answered(q.alone) || !answered(over); q.world.Settle() {
 		require.Equal(q.t, answered(q.alone), answered(over), "%q", words)
 		q.waited++
-		q.store.clock.Advance(time.Second)
+		q.advance(time.Second)
 	}
 	want, got := q.alone.Reply(), over.Reply()
 	require.Equal(q.t, want, got, "call %d, change %d: %q", q.calls, q.changes, words)
 	return want
+}
+
+// advance lets time pass. After each timer it waits for what that has started.
+func (q *equal) advance(d time.Duration) {
+	require.NoError(q.t, q.store.clock.Manual.Advance(d, q.world.Settle))
 }
 
 // answered reports whether a reply has come.
@@ -287,12 +292,12 @@ func (q *equal) call() {
 func (q *equal) pass() {
 	switch q.rng.IntN(40) {
 	case 0:
-		q.store.clock.Advance(time.Duration(q.rng.Int64N(int64(40 * time.Second))))
+		q.advance(time.Duration(q.rng.Int64N(int64(40 * time.Second))))
 	case 1, 2, 3, 4, 5, 6:
-		q.store.clock.Advance(time.Duration(q.rng.Int64N(int64(2 * time.Second))))
+		q.advance(time.Duration(q.rng.Int64N(int64(2 * time.Second))))
 	}
 	if q.chance(5000) {
-		q.store.clock.Advance(time.Duration(q.rng.Int64N(int64(72 * time.Hour))))
+		q.advance(time.Duration(q.rng.Int64N(int64(72 * time.Hour))))
 	}
 }
 
@@ -300,21 +305,30 @@ func (q *equal) pass() {
 // with changes of policies in between, and compares all replies.
 func TestPoliciesOfAStoreAreThoseOfAServer(t *testing.T) {
 	effort.Alone(t)
-	calls := effort.Steps(20_000, 1_000_000)
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		q := newEqual(t, w, 1)
-		for _, name := range []string{"api", "org", "plan", "edge", "slots"} {
-			q.both(strings.Fields(q.set(name))...)
+	calls := 20_000
+	if effort.Long() {
+		calls = 100_000
+	}
+	for seed := range effort.Steps(1, 10) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) { newEqual(t, w, uint64(seed)).play(calls) })
+		})
+	}
+}
+
+// play compares so many calls.
+func (q *equal) play(calls int) {
+	for _, name := range []string{"api", "org", "plan", "edge", "slots"} {
+		q.both(strings.Fields(q.set(name))...)
+	}
+	time.Sleep(reached)
+	for q.calls < calls {
+		if q.chance(100) {
+			q.change()
 		}
-		time.Sleep(reached)
-		for q.calls < calls {
-			if q.chance(100) {
-				q.change()
-			}
-			q.call()
-			q.pass()
-		}
-		t.Logf("%d calls, of them %d denied and %d errors %v; %d changes, of them %d of the file; %d s waited; no difference",
-			q.calls, q.denied, q.failed, q.kinds, q.changes, q.reloads, q.waited)
-	})
+		q.call()
+		q.pass()
+	}
+	q.t.Logf("%d calls, of them %d denied and %d errors %v; %d changes, of them %d of the file; %d s waited; no difference",
+		q.calls, q.denied, q.failed, q.kinds, q.changes, q.reloads, q.waited)
 }
