@@ -31,8 +31,8 @@ type equal struct {
 	known []string // the latest calls with ID or RESERVE, which clients may send again
 
 	calls, changes, reloads, waited int
-	denied, failed          int
-	kinds                   map[string]int // of replies that are errors
+	denied, failed                  int
+	kinds                           map[string]int // of replies that are errors
 }
 
 func newEqual(t *testing.T, w *inproc.World, seed uint64) *equal {

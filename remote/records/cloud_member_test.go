@@ -82,8 +82,8 @@ func (w *cloud) begin(name string) *member {
 	m.client, err = remotedouble.Open(m.server.Engine)
 	require.NoError(w.t, err)
 	m.lay(&process{})
-	w.start(func(p *process) {
-		for !m.dead {
+	m.run(func(p *process) {
+		for {
 			m.sample()
 			p.sleep(5 * time.Second)
 		}
