@@ -3,7 +3,6 @@ package records_test
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cellserver/cellserver/internal/remotedouble"
@@ -316,6 +315,3 @@ func (c *cluster) since(from time.Duration, yield func(v *version) bool) bool {
 	}
 	return false
 }
-
-// textOf returns the version in words.
-func textOf(v *version) string { return strings.TrimSpace(v.String()) }

@@ -27,10 +27,10 @@ const (
 	inForce = 1500 * time.Millisecond
 	// slack is the most by which clocks are apart, with the way of messages.
 	slack = 600 * time.Millisecond
-	// most is the greatest difference of a node's clock.
+	// mostSkew is the greatest difference between a node's clock and the civil time.
 	mostSkew = 150 * time.Millisecond
 
-	// These are the times of server.followPolicies.
+	// These are the times of package server: of followPolicies and of its wakes.
 	followPeriod = time.Second
 	followFirst  = 50 * time.Millisecond
 	followGap    = 20 * time.Millisecond

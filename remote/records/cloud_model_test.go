@@ -167,7 +167,7 @@ func tableInForce(t *policy.Table, now limit.Instant, slack time.Duration) map[s
 	return is.inForce(now, slack)
 }
 
-// file returns a policy file that has a policy of its own, and may hide records.
+// fileOf returns a policy file that has a policy of its own, and may hide records.
 func fileOf(n int64, hides bool) (text string, is entries) {
 	is = entries{{policy.Main, "filed", ""}: {limit: n, until: limit.MaxInstant}}
 	var b strings.Builder
