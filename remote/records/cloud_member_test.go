@@ -84,7 +84,10 @@ func (w *cloud) begin(name string) *member {
 	m.lay(&process{})
 	m.run(func(p *process) {
 		for {
-			m.sample()
+			if m.sample(); !m.clock.Ready() { // the engine was away
+				p.sleep(followFirst)
+				continue
+			}
 			p.sleep(5 * time.Second)
 		}
 	})
@@ -394,6 +397,9 @@ func outcomeOf(err error, ops int) outcome {
 // decides has the server decide a call, and checks that the answer is that of a version which was in force within the bound.
 func (m *member) decides(rng *rand.Rand) {
 	w := m.w
+	if !m.clock.Ready() {
+		return // it knows no time yet, by which a call could be decided
+	}
 	if at := m.now(); at > m.server.Clock.Now() {
 		m.server.Clock.Set(at)
 	}
