@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Summary has the most frequent keys of one server, for servers that share a store.
@@ -62,10 +63,9 @@ func (s *Summary) Append(dst []byte) []byte {
 		for j := range t.keys {
 			k := &t.keys[j]
 			dst = binary.AppendUvarint(dst, uint64(k.DB))
-			dst = binary.AppendUvarint(dst, uint64(len(k.Name)))
-			dst = append(dst, k.Name...)
+			dst = stats.PackText(dst, k.Name)
 			dst = binary.AppendUvarint(dst, uint64(k.Count))
-			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(k.PerSecond))
+			dst = stats.PackRate(dst, k.PerSecond)
 		}
 	}
 	return dst
@@ -76,56 +76,25 @@ var errSummary = errors.New("the bytes are no summary of the most frequent keys"
 
 // ParseSummary returns the summary whose bytes are b. It keeps none of b.
 func ParseSummary(b []byte) (Summary, error) {
-	r := summaryReader{b: b}
-	if r.bytes(1)[0] != summaryVersion {
+	r := stats.Unpack(b)
+	if r.Number(math.MaxInt64) != summaryVersion {
 		return Summary{}, errSummary
 	}
 	var s Summary
 	for i := range s.tops {
 		t := &s.tops[i]
-		t.total, t.omitted = r.number(math.MaxInt64), r.number(math.MaxInt64)
-		t.keys = make([]Key, r.number(summaryKeys))
+		t.total, t.omitted = r.Number(math.MaxInt64), r.Number(math.MaxInt64)
+		t.keys = make([]Key, r.Number(summaryKeys))
 		for j := range t.keys {
-			k := &t.keys[j]
-			k.DB = int(r.number(math.MaxInt32))
-			k.Name = string(r.bytes(int(r.number(topKey))))
-			k.Count = r.number(math.MaxInt64)
-			k.PerSecond = math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(8)))
-			if !(k.PerSecond >= 0 && k.PerSecond <= math.MaxFloat32) { // also NaN
-				r.bad = true
+			t.keys[j] = Key{
+				DB: int(r.Number(math.MaxInt32)), Name: r.Text(topKey), Count: r.Number(math.MaxInt64), PerSecond: r.Rate(),
 			}
 		}
 	}
-	if r.bad || len(r.b) > 0 {
+	if !r.Empty() {
 		return Summary{}, errSummary
 	}
 	return s, nil
-}
-
-// summaryReader reads the bytes b of a summary. After a fault, which sets bad, it returns zeros.
-type summaryReader struct {
-	b   []byte
-	bad bool
-}
-
-// number returns the next number, which is at most the given one.
-func (r *summaryReader) number(most uint64) int64 {
-	n, size := binary.Uvarint(r.b)
-	if r.bad = r.bad || size <= 0 || n > most; r.bad {
-		return 0
-	}
-	r.b = r.b[size:]
-	return int64(n)
-}
-
-// bytes returns the next n bytes, n at most topKey.
-func (r *summaryReader) bytes(n int) []byte {
-	if r.bad = r.bad || n > len(r.b); r.bad {
-		return make([]byte, n)
-	}
-	b := r.b[:n]
-	r.b = r.b[n:]
-	return b
 }
 
 // TopOf returns what [Keys.Top] does, for a server with the summary own and others, of which it has the bytes: the
