@@ -20,6 +20,16 @@ func (c *Call) OffloadSized(size func(st env.Store) int, f func(st env.Store, w 
 // Inside a transaction, and in a command that runs in the background already, f runs at once.
 func (c *Call) Offload(f func(st env.Store, w *resp.Writer)) { c.OffloadSized(nil, f) }
 
+// AskAside runs ask, which may wait for another process for some seconds, on a goroutine in the background beside other
+// commands, and then answer, which writes the reply. It must not be called inside a transaction or a script.
+func (c *Call) AskAside(ask func(), answer func(w *resp.Writer)) {
+	work := c.Server.Host.Work
+	work.Background(c, func(c *Call) {
+		work.Aside(c, ask)
+		answer(c.W)
+	})
+}
+
 // MoveToBackground runs do, which is the running command or the rest of it, on a goroutine in the
 // background; see [Work].
 func (c *Call) MoveToBackground(do func(c *Call)) { c.Server.Host.Work.Background(c, do) }

@@ -37,6 +37,9 @@ func (r *Reporter) value(u *acl.User, from string, q Query) (any, error) {
 	if needs != "" && (u == nil || !r.src.May(u, needs)) {
 		return nil, errForbidden(needs)
 	}
+	if q.Fleet {
+		return r.fleetValue(u, &q)
+	}
 	switch q.Report {
 	case "overview":
 		return r.Overview(u), nil
@@ -55,7 +58,26 @@ func (r *Reporter) value(u *acl.User, from string, q Query) (any, error) {
 	case "slowlog":
 		return r.src.SlowLog(q.N), nil
 	}
-	return nil, errors.New("no such report")
+	return nil, errNoReport
+}
+
+var errNoReport = errors.New("no such report")
+
+// fleetValue returns the report q of all servers of the store.
+func (r *Reporter) fleetValue(u *acl.User, q *Query) (any, error) {
+	switch q.Report {
+	case "overview":
+		o := r.Overview(u)
+		r.addFleet(&o, !q.Known)
+		return o, nil
+	case "history":
+		return r.fleetHistory(u, q.Span, !q.Known), nil
+	case "keys":
+		return r.fleetKeys(u, q), nil
+	case "groups":
+		return r.fleetGroups(!q.Known), nil
+	}
+	return nil, errNoReport
 }
 
 // Key returns the state of the key called key in the database db, as u may see it. from is the

@@ -26,6 +26,10 @@ type source struct {
 	changes stats.Changes
 	table   interface{ Command(string) (int, bool) }
 	reply   map[string]string
+
+	others    []report.Other
+	othersErr error
+	waits     []bool // of the calls of Others
 }
 
 func (s *source) Identity() report.Server {
@@ -35,6 +39,12 @@ func (s *source) Actions() bool          { return s.actions }
 func (s *source) Databases() int         { return 16 }
 func (s *source) Denied() stats.SeenKeys { return s.keys }
 func (s *source) Called() stats.SeenKeys { return s.keys }
+
+func (s *source) Others(wait bool) ([]report.Other, error) {
+	s.waits = append(s.waits, wait)
+	return s.others, s.othersErr
+}
+
 func (s *source) GroupOf(key string) string {
 	return stats.GroupName([]byte(key), ":")
 }

@@ -168,10 +168,18 @@ func (l *limits) add(now limit.Instant, seen []stats.SeenCalls) (was, is string,
 // its text is the command with its arguments.
 func (l *limits) set(c stats.SeenCall) {
 	l.command, l.args = c.Command, c.Args[:min(c.Limit, len(c.Args))]
-	l.text, l.rate = LimitWords(c.Command, c.Args)
-	if l.text == "" {
-		l.text = l.command + " " + Key(l.args).shown()
+	_, l.rate = LimitWords(c.Command, c.Args)
+	l.text = limitText(c.Command, c.Args, l.args)
+}
+
+// limitText returns the limit of a call in words: the command with the arguments by, which give the limit, if there are no
+// words for it.
+func limitText(command, args, by string) string {
+	words, _ := LimitWords(command, args)
+	if words == "" {
+		words = command + " " + Key(by).shown()
 	}
+	return words
 }
 
 // Groups returns all groups that have a history, at most maxGroups, the most called first. top
@@ -209,21 +217,36 @@ const sparkSteps = 60
 // spark returns the ratio of denied calls in each of 60 steps of the last hour, the oldest first;
 // -1 for a step without calls.
 func (r *Recorder) spark(g *group) []float64 {
+	times := r.sparkTimes(g)
+	return ratios(&times)
+}
+
+// ratios returns the ratio of denied calls in each step; -1 for a step without calls.
+func ratios(times *[sparkSteps]groupTime) []float64 {
 	line := make([]float64, sparkSteps)
+	for i := range times {
+		allowed, denied := int64(times[i].allowed), int64(times[i].denied)
+		if line[i] = -1; allowed+denied > 0 {
+			line[i] = rounded(float64(denied) / float64(allowed+denied))
+		}
+	}
+	return line
+}
+
+// sparkTimes returns the calls of g in each of 60 steps of the last hour, the oldest first.
+func (r *Recorder) sparkTimes(g *group) (times [sparkSteps]groupTime) {
 	now := second(r.last.At) / groupStep
 	const each = groupSteps / sparkSteps
-	for i := range line {
+	for i := range times {
 		var allowed, denied int64
 		for j := range int64(each) {
 			if t, ok := g.steps.get(now - now%each - int64(sparkSteps-1-i)*each + j); ok {
 				allowed, denied = allowed+int64(t.allowed), denied+int64(t.denied)
 			}
 		}
-		if line[i] = -1; allowed+denied > 0 {
-			line[i] = rounded(float64(denied) / float64(allowed+denied))
-		}
+		times[i] = groupTime{allowed: capped(allowed), denied: capped(denied)}
 	}
-	return line
+	return times
 }
 
 // rounded rounds ratio, which must not be negative, to four decimal places.

@@ -18,6 +18,9 @@ type Query struct {
 	Since   int64
 	DB      int
 	Key     string
+	// Fleet says that the report is about all servers of the store. Known says that it must not wait for them: it has what is
+	// known of them already.
+	Fleet, Known bool
 }
 
 // These are defaults and bounds of a query.
@@ -31,7 +34,7 @@ const (
 // report.
 func parameters(report string) (names []string, ok bool) {
 	names, ok = map[string][]string{
-		"overview": {}, "groups": {}, "history": {"span"}, "keys": {"by", "n", "group"}, "changes": {"since"},
+		"overview": {"fleet"}, "groups": {"fleet"}, "history": {"span", "fleet"}, "keys": {"by", "n", "group", "fleet"}, "changes": {"since"},
 		"key": {"db", "key"}, "clients": {"n"}, "slowlog": {"n"},
 	}[report]
 	return names, ok
@@ -85,6 +88,10 @@ func (q *Query) set(name, value string, databases int) (err error) {
 		q.DB = int(n)
 	case "group":
 		q.Group = value
+	case "fleet":
+		if q.Fleet, q.Known = true, value == "known"; value != "all" && value != "known" {
+			err = fmt.Errorf(`fleet is "all" or "known"`)
+		}
 	case "key":
 		q.Key = value
 	}

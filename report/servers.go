@@ -20,6 +20,12 @@ type StoreServer struct {
 	// except ID and AgeMs.
 	Unreadable bool `json:"unreadable,omitempty"`
 	Self       bool `json:"self,omitempty"` // it is the server of this report
+	// Verdict is the kind of its verdict, and Sick whether that is a fault. They and the figures of its last ten seconds
+	// are only in a report of all servers, and only of those in the sum.
+	Verdict     string  `json:"verdict,omitempty"`
+	Sick        bool    `json:"sick,omitempty"`
+	CallsS      float64 `json:"calls_s,omitempty"`
+	DeniedRatio float64 `json:"denied_ratio,omitempty"`
 }
 
 // name returns the address of the server, or its id if its record cannot be read.

@@ -16,6 +16,10 @@ type Source interface {
 	// Denied and Called return the keys that are denied and called most.
 	Denied() stats.SeenKeys
 	Called() stats.SeenKeys
+	// Others returns the other live servers of the store. It may wait for the store, for a few seconds at most, if
+	// wait is set; otherwise it returns those that are known already. The error says why not all are there. Without a store
+	// there are none.
+	Others(wait bool) ([]Other, error)
 	// GroupOf returns the name of the group of a key.
 	GroupOf(key string) string
 	// Policy returns the policy whose state is at key, and the key in calls of RL.USE. is is false

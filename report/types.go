@@ -13,6 +13,8 @@ type Overview struct {
 	Now     Now     `json:"now"`
 	// Servers are the live servers that share the store, this one among them, at most 100.
 	Servers []StoreServer `json:"servers,omitempty"`
+	// Fleet has the figures of all of them, if it was asked for. Everything else is about this server.
+	Fleet *Fleet `json:"fleet,omitempty"`
 	// Actions are the possible actions on the verdict itself: SCRIPT KILL of its script, CLIENT
 	// KILL of its client, ACL LOG for a user that cannot log in. Actions on its key are in
 	// [KeyState].
@@ -157,6 +159,8 @@ type History struct {
 	P50us   []float64 `json:"p50_us"`
 	P99us   []float64 `json:"p99_us"`
 	Marks   []Change  `json:"marks"` // the changes in this time
+	// Fleet is set if the calls are those of all servers. P50us and P99us are of this server.
+	Fleet *Fleet `json:"fleet,omitempty"`
 }
 
 // DeniedKey describes a key in a list of the most denied or the most called keys.
@@ -174,6 +178,11 @@ type DeniedKey struct {
 	// Clients are clients that called the key and are still connected, at most eight.
 	Clients []Caller `json:"clients"`
 	Since   int64    `json:"since"` // when it was first denied, within the history
+	// Servers is the number of servers in whose lists the key is, and MissingS the maximum number of calls per second, of
+	// the kind of the list, on the servers that have left it out of their lists; -1 if it is not known. Both are 0 in a
+	// report of this server alone.
+	Servers  int     `json:"servers,omitempty"`
+	MissingS float64 `json:"missing_s,omitempty"`
 }
 
 // Caller is a client that called a key.
@@ -183,6 +192,8 @@ type Caller struct {
 	User Key    `json:"user"`
 	Lib  Key    `json:"lib"` // library and version
 	Addr string `json:"addr"`
+	// Server is the other server to which it is connected, "" for this one. ID is 0 then.
+	Server string `json:"server,omitempty"`
 }
 
 // Group describes all keys with the same first part.
@@ -201,6 +212,9 @@ type Group struct {
 	// Rest says that this entry sums up the keys without a group, or the groups that are not counted
 	// separately.
 	Rest bool `json:"rest,omitempty"`
+	// Servers is the number of servers that count the group by its name; 0 in a report of this server alone. KeysDenied is
+	// that of the server with most of them then.
+	Servers int `json:"servers,omitempty"`
 }
 
 // Change is a change that may explain an observation.

@@ -29,6 +29,8 @@ type sharing struct {
 	inForce atomic.Pointer[records.Version]
 	// moved has an element if the records of policies have another version than before.
 	moved chan struct{}
+	// others are what other servers have published.
+	others gathered
 }
 
 // openSharing creates the list of servers, and sets what commands need of it in o. id is the random id of this run of the
@@ -36,7 +38,8 @@ type sharing struct {
 func (s *Server) openSharing(o *env.Options, id string) {
 	s.sharing.id, s.sharing.moved = id, make(chan struct{}, 1)
 	s.sharing.list = servers.New(servers.Options{Engine: s.remote, ID: id, Own: s.ownRecord, Counted: s.divideBy, Log: s.log})
-	o.Summaries = func() ([][]byte, error) { return s.sharing.list.Summaries(context.Background()) }
+	s.sharing.others.read, s.sharing.others.now = s.sharing.list.Summaries, s.stopwatch
+	o.Summaries = s.topsOfOthers
 }
 
 // divideBy has fail-policy local divide limits by the number of servers that the option store-servers says. n is the number
@@ -75,25 +78,6 @@ func (s *Server) noteInForce(ctx context.Context) {
 		s.policies.registry.Settle() // the registry has got the records of v
 		s.sharing.inForce.Store(&v)
 		s.sharing.list.Changed()
-	}
-}
-
-// publishSummaries publishes the most frequent keys of this server, for RL.TOP FLEET of others, until ctx ends. A summary that
-// the store has not taken is left out: the next one replaces it.
-func (s *Server) publishSummaries(ctx context.Context) {
-	next := time.NewTicker(servers.SummaryPeriod)
-	defer next.Stop()
-	var summary []byte
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-next.C:
-		}
-		if seen := s.engine.Seen; seen != nil {
-			summary = seen.AppendSummary(summary[:0], s.engine.Options.Now())
-			_ = s.sharing.list.Publish(ctx, summary)
-		}
 	}
 }
 

@@ -26,7 +26,10 @@ func (p *Packed) Number(most int64) int64 {
 }
 
 // Text returns the next text. A text of more than most bytes is a fault.
-func (p *Packed) Text(most int) string { return string(p.bytes(int(p.Number(int64(most))))) }
+func (p *Packed) Text(most int) string { return string(p.Bytes(most)) }
+
+// Bytes returns the bytes of the next block, which refer to those of p. A block of more than most bytes is a fault.
+func (p *Packed) Bytes(most int) []byte { return p.bytes(int(p.Number(int64(most)))) }
 
 // bytes returns the next n bytes.
 func (p *Packed) bytes(n int) []byte {
@@ -54,7 +57,7 @@ func (p *Packed) Rate() float64 {
 // Block calls read with a reader of the next block, and skips what read leaves of it: fields that a later release has
 // added. A fault in the block is one of p.
 func (p *Packed) Block(read func(b *Packed)) {
-	in := Packed{rest: p.bytes(int(p.Number(math.MaxInt32))), bad: p.bad}
+	in := Packed{rest: p.Bytes(math.MaxInt32)}
 	if !p.bad {
 		read(&in)
 		p.bad = in.bad

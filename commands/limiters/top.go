@@ -8,7 +8,6 @@ import (
 	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/commands/internal/elements"
-	"github.com/cellserver/cellserver/env"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
 	"github.com/cellserver/cellserver/resp"
@@ -60,25 +59,37 @@ func rlTop(c *command.Call) {
 // most returns the maximum number of keys in the reply.
 func (call *topCall) most() int { return int(min(call.count, topMost)) }
 
+// errFleetInTransaction is the error of a call that would make all clients wait for the store.
+const errFleetInTransaction resp.Error = "ERR FLEET asks the store for other servers, which is not possible inside a transaction"
+
 // fleetTop replies with the keys of all servers of the store. own is the summary of this one.
 func fleetTop(c *command.Call, call topCall, own hotkeys.Summary, shown func(key string) bool) {
 	published := c.Server.Options.Summaries
-	c.Offload(func(_ env.Store, w *resp.Writer) {
-		var others [][]byte
-		if published != nil {
-			var err error
-			if others, err = published(); err != nil {
-				w.Error(command.StoreError(err))
-				return
-			}
-		}
-		top := hotkeys.TopOf(own, others, call.kind, call.db, call.most(), shown)
-		if call.details {
-			writeTopDetails(w, top, true, nil)
+	if published == nil {
+		writeFleet(c.W, call, hotkeys.TopOf(own, nil, call.kind, call.db, call.most(), shown))
+		return
+	}
+	if c.Client.Exclusive {
+		c.Fail(errFleetInTransaction)
+		return
+	}
+	var others [][]byte
+	var err error
+	c.AskAside(func() { others, err = published() }, func(w *resp.Writer) {
+		if err != nil {
+			w.Error(command.StoreError(err))
 			return
 		}
-		writeTop(w, top)
+		writeFleet(w, call, hotkeys.TopOf(own, others, call.kind, call.db, call.most(), shown))
 	})
+}
+
+func writeFleet(w *resp.Writer, call topCall, top []hotkeys.Key) {
+	if call.details {
+		writeTopDetails(w, top, true, nil)
+		return
+	}
+	writeTop(w, top)
 }
 
 func writeTop(w *resp.Writer, top []hotkeys.Key) {

@@ -69,15 +69,16 @@ func (m *Records) Run(script string, keys, args []string) any {
 		return m.beat(args)
 	case "publish":
 		live, _ := strconv.ParseInt(args[1], 10, 64)
-		m.Strings[keys[0]] = args[0]
+		m.Strings[keys[0]] = strconv.FormatInt(m.Now/1e6, 10) + " " + args[0]
 		m.ends[keys[0]] = m.Now + live*1e6
 		return "ok"
 	case "summaries":
-		all := make([]any, len(keys))
+		all := make([]any, 1+len(keys))
+		all[0] = strconv.FormatInt(m.Now/1e6, 10)
 		for i, key := range keys {
-			if all[i] = ""; m.Now < m.ends[key] {
+			if all[i+1] = ""; m.Now < m.ends[key] {
 				most, _ := strconv.Atoi(args[0])
-				all[i] = m.Strings[key][:min(len(m.Strings[key]), most+1)]
+				all[i+1] = m.Strings[key][:min(len(m.Strings[key]), most+1)]
 			}
 		}
 		return all

@@ -57,10 +57,25 @@ func playSummaries(t *testing.T, eval evaluator) {
 	eval(servers.PublishScript, []string{a}, []string{"first", "60000"})
 	eval(servers.PublishScript, []string{a}, []string{"of a\r\n\x00", "60000"})
 	eval(servers.PublishScript, []string{b}, []string{"of b", "60000"})
-	require.Equal(t, []any{"of b", "", "of a\r\n\x00"}, eval(servers.SummariesScript, []string{b, none, a}, []string{"10"}))
-	require.Equal(t, []any{"of ", "of "}, eval(servers.SummariesScript, []string{b, a}, []string{"2"}))
+	read := func(most string, keys ...string) (summaries []string) {
+		all := eval(servers.SummariesScript, keys, []string{most}).([]any)
+		now, err := strconv.ParseInt(all[0].(string), 10, 64)
+		require.NoError(t, err)
+		for _, one := range all[1:] {
+			stamp, summary, is := strings.Cut(one.(string), " ")
+			if is {
+				at, err := strconv.ParseInt(stamp, 10, 64)
+				require.NoError(t, err)
+				require.True(t, now-60_000 < at && at <= now, "written at %d, read at %d", at, now)
+			}
+			summaries = append(summaries, summary)
+		}
+		return summaries
+	}
+	require.Equal(t, []string{"of b", "", "of a\r\n\x00"}, read("30", b, none, a))
+	require.Equal(t, []string{"of ", "of "}, read("16", b, a))
 	eval("return redis.call('HSET', KEYS[1], 'a', 'b')", []string{none}, nil)
-	require.Equal(t, []any{""}, eval(servers.SummariesScript, []string{none}, []string{"10"}))
+	require.Equal(t, []string{""}, read("30", none))
 	ttl := eval("return {tostring(redis.call('PTTL', KEYS[1]))}", []string{a}, nil).([]any)[0].(string)
 	ms, err := strconv.Atoi(ttl)
 	require.NoError(t, err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -172,15 +171,11 @@ func parseServer(id, value string) Server {
 	s := Server{ID: clean(id)}
 	beat, rest, _ := strings.Cut(value, " ")
 	_, text, _ := strings.Cut(rest, " ")
-	ms, err := strconv.ParseInt(beat, 10, 64)
-	if err == nil && ms >= 0 && ms <= maxMillis {
-		s.Beat = limit.Instant(ms * 1e6)
-	} else {
-		s.Unreadable = true
-	}
-	if s.Record, err = parseRecord(text); err != nil {
-		s.Unreadable = true
-	}
+	ms := parseMillis(beat)
+	s.Beat = limit.Instant(max(0, ms) * 1e6)
+	var err error
+	s.Record, err = parseRecord(text)
+	s.Unreadable = err != nil || ms < 0
 	if s.Unreadable {
 		s.Record = Record{}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cellserver/cellserver/decide"
@@ -14,12 +15,16 @@ import (
 const (
 	// SummaryPeriod is the time between two summaries of a server.
 	SummaryPeriod = 5 * time.Second
+	// SummaryLate is the age from which on a summary is late: its server was to publish two more since.
+	SummaryLate = 3 * SummaryPeriod
 	// summaryLive is the time after which a summary expires.
-	summaryLive = 3 * SummaryPeriod
+	summaryLive = 2 * SummaryLate
 	// MaxSummary is the maximum size of a summary, in bytes.
-	MaxSummary = 64 << 10
+	MaxSummary = 96 << 10
 	// summariesOnce is the number of summaries that one request reads.
 	summariesOnce = 16
+	// maxStamp is the maximum length of the time before a summary, with the space.
+	maxStamp = 14
 )
 
 var (
@@ -30,15 +35,28 @@ var (
 )
 
 var (
-	errLargeSummary = errors.New("a summary has at most 64 KiB")
+	errLargeSummary = errors.New("a summary has at most 96 KiB")
 	errSummaries    = errors.New("the store replied no summaries")
 )
+
+// Summary is what another server has published.
+type Summary struct {
+	// ID is the id of the server, as in [Server].
+	ID string
+	// Bytes are as the server has written them, perhaps a server of another version; nil if there are none.
+	Bytes []byte
+	// Age is the time since the server has written them, by the clock of the engine.
+	Age time.Duration
+}
+
+// Late reports whether the summary, which is as old as Age and more, is late.
+func (s *Summary) Late(more time.Duration) bool { return s.Age+more >= SummaryLate }
 
 // summaryKey returns the key of the summary of a server with an id of [Options].
 func summaryKey(id string) string { return Key + ":" + id }
 
-// Publish writes summary, of at most [MaxSummary] bytes, for other servers to read. It expires after three
-// periods. Publish waits for the engine, one second at most.
+// Publish writes summary, of at most [MaxSummary] bytes, for other servers to read. It expires some periods after it
+// became late. Publish waits for the engine, one second at most.
 func (l *List) Publish(ctx context.Context, summary []byte) error {
 	if len(summary) > MaxSummary {
 		return errLargeSummary
@@ -49,48 +67,76 @@ func (l *List) Publish(ctx context.Context, summary []byte) error {
 	return err
 }
 
-// Summaries returns the latest summary of each of the other servers that were live at the latest beat, in no order. One that
-// is not there is nil. Their bytes are as other servers have written them, perhaps of another version. Summaries waits
-// for the engine, one second for each 16 servers at most. The error is a [decide.Unavailable].
-func (l *List) Summaries(ctx context.Context) (all [][]byte, err error) {
-	var keys []string
+// Summaries returns the latest summary of each of the other servers that were live at the latest beat, in the order of
+// [List.Seen]. Summaries waits for the engine until ctx ends, one second for each 16 servers at most. The error is a
+// [decide.Unavailable].
+func (l *List) Summaries(ctx context.Context) ([]Summary, error) {
+	if l.Seen() == nil {
+		return nil, decide.Unavailable("the servers of the store are not known yet")
+	}
+	var all []Summary
 	for _, s := range l.Seen() {
 		if s.ID != l.o.ID {
-			keys = append(keys, summaryKey(s.ID))
+			all = append(all, Summary{ID: s.ID})
 		}
 	}
-	for len(keys) > 0 {
-		n := min(len(keys), summariesOnce)
-		if all, err = l.read(ctx, keys[:n], all); err != nil {
+	for rest := all; len(rest) > 0; {
+		n := min(len(rest), summariesOnce)
+		if err := l.read(ctx, rest[:n]); err != nil {
 			return nil, decide.Unavailable("the summaries of other servers are not available: " + err.Error())
 		}
-		keys = keys[n:]
+		rest = rest[n:]
 	}
 	return all, nil
 }
 
-// read appends the summaries with the given keys to all.
-func (l *List) read(ctx context.Context, keys []string, all [][]byte) ([][]byte, error) {
+// read reads the summaries of the servers in all.
+func (l *List) read(ctx context.Context, all []Summary) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	reply, err := l.o.Engine.Eval(ctx, summariesScript, keys, []string{strconv.Itoa(MaxSummary)})
+	keys := make([]string, len(all))
+	for i := range all {
+		keys[i] = summaryKey(all[i].ID)
+	}
+	reply, err := l.o.Engine.Eval(ctx, summariesScript, keys, []string{strconv.Itoa(maxStamp + MaxSummary)})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	texts, ok := reply.([]any)
-	if !ok || len(texts) != len(keys) {
-		return nil, errSummaries
+	if !ok || len(texts) != 1+len(keys) {
+		return errSummaries
 	}
-	for _, one := range texts {
+	now := int64(-1)
+	for i, one := range texts {
 		text, ok := one.(string)
 		if !ok {
-			return nil, errSummaries
+			return errSummaries
 		}
-		if text == "" || len(text) > MaxSummary {
-			all = append(all, nil)
+		if i > 0 {
+			all[i-1].set(text, now)
 			continue
 		}
-		all = append(all, []byte(text))
+		if now = parseMillis(text); now < 0 {
+			return errSummaries
+		}
 	}
-	return all, nil
+	return nil
+}
+
+// set sets the bytes and the age of s by text, a value in the engine at the time now in Unix milliseconds. It leaves s
+// alone if text, which may be any bytes, is no such value.
+func (s *Summary) set(text string, now int64) {
+	stamp, b, _ := strings.Cut(text, " ")
+	if at := parseMillis(stamp); at >= 0 && b != "" && len(b) <= MaxSummary {
+		s.Bytes, s.Age = []byte(b), time.Duration(max(0, now-at))*time.Millisecond
+	}
+}
+
+// parseMillis returns the time that text has in Unix milliseconds, or -1 if it has none.
+func parseMillis(text string) int64 {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms < 0 || ms > maxMillis {
+		return -1
+	}
+	return ms
 }

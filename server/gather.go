@@ -1,0 +1,174 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/remote/servers"
+	"github.com/cellserver/cellserver/report"
+	"github.com/cellserver/cellserver/stats"
+)
+
+// summaryLevel is the first number of what a server publishes. Behind it are blocks: the most frequent keys for RL.TOP
+// FLEET, and its share of the reports about all servers. A release that adds blocks behind them keeps the level.
+const summaryLevel = 1
+
+// publishSummaries publishes what this server has counted, for RL.TOP FLEET and the reports of other servers, until ctx
+// ends. A summary that the store has not taken is left out: the next one replaces it.
+func (s *Server) publishSummaries(ctx context.Context) {
+	next := time.NewTicker(servers.SummaryPeriod)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		_ = s.sharing.list.Publish(ctx, s.summary())
+	}
+}
+
+// summary returns what this server publishes.
+func (s *Server) summary() []byte {
+	b := binary.AppendUvarint(nil, summaryLevel)
+	b = stats.PackBlock(b, func(b []byte) []byte {
+		if seen := s.engine.Seen; seen != nil {
+			b = seen.AppendSummary(b, s.engine.Options.Now())
+		}
+		return b
+	})
+	return stats.PackBlock(b, s.reports.reporter.AppendShare)
+}
+
+// parseSummary returns the blocks of what another server has published, which may be any bytes. They are nil if b is
+// nothing that this release can read.
+func parseSummary(b []byte) (tops, share []byte) {
+	p := stats.Unpack(b)
+	if p.Number(math.MaxInt32) != summaryLevel {
+		return nil, nil
+	}
+	tops, share = p.Bytes(servers.MaxSummary), p.Bytes(servers.MaxSummary)
+	if !p.OK() {
+		return nil, nil
+	}
+	return tops, share
+}
+
+// gathered has what other servers have published, which it reads at most once in [servers.SummaryPeriod]. Any goroutine may
+// use it.
+type gathered struct {
+	read func(ctx context.Context) ([]servers.Summary, error)
+	now  func() time.Duration
+
+	mu     sync.Mutex
+	asking chan struct{} // guarded by mu: closed at the end of the read in progress; nil if there is none
+	latest *gathering    // guarded by mu: nil before the end of the first read
+}
+
+// gathering is the result of a read. It is never changed.
+type gathering struct {
+	at     time.Duration
+	others []servers.Summary
+	shares []*report.Share // parallel to others; nil for one that cannot be read
+	err    error
+}
+
+// gatherTime is the maximum time of a read.
+const gatherTime = 3 * time.Second
+
+var errNotGathered = errors.New("the figures of other servers were not read yet")
+
+// get returns what other servers have published, and how long ago it was read. If that is a period or longer, and wait is
+// set, it reads it, or waits for a read in progress.
+func (g *gathered) get(wait bool) (latest *gathering, age time.Duration) {
+	for {
+		g.mu.Lock()
+		latest, asking := g.latest, g.asking
+		if latest != nil {
+			age = g.now() - latest.at
+		}
+		switch {
+		case latest != nil && (age < servers.SummaryPeriod || !wait):
+			g.mu.Unlock()
+			return latest, age
+		case !wait:
+			g.mu.Unlock()
+			return &gathering{err: errNotGathered}, 0
+		case asking != nil:
+			g.mu.Unlock()
+			<-asking
+		default:
+			done := make(chan struct{})
+			g.asking = done
+			g.mu.Unlock()
+			is := g.gather()
+			g.mu.Lock()
+			g.latest, g.asking = is, nil
+			g.mu.Unlock()
+			close(done)
+		}
+	}
+}
+
+// gather reads what other servers have published.
+func (g *gathered) gather() *gathering {
+	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
+	defer cancel()
+	is := &gathering{}
+	is.others, is.err = g.read(ctx)
+	is.shares = make([]*report.Share, len(is.others))
+	for i := range is.others {
+		if _, b := parseSummary(is.others[i].Bytes); b != nil {
+			is.shares[i], _ = report.ParseShare(b) // a share that cannot be read is missing
+		}
+	}
+	is.at = g.now()
+	return is
+}
+
+// topsOfOthers implements the function of [env.Options].
+func (s *Server) topsOfOthers() ([][]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
+	defer cancel()
+	all, err := s.sharing.list.Summaries(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the command replies this error
+	}
+	tops := make([][]byte, len(all))
+	for i := range all {
+		if !all[i].Late(0) {
+			tops[i], _ = parseSummary(all[i].Bytes)
+		}
+	}
+	return tops, nil
+}
+
+// Others implements [report.Source]. While the store does not answer, the others are the servers that were seen at last,
+// without figures.
+func (r *reporting) Others(wait bool) ([]report.Other, error) {
+	sharing := &r.s.sharing
+	if sharing.list == nil {
+		return nil, nil
+	}
+	got, age := sharing.others.get(wait)
+	byID := make(map[string]int, len(got.others))
+	for i := range got.others {
+		byID[got.others[i].ID] = i
+	}
+	var all []report.Other
+	for _, is := range sharing.list.Seen() {
+		if is.ID == sharing.id {
+			continue
+		}
+		o := report.Other{ID: is.ID, Name: is.Name()}
+		if i, has := byID[is.ID]; has {
+			o.Share, o.Age, o.Late = got.shares[i], got.others[i].Age+age, got.others[i].Late(age)
+		}
+		all = append(all, o)
+	}
+	return all, got.err //nolint:wrapcheck // the report shows this error
+}
