@@ -22,7 +22,8 @@ import (
 // source is a server whose state a test sets.
 type source struct {
 	actions bool
-	keys    stats.SeenKeys
+	keys    stats.SeenKeys // those called, and those denied if denied is nil
+	denied  *stats.SeenKeys
 	changes stats.Changes
 	table   interface{ Command(string) (int, bool) }
 	reply   map[string]string
@@ -35,9 +36,14 @@ type source struct {
 func (s *source) Identity() report.Server {
 	return report.Server{ID: "h:1", Version: "1", GroupBy: ":", Client: "redis-cli -p 1"}
 }
-func (s *source) Actions() bool          { return s.actions }
-func (s *source) Databases() int         { return 16 }
-func (s *source) Denied() stats.SeenKeys { return s.keys }
+func (s *source) Actions() bool  { return s.actions }
+func (s *source) Databases() int { return 16 }
+func (s *source) Denied() stats.SeenKeys {
+	if s.denied != nil {
+		return *s.denied
+	}
+	return s.keys
+}
 func (s *source) Called() stats.SeenKeys { return s.keys }
 
 func (s *source) Others(wait bool) ([]report.Other, error) {

@@ -67,7 +67,7 @@ type shareKey struct {
 // These are the bounds of the bytes of a share: 32 KiB in all, whatever the numbers of groups and keys are.
 const (
 	MaxShare = 32 << 10
-	// shareSteps is the maximum number of steps of each history.
+	// maxShareSteps is the maximum number of steps of each history.
 	maxShareSteps = 360
 	// maxShareGroups is the maximum number of groups, and groupBytes that of the bytes of all groups.
 	maxShareGroups, groupBytes = 20, 10 << 10
@@ -148,7 +148,10 @@ func (r *Recorder) shareHistory(size int64) (h shareHistory) {
 	newest := now / size
 	h.since = time.Duration(now-newest*size) * time.Second
 	for n := max(newest-maxShareSteps+1, second(r.started)/size); n <= newest; n++ {
-		sum, _ := r.sum(n*size, size)
+		sum, any := r.sum(n*size, size)
+		if !any && len(h.steps) == 0 {
+			continue
+		}
 		h.steps = append(h.steps, step{
 			allowed: capped(sum.allowed), denied: capped(sum.denied), failed: capped(sum.failed), p50: sum.p50, p99: sum.p99,
 		})
