@@ -118,6 +118,8 @@ func (m Model) press(key string) (tea.Model, tea.Cmd) {
 		m.cursor = max(0, m.cursor-1)
 	case "s":
 		m.choice.Calls = !m.choice.Calls
+	case "f":
+		m.choice.Own = !m.choice.Own
 	case "t":
 		m.choice.Span = map[int64]int64{300: 3600, 3600: 6 * 3600, 6 * 3600: 24 * 3600}[m.choice.Span]
 		if m.choice.Span == 0 {
@@ -143,6 +145,7 @@ const keyboard = `  q        leaves
   up down  moves in it; enter on a group shows its keys, esc all keys again
   s        shows the keys called most, or those denied most again
   t        shows 5 minutes, 1, 6 or 24 hours
+  f        shows the figures of this server alone, or of all servers of its store again
   p        stops, and goes on
   ?        closes this`
 

@@ -25,39 +25,63 @@ type Choice struct {
 	Span  int64 // seconds of history
 	Calls bool  // the keys called most, instead of those denied most
 	Group string
+	Own   bool // one server alone, although it shares a store with others
 }
 
 // maxKeys is the number of keys to request: enough for a tall terminal.
 const maxKeys = "50"
 
 // Ask reads a snapshot from the source from, with one command for each part. c selects the span of
-// the history and the keys. After an error the snapshot is incomplete.
+// the history and the keys. If the server shares a store with others, the figures are those of all, unless c says
+// otherwise. After an error the snapshot is incomplete.
 func Ask(ctx context.Context, from Source, c Choice) (s Snapshot, err error) {
 	by := "denied"
 	if c.Calls {
 		by = "calls"
 	}
-	keys := []string{"RL.REPORT", "KEYS", "BY", by, "COUNT", maxKeys}
+	keys := []string{"KEYS", "BY", by, "COUNT", maxKeys}
 	if c.Group != "" {
 		keys = append(keys, "GROUP", c.Group)
 	}
-	for _, q := range []struct {
-		into any
-		args []string
-	}{
-		{&s.Overview, []string{"RL.REPORT", "OVERVIEW"}},
-		{&s.History, []string{"RL.REPORT", "HISTORY", "SPAN", fmt.Sprint(c.Span)}},
-		{&s.Keys, keys},
-		{&s.Groups, []string{"RL.REPORT", "GROUPS"}},
-		{&s.Changes, []string{"RL.REPORT", "CHANGES"}},
-	} {
-		text, err := from(ctx, q.args...)
-		if err != nil {
-			return s, err
-		}
-		if err := json.Unmarshal(text, q.into); err != nil {
-			return s, fmt.Errorf("reading the reply of %s %s: %w", q.args[0], q.args[1], err)
+	history := []string{"HISTORY", "SPAN", fmt.Sprint(c.Span)}
+	if err := ask(ctx, from, &s.Overview, "OVERVIEW"); err != nil {
+		return s, err
+	}
+	all := []part{{&s.History, history}, {&s.Keys, keys}, {&s.Groups, []string{"GROUPS"}}}
+	var k report.FleetKeys
+	var g report.FleetGroups
+	fleet := len(s.Overview.Servers) > 1 && !c.Own
+	if fleet {
+		all = []part{{&s.Overview, []string{"OVERVIEW"}}, {&s.History, history}, {&k, keys}, {&g, []string{"GROUPS"}}}
+		for i := range all {
+			all[i].words = append(all[i].words, "FLEET")
 		}
 	}
+	for _, p := range append(all, part{&s.Changes, []string{"CHANGES"}}) {
+		if err := ask(ctx, from, p.into, p.words...); err != nil {
+			return s, err
+		}
+	}
+	if fleet {
+		s.Keys, s.Groups = k.Keys, g.Groups
+	}
 	return s, nil
+}
+
+// part is a part of a snapshot with the words of its report.
+type part struct {
+	into  any
+	words []string
+}
+
+// ask reads the report with the given words.
+func ask(ctx context.Context, from Source, into any, words ...string) error {
+	text, err := from(ctx, append([]string{"RL.REPORT"}, words...)...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("reading the reply of RL.REPORT %s: %w", words[0], err)
+	}
+	return nil
 }

@@ -97,7 +97,11 @@ func (l *layout) keys(s *Snapshot, room int) []string {
 	if l.choice.Group != "" {
 		title += " in " + shown(l.choice.Group)
 	}
-	title += " · about " + amount(float64(s.Overview.Now.KeysDenied)) + " denied in 5 min"
+	if f := s.Overview.Fleet; f != nil {
+		title += " · at least " + amount(float64(f.Now.KeysDenied)) + " denied in 5 min · " + sum(f)
+	} else {
+		title += " · about " + amount(float64(s.Overview.Now.KeysDenied)) + " denied in 5 min"
+	}
 	return l.table(keysTable, title, "none", []column{
 		{"key", 0, false, 0},
 		{"denied/s", 8, true, 0},
@@ -122,7 +126,11 @@ func (l *layout) groups(s *Snapshot, room int) []string {
 			v.Group != nil && *v.Group == g.Group,
 		}
 	}
-	return l.table(groupsTable, "Groups", "none has been called", []column{
+	title := "Groups"
+	if f := s.Overview.Fleet; f != nil {
+		title += " · " + sum(f)
+	}
+	return l.table(groupsTable, title, "none has been called", []column{
 		{"group", 0, false, 0},
 		{"calls/s", 8, true, 0},
 		{"denied", 7, true, 0},

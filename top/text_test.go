@@ -165,6 +165,40 @@ func TestAskReadsAllReports(t *testing.T) {
 	require.ErrorIs(t, err, refused)
 }
 
+// TestAllServersAreAsked: if there are others, and the user has not chosen otherwise. The text says which are missing.
+func TestAllServersAreAsked(t *testing.T) {
+	want := oneCaller()
+	want.Overview.Servers = []report.StoreServer{{Address: "a:1", Self: true}, {Address: "b:1", Sick: true, Verdict: "memory"}, {Address: "c:1"}}
+	var asked []string
+	source := func(_ context.Context, args ...string) ([]byte, error) {
+		asked = append(asked, strings.Join(args[1:], " "))
+		is := map[string]any{"OVERVIEW": want.Overview, "HISTORY": want.History, "KEYS": want.Keys, "GROUPS": want.Groups, "CHANGES": want.Changes}
+		if args[len(args)-1] == "FLEET" {
+			over := want.Overview
+			over.Fleet = &report.Fleet{Servers: 2, Missing: 1, Now: report.FleetNow{CallsS: 99_000, DeniedRatio: 0.25, P99us: 800, Clients: 900, KeysDenied: 7}}
+			is = map[string]any{"OVERVIEW": over, "HISTORY": want.History, "KEYS": report.FleetKeys{Keys: want.Keys[1:]}, "GROUPS": report.FleetGroups{Groups: want.Groups[1:]}}
+		}
+		return json.Marshal(is[args[1]])
+	}
+	got, err := top.Ask(context.Background(), source, top.Choice{Span: 300})
+	require.NoError(t, err)
+	require.Equal(t, []string{"OVERVIEW", "OVERVIEW FLEET", "HISTORY SPAN 300 FLEET", "KEYS BY denied COUNT 50 FLEET", "GROUPS FLEET", "CHANGES"}, asked)
+	require.Equal(t, want.Keys[1:], got.Keys)
+	text := top.Text(&got, 140)
+	require.Contains(t, text, "  The verdict and the checks are about this server. The figures are the sum of 2 servers, 1 missing.\n  ✕ b:1 is sick: memory\n")
+	require.Contains(t, text, "  99.0k calls/s   25 % denied   p99 800 µs   900 clients")
+	require.Contains(t, text, "Keys denied most · at least 7 denied in 5 min · sum of 2 servers, 1 missing\n")
+	require.Contains(t, text, "Groups · sum of 2 servers, 1 missing\n")
+	got.Overview.Fleet.Late, got.Overview.Fleet.Error = 3, "the store\x1b is away"
+	require.Contains(t, top.Text(&got, 140), `sum of 2 servers, 1 missing, 3 late (the store\x1b is away).`)
+
+	asked = nil
+	got, err = top.Ask(context.Background(), source, top.Choice{Span: 300, Own: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"OVERVIEW", "HISTORY SPAN 300", "KEYS BY denied COUNT 50", "GROUPS", "CHANGES"}, asked)
+	require.Equal(t, want.Keys, got.Keys)
+}
+
 // TestEmptyServerHasText: a server without calls has a complete text.
 func TestEmptyServerHasText(t *testing.T) {
 	s := top.Snapshot{Overview: report.Overview{At: at, Verdict: report.Verdict{Kind: report.Idle, Title: "No client calls a limiter."}, Now: report.Now{UsualRatio: -1}}}

@@ -73,6 +73,17 @@ func (l *layout) head(s *Snapshot) []string {
 		lines = append(lines, "  "+line)
 	}
 	n := o.Now
+	if f := o.Fleet; f != nil {
+		is := f.Now
+		n.CallsS, n.DeniedRatio, n.UsualRatio, n.ErrorRatio, n.P99us = is.CallsS, is.DeniedRatio, -1, is.ErrorRatio, is.P99us
+		n.Clients, n.Repeats, n.Reservations = is.Clients, is.Repeats, is.Reservations
+		lines = append(lines, "", "  "+l.style(faint(), "The verdict and the checks are about this server. The figures are the "+sum(f)+"."))
+		for i := range o.Servers {
+			if other := &o.Servers[i]; other.Sick && !other.Self {
+				lines = append(lines, l.style(bold().ForegroundColor(ansi.Red), "  ✕ "+shown(other.Address)+" is sick: "+shown(other.Verdict)))
+			}
+		}
+	}
 	denied := percent(n.DeniedRatio) + " denied"
 	if n.UsualRatio >= 0 {
 		denied += " (usually " + percent(n.UsualRatio) + ")"
@@ -92,6 +103,21 @@ func (l *layout) head(s *Snapshot) []string {
 		lines = append(lines, "  In 5 min: "+text)
 	}
 	return lines
+}
+
+// sum returns of which servers f is the sum, as text.
+func sum(f *report.Fleet) string {
+	text := "sum of " + plural(int64(f.Servers), "server")
+	if f.Missing > 0 {
+		text += fmt.Sprintf(", %d missing", f.Missing)
+	}
+	if f.Late > 0 {
+		text += fmt.Sprintf(", %d late", f.Late)
+	}
+	if f.Error != "" {
+		text += " (" + shown(f.Error) + ")"
+	}
+	return text
 }
 
 // settled returns the numbers of reservations and of repetitions in n as text; "" if there were none.
