@@ -51,6 +51,23 @@ func TestACheckThatFailsIsNoDenial(t *testing.T) {
 	require.Equal(t, `\x20\x20`, js[string](b, `document.querySelector('.pickgroup').textContent`))
 }
 
+// TestSumOfAllServersSaysWhatItLacks: with others in its store a server shows the sum of all, and itself alone on demand.
+func TestSumOfAllServersSaysWhatItLacks(t *testing.T) {
+	v := oneCaller()
+	v.overview.Servers = []report.StoreServer{{ID: "a", Address: "a:1", Self: true}, {ID: "b", Address: "b:1", Verdict: "memory", Sick: true}, {ID: "c", Address: "c:1"}}
+	v.fleet = &report.Fleet{Servers: 2, Missing: 1, Now: report.FleetNow{CallsS: 99_000, KeysDenied: 7}}
+	address := v.serve(t)
+	b := open(t, address, wide)
+	b.until(`document.getElementById('groups').textContent.includes('sum of 2 servers, 1 missing')`)
+	b.until(`document.getElementById('summed').textContent === 'sum of 2 servers, 1 missing'`)
+	require.Contains(t, b.text("keys"), "at least 7 keys denied in 5 min · sum of 2 servers, 1 missing")
+	require.Contains(t, b.text("settled"), "the figures are the sum of 2 servers, 1 missing.")
+	require.Contains(t, b.text("servers"), "✕ memory")
+	b.do(chromedp.Click(chromedp.CSS("[data-own]")))
+	b.until(`!document.body.textContent.includes('sum of')`)
+	b.fine(address)
+}
+
 // TestBinaryKeyIsActedOnByItsBytes: a key that is not UTF-8 is asked for, and sent back, as it is.
 func TestBinaryKeyIsActedOnByItsBytes(t *testing.T) {
 	v := oneCaller()

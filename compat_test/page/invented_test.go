@@ -18,6 +18,7 @@ import (
 // invented is what an API answers that no server is behind.
 type invented struct {
 	overview report.Overview
+	fleet    *report.Fleet // nil for a server without others
 	history  func(span int64) report.History
 	keys     []report.DeniedKey
 	groups   []report.Group
@@ -44,9 +45,12 @@ func (v *invented) serve(t testing.TB) string {
 			}
 		})
 	}
-	answer("overview", func(*http.Request) any {
+	answer("overview", func(r *http.Request) any {
 		o := v.overview
 		o.At = time.Now().UnixMilli()
+		if r.FormValue("fleet") != "" {
+			o.Fleet = v.fleet
+		}
 		return o
 	})
 	answer("history", func(r *http.Request) any {
@@ -54,7 +58,11 @@ func (v *invented) serve(t testing.TB) string {
 		if err != nil {
 			panic(err)
 		}
-		return v.history(span)
+		h := v.history(span)
+		if r.FormValue("fleet") != "" {
+			h.Fleet = v.fleet
+		}
+		return h
 	})
 	answer("keys", func(r *http.Request) any {
 		keys := []report.DeniedKey{}
@@ -63,9 +71,17 @@ func (v *invented) serve(t testing.TB) string {
 				keys = append(keys, k)
 			}
 		}
+		if r.FormValue("fleet") != "" {
+			return report.FleetKeys{Fleet: *v.fleet, Keys: keys}
+		}
 		return keys
 	})
-	answer("groups", func(*http.Request) any { return v.groups })
+	answer("groups", func(r *http.Request) any {
+		if r.FormValue("fleet") != "" {
+			return report.FleetGroups{Fleet: *v.fleet, Groups: v.groups}
+		}
+		return v.groups
+	})
 	answer("changes", func(*http.Request) any { return v.changes })
 	answer("key", func(r *http.Request) any {
 		s := v.state
