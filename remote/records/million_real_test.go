@@ -70,10 +70,11 @@ func engineTime(t *testing.T, n *storetest.Node) time.Duration {
 	return time.Duration(sum * float64(time.Second))
 }
 
-// TestAMillionOverrides: a server that starts reads a million overrides, and follows a change of one of them by what has
-// changed.
+// TestAMillionOverrides: a server that starts reads many overrides, a million with CELL_LONG, and follows a change of one of
+// them by what has changed.
 func TestAMillionOverrides(t *testing.T) {
-	const all, step = 1_000_000, 20_000
+	const step = 20_000
+	all := effort.Steps(2*step, 1_000_000)
 	node := storetest.Best(t).Single(t, storetest.Options{})
 	limits, err := policy.ParseLimits([][]byte{[]byte("SW"), []byte("5"), []byte("60")}, false, policy.Bounds{})
 	require.Empty(t, err)
