@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strings"
 
 	"github.com/cellserver/cellserver/policy"
-	"github.com/cellserver/cellserver/policy/strict"
 )
 
 const (
@@ -38,10 +36,4 @@ func checksum(text string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text)) // Write never fails
 	return h.Sum32()
-}
-
-// sorted sorts faults by line in place, and returns them.
-func sorted(faults strict.Faults) strict.Faults {
-	slices.SortStableFunc(faults, func(a, b strict.Fault) int { return a.Line - b.Line })
-	return faults
 }

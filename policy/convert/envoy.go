@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
 	"github.com/cellserver/cellserver/policy/strict"
+	"github.com/cellserver/cellserver/rls/rulefile"
 )
 
 // FromEnvoy converts the configuration of envoyproxy/ratelimit. Descriptors with the same key in
@@ -23,7 +24,7 @@ func fromEnvoy(files []File, n *names) (*Result, strict.Faults) {
 		result: &Result{From: "envoyproxy/ratelimit", Document: new(document.Document), advice: whichFirst},
 		names:  n, named: map[string]string{},
 	}
-	r := envoyReader{result: e.result}
+	r := envoyReader{Reader: rulefile.Reader{Merge: true, Strict: true}, result: e.result}
 	var faults strict.Faults
 	for _, f := range files {
 		e.result.Files = append(e.result.Files, f.Name)
@@ -32,10 +33,14 @@ func fromEnvoy(files []File, n *names) (*Result, strict.Faults) {
 	if faults != nil {
 		return nil, faults
 	}
-	for _, d := range r.domains {
-		e.domain = shown(d.name)
-		e.level([]string{allowed(d.name)}, strconv.Quote(d.name), nil, d.descriptors)
+	for _, d := range r.Domains {
+		e.domain = shown(d.Name)
+		e.level([]string{allowed(d.Name)}, strconv.Quote(d.Name), nil, descriptors(d.Descriptors, &faults))
 	}
+	if faults != nil {
+		return nil, faults
+	}
+	r.noteRemarks()
 	e.noteReplaced()
 	return e.result.finish(e.faults)
 }

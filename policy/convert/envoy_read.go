@@ -1,10 +1,10 @@
 package convert
 
 import (
-	"math"
 	"strings"
 
 	"github.com/cellserver/cellserver/policy/strict"
+	"github.com/cellserver/cellserver/rls/rulefile"
 )
 
 // descriptor is a descriptor in a file of ratelimit, with the descriptors below it.
@@ -23,22 +23,12 @@ type descriptor struct {
 
 // rateLimit holds the fields of a rate_limit.
 type rateLimit struct {
-	line      int
 	requests  int64
 	seconds   int64
 	unit      string // in lower case
 	unlimited bool
 	name      string
 	replaces  []string
-}
-
-// domain holds the descriptors of all files with the same domain.
-type domain struct {
-	name        string
-	file        string // name of the first file of the domain
-	descriptors []*descriptor
-	// composite is the set of the names under which ratelimit stores the descriptors.
-	composite map[string]bool
 }
 
 // composite returns the name under which ratelimit stores the descriptor.
@@ -59,38 +49,23 @@ func (d *descriptor) prefix() (string, bool) {
 	return before, found && !strings.Contains(before, "*")
 }
 
-// units are the units of ratelimit in seconds. A month has 30 days there, and a year 365. All
-// windows begin at multiples of their length since 1970, as those of FIXED do.
-var units = map[string]int64{
-	"second": 1, "minute": 60, "hour": 3600, "day": 86400,
-	"week": 7 * 86400, "month": 30 * 86400, "year": 365 * 86400,
-}
-
 // envoyReader reads the files of ratelimit.
 type envoyReader struct {
-	r       *strict.Reader
-	file    string
-	domains []*domain
-	result  *Result
+	rulefile.Reader
+	result *Result
 }
 
-// maxRead is the maximum size of a file in bytes. It is larger than that of a policy file, because
-// overrides may also be set by RL.OVERRIDE SET.
-const maxRead = 16 << 20
-
-// read parses the file f, or if f is a ConfigMap, the files in it. It adds their domains to
-// e.domains and returns their faults.
+// read parses the file f, or if f is a ConfigMap, the files in it. It adds their domains to e.Domains and
+// returns their faults.
 func (e *envoyReader) read(f File) strict.Faults {
-	root, r, second := strict.ReadLoosely(f.Name, f.Text, maxRead)
+	root, r, second := strict.ReadLoosely(f.Name, f.Text, rulefile.MaxText)
 	if faults := r.Faults(); faults != nil {
 		return faults
 	}
-	if second > 0 {
-		e.result.note(f.Name, second, "a further document", "it is left out, as in ratelimit")
-	}
+	e.Further(f.Name, second)
 	data, is := configMap(root)
 	if !is {
-		return e.config(f.Name, root, r)
+		return e.Config(f.Name, root, r)
 	}
 	var faults strict.Faults
 	for name, value := range data.Fields("data") {
@@ -98,17 +73,15 @@ func (e *envoyReader) read(f File) strict.Faults {
 		if !ok {
 			continue
 		}
-		inner, r, second := strict.ReadLoosely(f.Name, text, maxRead+value.Line())
-		if second > 0 {
-			e.result.note(f.Name, second, "a further document", "it is left out, as in ratelimit")
-		}
+		inner, r, second := strict.ReadLoosely(f.Name, text, rulefile.MaxText+value.Line())
+		e.Further(f.Name, second)
 		if bad := r.Faults(); bad != nil {
 			faults = append(faults, bad...)
 			continue
 		}
-		faults = append(faults, e.config(f.Name, inner, r)...)
+		faults = append(faults, e.Config(f.Name, inner, r)...)
 	}
-	return sorted(append(faults, r.Faults()...))
+	return append(faults, r.Faults()...).Sorted()
 }
 
 // configMap returns the field data of root if root is a ConfigMap of Kubernetes. is reports whether
@@ -129,171 +102,44 @@ func configMap(root strict.Value) (data strict.Value, is bool) {
 	return data, is && data.IsSet()
 }
 
-// config parses one configuration, whose text has the value root, and returns the faults of r.
-func (e *envoyReader) config(file string, root strict.Value, r *strict.Reader) strict.Faults {
-	e.r, e.file = r, file
-	var name string
-	var list strict.Value
-	for key, value := range root.Fields("the text") {
-		switch key.Text {
-		case "domain":
-			name, _ = value.Scalar("domain")
-		case "descriptors":
-			list = value
-		default:
-			r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
+// noteRemarks adds notes for the remarks on what was read.
+func (e *envoyReader) noteRemarks() {
+	for i := range e.Remarks {
+		switch r := &e.Remarks[i]; r.Kind {
+		case rulefile.Further:
+			e.result.note(r.File, r.Line, "a further document", "it is left out, as in ratelimit")
+		case rulefile.Merged:
+			e.result.note(r.File, r.Line, "domain "+shown(r.Name), "it is in %s, too: they are one, as with MERGE_DOMAIN_CONFIG", r.Other)
+		case rulefile.Star:
+			e.result.note(r.File, r.Line, "key "+shown(r.Name), "its star stands for any text in ratelimit: the caller chooses the policy, which does not know that")
+		case rulefile.Idle, rulefile.Repeated: // they are faults
 		}
 	}
-	if name == "" && root.IsMapping() {
-		root.Fault("domain is missing")
-	}
-	d := e.domain(name, root.Line())
-	d.descriptors = append(d.descriptors, e.list(list, d.composite)...)
-	return sorted(r.Faults())
+	e.result.Left += e.Omitted
 }
 
-// domain returns the domain called name, and makes it if there is none yet. If several files have
-// the same domain, their descriptors are merged, and domain adds a note for line.
-func (e *envoyReader) domain(name string, line int) *domain {
-	for _, d := range e.domains {
-		if d.name == name {
-			e.result.note(e.file, line, "domain "+shown(name), "it is in %s, too: they are one, as with MERGE_DOMAIN_CONFIG", d.file)
-			return d
+// descriptors returns the descriptors of list, with those below them. A descriptor that cannot be converted is
+// added to faults.
+func descriptors(list []*rulefile.Descriptor, faults *strict.Faults) []*descriptor {
+	all := make([]*descriptor, len(list))
+	for i, is := range list {
+		d := &descriptor{file: is.File, line: is.Line, key: is.Key, value: is.Value, shadow: is.Shadow, share: is.Share}
+		if is.Share && !strings.Contains(is.Value, "*") {
+			*faults = append(*faults, strict.Fault{File: is.File, Line: is.Line, Text: "share_threshold needs a value with *"})
 		}
-	}
-	d := &domain{name: name, file: e.file, composite: map[string]bool{}}
-	e.domains = append(e.domains, d)
-	return d
-}
-
-// list parses a list of descriptors. composite is the set of the composite names so far; list adds
-// the names of the parsed descriptors. A name that is in the set already is a fault.
-func (e *envoyReader) list(v strict.Value, composite map[string]bool) (list []*descriptor) {
-	if !v.IsSet() || v.IsNull() {
-		return nil
-	}
-	for item := range v.Items("descriptors") {
-		d := e.descriptor(item)
-		if d == nil {
-			continue
-		}
-		if name := d.composite(); composite[name] {
-			item.Fault("there are two descriptors %s", strict.Clipped(name))
-		} else {
-			composite[name] = true
-		}
-		list = append(list, d)
-	}
-	return list
-}
-
-// descriptor parses v as a descriptor. It returns nil if the descriptor has no key.
-func (e *envoyReader) descriptor(v strict.Value) *descriptor {
-	d := &descriptor{file: e.file, line: v.Line()}
-	for key, value := range v.Fields("a descriptor") {
-		switch key.Text {
-		case "key":
-			d.key, _ = value.Scalar("key")
-		case "value":
-			d.value, _ = value.Scalar("value")
-		case "rate_limit":
-			if !value.IsNull() {
-				d.limit = e.limit(value)
+		for _, field := range []struct {
+			name string
+			has  bool
+		}{{"quota_mode", is.Quota}, {"detailed_metric", is.Detailed}, {"value_to_metric", is.ValueToMetric}, {"metadata", is.Metadata != nil}} {
+			if field.has {
+				d.noted = append(d.noted, field.name)
 			}
-		case "descriptors":
-			d.children = e.list(value, map[string]bool{})
-		case "shadow_mode":
-			d.shadow = flag(value, key.Text)
-		case "share_threshold":
-			d.share = flag(value, key.Text)
-		case "quota_mode", "detailed_metric", "value_to_metric":
-			if flag(value, key.Text) {
-				d.noted = append(d.noted, key.Text)
-			}
-		case "metadata": // metadata may be a value of any type
-			d.noted = append(d.noted, key.Text)
-		default:
-			e.r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
 		}
-	}
-	if d.key == "" {
-		if v.IsMapping() {
-			v.Fault("a descriptor has no key")
+		if l := is.Limit; l != nil {
+			d.limit = &rateLimit{requests: int64(l.Requests), seconds: l.Unit.Seconds(), unit: l.Unit.String(), unlimited: l.Unlimited, name: l.Name, replaces: l.Replaces}
 		}
-		return nil
+		d.children = descriptors(is.Children, faults)
+		all[i] = d
 	}
-	if d.share && !strings.Contains(d.value, "*") {
-		v.Fault("share_threshold needs a value with *")
-	}
-	return d
-}
-
-// limit parses v as a rate_limit.
-func (e *envoyReader) limit(v strict.Value) *rateLimit {
-	l := &rateLimit{line: v.Line()}
-	unit := ""
-	for key, value := range v.Fields("rate_limit") {
-		switch key.Text {
-		case "unit":
-			unit, _ = value.Scalar("unit")
-		case "requests_per_unit":
-			if !value.IsNull() { // no value means 0
-				l.requests, _ = value.Number(key.Text, 0, math.MaxUint32)
-			}
-		case "unlimited":
-			l.unlimited = flag(value, key.Text)
-		case "name":
-			l.name, _ = value.Scalar("name")
-		case "replaces":
-			l.replaces = e.replaces(value)
-		default:
-			e.r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
-		}
-	}
-	l.seconds, l.unit = units[strings.ToLower(unit)], strings.ToLower(unit)
-	switch {
-	case !v.IsMapping():
-	case l.unlimited && l.seconds != 0:
-		v.Fault("a limit is either unlimited or has a unit")
-	case !l.unlimited && l.seconds == 0:
-		v.Fault("the unit %s does not exist: it is second, minute, hour, day, week, month or year", strict.Clipped(unit))
-	}
-	for _, name := range l.replaces {
-		if name != "" && name == l.name {
-			v.Fault("a limit replaces itself")
-		}
-	}
-	return l
-}
-
-// replaces parses v as the list of the limits that a limit replaces, and returns their names.
-func (e *envoyReader) replaces(v strict.Value) (list []string) {
-	if v.IsNull() {
-		return nil
-	}
-	for item := range v.Items("replaces") {
-		name := ""
-		for key, value := range item.Fields("an entry of replaces") {
-			if key.Text != "name" {
-				e.r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
-				continue
-			}
-			name, _ = value.Scalar("name")
-		}
-		if name == "" && item.IsMapping() {
-			item.Fault("an entry of replaces has no name")
-		}
-		list = append(list, name)
-	}
-	return list
-}
-
-// flag returns the value of a field that is true or false. The words of older YAML are accepted,
-// and null means false. what is the name of the field for faults.
-func flag(v strict.Value, what string) bool {
-	if v.IsNull() {
-		return false
-	}
-	b, _ := v.LooseBool(what)
-	return b
+	return all
 }

@@ -100,7 +100,7 @@ func (c *limitador) read(f File) strict.Faults {
 		g.seconds[l.seconds] = true
 		g.limits = append(g.limits, l)
 	}
-	return sorted(r.Faults())
+	return r.Faults().Sorted()
 }
 
 // limit parses v as one limit of the file called file.

@@ -2,6 +2,7 @@ package strict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -31,6 +32,12 @@ func (f Faults) Error() string {
 		lines[i] = f[i].Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Sorted sorts the faults by line in place, and returns them. Those of one line stay in their order.
+func (f Faults) Sorted() Faults {
+	slices.SortStableFunc(f, func(a, b Fault) int { return a.Line - b.Line })
+	return f
 }
 
 // Err returns f as an error, or nil if there is no fault.

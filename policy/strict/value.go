@@ -2,6 +2,7 @@ package strict
 
 import (
 	"encoding/base64"
+	"fmt"
 	"iter"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 const (
 	binaryTag = "!!binary"
 	boolTag   = "!!bool"
+	floatTag  = "!!float"
 	intTag    = "!!int"
 	mergeTag  = "!!merge"
 	nullTag   = "!!null"
@@ -51,6 +53,30 @@ func (v Value) IsList() bool { return v.node.Kind == yaml.SequenceNode }
 // yields nothing. A key is its literal text: 4711 and true are keys of these characters. Duplicate
 // keys, and keys that are not scalars, are faults and omitted.
 func (v Value) Fields(what string) iter.Seq2[Key, Value] {
+	return v.fields(what, func(key Key, first int, name Value) bool {
+		name.Fault("%s", Twice(key.Text, first))
+		return false
+	})
+}
+
+// Repeating does what Fields does, but also yields fields whose keys the mapping has had before. It calls
+// repeated for each of them, with the line of the first field of that key. A reader that stores what it is
+// given takes the last of several fields.
+func (v Value) Repeating(what string, repeated func(key Key, first int)) iter.Seq2[Key, Value] {
+	return v.fields(what, func(key Key, first int, _ Value) bool {
+		repeated(key, first)
+		return true
+	})
+}
+
+// Twice returns the text of the fault that a mapping has the key text twice, first in the line first.
+func Twice(text string, first int) string {
+	return fmt.Sprintf("%s is there twice: its first is in line %d", Clipped(text), first)
+}
+
+// fields iterates over the keys and values of a mapping. For a key that was there before, in the line first,
+// it calls again, whose result says whether to yield the field.
+func (v Value) fields(what string, again func(key Key, first int, name Value) bool) iter.Seq2[Key, Value] {
 	return func(yield func(Key, Value) bool) {
 		if v.node.Kind != yaml.MappingNode {
 			v.Fault("%s must be a mapping, not %s", what, v.kind())
@@ -63,12 +89,13 @@ func (v Value) Fields(what string) iter.Seq2[Key, Value] {
 			if !ok {
 				continue
 			}
-			if first, twice := lines[text]; twice {
-				name.Fault("%s is there twice: its first is in line %d", Clipped(text), first)
+			key := Key{Text: text, Line: name.Line()}
+			if first, twice := lines[text]; !twice {
+				lines[text] = key.Line
+			} else if !again(key, first, name) {
 				continue
 			}
-			lines[text] = name.Line()
-			if !yield(Key{Text: text, Line: name.Line()}, Value{v.node.Content[i+1], v.r}) {
+			if !yield(key, Value{v.node.Content[i+1], v.r}) {
 				return
 			}
 		}
@@ -138,6 +165,17 @@ func (v Value) Scalar(what string) (text string, ok bool) {
 	return v.text()
 }
 
+// Word does what Scalar does, but a number with a fraction or an exponent, or one that int64 cannot hold, is a
+// fault: programs write such numbers in different ways.
+func (v Value) Word(what string) (text string, ok bool) {
+	var n int64
+	if v.node.Kind == yaml.ScalarNode && (v.node.Tag == floatTag || v.node.Tag == intTag && v.node.Decode(&n) != nil) {
+		v.Fault("%s must be text, not the number %s: write quotes around it", what, Clipped(v.node.Value))
+		return "", false
+	}
+	return v.Scalar(what)
+}
+
 // Bool returns a value that is true or false. For any other value, Bool adds a fault and ok is
 // false. The words of older YAML, such as yes and on, count as text.
 func (v Value) Bool(what string) (b, ok bool) {
@@ -152,10 +190,61 @@ func (v Value) Bool(what string) (b, ok bool) {
 // on.
 func (v Value) LooseBool(what string) (b, ok bool) {
 	var given bool
-	if v.node.Kind == yaml.ScalarNode && !v.IsNull() && v.node.Decode(&given) == nil {
+	if v.node.Kind == yaml.ScalarNode && v.node.Style == 0 && !v.IsNull() && v.node.Decode(&given) == nil {
 		return given, true
 	}
 	return v.Bool(what)
+}
+
+// Plain returns the value as data: nil, true or false, a float64, a string, a []any, or a [Struct] for a
+// mapping. The unquoted words of older YAML, such as yes and on, are true or false. A date is text. Of several
+// fields with the same key, the last counts. Keys that are not scalars are faults and omitted.
+func (v Value) Plain() any {
+	switch v.node.Kind {
+	case yaml.MappingNode:
+		return v.plainFields()
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(v.node.Content))
+		for item := range v.Items("a list") {
+			list = append(list, item.Plain())
+		}
+		return list
+	}
+	var number float64
+	var given bool
+	switch tag := v.node.Tag; {
+	case tag == nullTag:
+		return nil
+	case tag != binaryTag && v.node.Style == 0 && v.node.Decode(&given) == nil:
+		return given
+	case (tag == intTag || tag == floatTag) && v.node.Decode(&number) == nil:
+		return number
+	}
+	text, _ := v.text()
+	return text
+}
+
+func (v Value) plainFields() Struct {
+	s := make(Struct, 0, len(v.node.Content)/2)
+	at := make(map[string]int, cap(s))
+	for key, value := range v.Repeating("a mapping", func(Key, int) {}) {
+		i, again := at[key.Text]
+		if !again {
+			i, at[key.Text] = len(s), len(s)
+			s = append(s, Field{Name: key.Text})
+		}
+		s[i].Value = value.Plain()
+	}
+	return s
+}
+
+// Struct is a mapping as data. No two fields have the same name.
+type Struct []Field
+
+// Field is a field of a [Struct]. Value has one of the types that [Value.Plain] returns.
+type Field struct {
+	Name  string
+	Value any
 }
 
 // Number returns an integer from least to most. For any other value, Number adds a fault and ok is
