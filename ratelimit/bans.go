@@ -45,7 +45,7 @@ func (s *steps) findBan(l *Lookup) (err error) {
 }
 
 // bannable reports whether a ban of the key would deny the call: it gives back no units and is no exception.
-func (l *Lookup) bannable() bool { return l.Quantity >= 0 && !l.lenient() }
+func (l *Lookup) bannable() bool { return l.Quantity >= 0 && !l.Lenient() }
 
 // candidateBan returns the time for which the candidate of the policy bans the key of l, or 0.
 func (s *steps) candidateBan(l *Lookup) time.Duration {
@@ -72,7 +72,7 @@ func (s *steps) countDenial(l *Lookup, whole *limit.Decision) {
 // bans reports whether d, the decision by limits, counts for a ban: it denies the call, which takes units and is no
 // exception.
 func (l *Lookup) bans(limits *policy.Limits, d *limit.Decision) bool {
-	return limits.Bans != nil && l.Quantity > 0 && l.Mode != Peek && !l.lenient() && l.getsNothing(limits, d)
+	return limits.Bans != nil && l.Quantity > 0 && l.Mode != Peek && !l.Lenient() && l.getsNothing(limits, d)
 }
 
 // getsNothing reports whether d, the decision by limits, gives nothing to the call, which charges units.

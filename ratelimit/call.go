@@ -16,6 +16,7 @@ import (
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/idempotency"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit/hotkeys"
 	"github.com/cellserver/cellserver/reservation"
 )
@@ -97,6 +98,10 @@ type Call struct {
 	Keep clause.Keep
 	// Class is the name of the class of the call, or nil. [Decider.Find] sets Keep to what the policy says of it.
 	Class []byte
+	// Own are limits that the call brings with it, or nil. They take the place of those of the policy and of its
+	// candidate, but not of an override for the key. The policy need not exist; if it does not, denied calls are
+	// charged, as under a policy with the flag Count.
+	Own *policy.Limits
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it from Policy
 	// and Key; otherwise nil. It is not used if the keys of the policy are addresses.
 	StateKey []byte

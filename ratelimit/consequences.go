@@ -45,7 +45,7 @@ func (d *Decider) ConsequencesOf(parts []Part) *Consequences {
 
 func (x *Consequences) add(d *Decider, l *Lookup, from, n int) {
 	bans := l.bans(l.Limits, &limit.Decision{Refused: 1})
-	if l.lenient() || !bans && l.Rules.Main.Notify == 0 {
+	if l.Lenient() || !bans && l.Rules.Main.Notify == 0 {
 		return
 	}
 	l.waited = true

@@ -100,7 +100,10 @@ func (d *Decider) findLimits(l *Lookup) error {
 		return err
 	}
 	if l.Rules == nil {
-		return d.service.NoPolicy()
+		var err error
+		if l.Rules, err = d.service.ownOrNone(l); err != nil {
+			return err
+		}
 	}
 	if err := l.findKeep(); err != nil {
 		return err
@@ -112,6 +115,7 @@ func (d *Decider) findLimits(l *Lookup) error {
 		return err
 	}
 	l.Limits = l.Rules.InForce(&l.Applied)
+	l.findOwn()
 	return nil
 }
 
@@ -211,7 +215,7 @@ func (d *Decider) countAnswer(l *Lookup, a *decide.Ask, x *outcome) {
 	if a.Repeats() {
 		counts = nil
 	} else {
-		if l.lenient() {
+		if l.Lenient() {
 			l.countLenient(x.denied)
 		}
 		if !l.waited {

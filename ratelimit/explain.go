@@ -86,7 +86,7 @@ func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	switch {
 	case l.Blocked():
 		e.Decision = d.blocked(l, 0)
-	case l.lenient():
+	case l.Lenient():
 		would := e.Decision
 		if left := l.deniedFor(e.Banned); left != 0 && l.Quantity >= 0 {
 			would = d.deniedUntil(l, 0, left)

@@ -87,14 +87,16 @@ func (l *Lookup) deniedFor(banned time.Duration) time.Duration {
 	}
 }
 
-// lenient reports whether the call passes even if the limits deny it, because of an exemption or a
-// shadow policy.
-func (l *Lookup) lenient() bool { return l.Applied.Exempt != nil || l.Rules.Main.Shadow }
+// Lenient reports whether the call passes even if the limits deny it, because of an exemption or a
+// shadow policy. A shadow policy does not concern a call with limits of its own.
+func (l *Lookup) Lenient() bool {
+	return l.Applied.Exempt != nil || l.Rules.Main.Shadow && l.Own == nil
+}
 
 // Waits reports whether the call waits if there is no room for it: its mode is Block, it charges
 // units, no block denies it, and no exemption or shadow policy lets it pass.
 func (l *Lookup) Waits() bool {
-	return l.Mode == Block && l.Quantity > 0 && !l.Blocked() && !l.lenient()
+	return l.Mode == Block && l.Quantity > 0 && !l.Blocked() && !l.Lenient()
 }
 
 // Counts returns the counters of the policy, or nil if they do not count the call.
@@ -107,9 +109,9 @@ func (l *Lookup) Counts() *policy.Counts {
 
 // hasCandidate reports whether the candidate of the policy can decide the call, too: there is a
 // candidate, neither an override nor an exemption applies to the key, and the call has a quantity for
-// each clause of the candidate.
+// each clause of the candidate, and no limits of its own.
 func (l *Lookup) hasCandidate() bool {
-	return l.Rules.Candidate != nil && l.Applied.Override == nil && l.Applied.Exempt == nil && l.fits(l.Rules.Candidate.Limits)
+	return l.Own == nil && l.Rules.Candidate != nil && l.Applied.Override == nil && l.Applied.Exempt == nil && l.fits(l.Rules.Candidate.Limits)
 }
 
 // tries reports whether the candidate of the policy decides the call, too: only a call that charges or returns units,

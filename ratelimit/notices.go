@@ -190,7 +190,7 @@ func (n *Notices) event(l *Lookup, e Event, i int, d *limit.Decision, now limit.
 	n.add(ofPolicy, n.hash(l, e, i, d), now, now.Add(max(window, leastWindow)), func() Notice {
 		return Notice{
 			Event: e, Policy: l.Rules.Name, Key: string(l.state()), DB: l.DB, Clause: l.Limits.Text[i], Limit: d.Limit,
-			Used: d.Limit - d.Remaining, ResetAfter: d.ResetAfter, Passes: e == Denied && l.lenient(),
+			Used: d.Limit - d.Remaining, ResetAfter: d.ResetAfter, Passes: e == Denied && l.Lenient(),
 		}
 	})
 }

@@ -65,7 +65,7 @@ func (s *steps) decideAll(parts []Part, a *decide.Ask, x *severally) {
 	}
 	for i := range parts {
 		switch p := &parts[i]; {
-		case !p.lenient():
+		case !p.Lenient():
 		case !a.Refused:
 			_, _ = s.chargeApart(p, &s.pieces[i], a.Missing)
 		case p.counts():
@@ -109,7 +109,7 @@ func (s *steps) askAll(parts []Part, a *decide.Ask) (at int, err error) {
 	a.Reserve.Link, a.Reserve.Keys = false, nil
 	for i := range parts {
 		a.Rank = max(a.Rank, parts[i].Keep.Rank(0)) // all keep shares
-		if p := &parts[i]; p.link && !p.lenient() { // the ask about a lenient part has its link
+		if p := &parts[i]; p.link && !p.Lenient() { // the ask about a lenient part has its link
 			a.Reserve.Link, a.Reserve.Keys = true, p.keys
 		}
 	}
@@ -121,7 +121,7 @@ func (s *steps) concludeAll(parts []Part, a *decide.Ask) {
 	s.whole = a.Binding()
 	for i := range parts {
 		p, is := &parts[i], &s.pieces[i]
-		if p.lenient() {
+		if p.Lenient() {
 			continue
 		}
 		n := len(p.Limits.Clauses)
@@ -293,7 +293,7 @@ func (s *steps) chargeFirst(p *Part, is *piece) (limit.Decision, error) {
 	}
 	p.Details, is.noted = a.Details, true
 	d, denied := a.Binding(), a.Refused
-	if is.passes = p.lenient(); is.passes {
+	if is.passes = p.Lenient(); is.passes {
 		p.Details = s.keep(p.from, a.Details...)
 		pass(&d)
 		passEach(a.Details)
@@ -381,7 +381,7 @@ func (s *steps) prepare(parts []Part, together bool) (strict, at int, err error)
 	for _, lenient := range [...]bool{false, true} {
 		for i := range parts {
 			p := &parts[i]
-			if p.lenient() != lenient {
+			if p.Lenient() != lenient {
 				continue
 			}
 			p.Details, p.from = nil, n

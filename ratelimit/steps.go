@@ -63,7 +63,7 @@ func (s *steps) decide(l *Lookup, h how, a *decide.Ask, x *outcome) error {
 	if s.store.Decide(a); a.Err != nil {
 		return a.Err
 	}
-	if l.lenient() {
+	if l.Lenient() {
 		x.free = s.reserveNothing(a, &s.free)
 	}
 	s.conclude(l, a, x)
@@ -81,12 +81,12 @@ func (s *steps) conclude(l *Lookup, a *decide.Ask, x *outcome) {
 	x.denied = x.answer.Decision.Refused != 0
 	x.decided = x.answer.Details
 	switch notifies := l.Rules.Main.Notify > 0; {
-	case x.decided == nil && (notifies || l.lenient()):
+	case x.decided == nil && (notifies || l.Lenient()):
 		x.decided = s.keep(0, *x.answer.Decision)
-	case l.lenient():
+	case l.Lenient():
 		x.decided = s.keep(0, x.decided...)
 	}
-	if l.lenient() {
+	if l.Lenient() {
 		pass(x.answer.Decision)
 		passEach(x.answer.Details)
 		x.answer.Details = x.decided

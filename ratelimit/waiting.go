@@ -26,7 +26,7 @@ func (d *Decider) WaitAll(parts []Part) *Waiting {
 	w := &Waiting{Parts: slices.Clone(parts), notices: d.service.Notices, apart: make([]decide.Ask, len(parts))}
 	for i := range w.Parts {
 		p := &w.Parts[i]
-		if p.lenient() {
+		if p.Lenient() {
 			a := &w.apart[i]
 			d.about(a, p, p.from, len(p.Limits.Clauses))
 			a.Own(make([]byte, 0, a.Bytes()))
@@ -93,7 +93,7 @@ func (c charging) Decide(a *decide.Ask) {
 func (w *Waiting) Charged(now limit.Instant) {
 	for i := range w.Parts {
 		p, a := &w.Parts[i], &w.apart[i]
-		if !p.lenient() {
+		if !p.Lenient() {
 			continue
 		}
 		p.countLenient(a.Err != nil || a.Refused)
@@ -112,7 +112,7 @@ func (w *Waiting) Conclude(a *decide.Ask) {
 		return
 	}
 	for i := range w.Parts {
-		if p := &w.Parts[i]; !p.lenient() {
+		if p := &w.Parts[i]; !p.Lenient() {
 			p.Details = a.Details[p.from : p.from+len(p.Limits.Clauses)]
 		}
 	}
@@ -138,7 +138,7 @@ func (d *Decider) NoteWaiting(parts []Part, w *Waiting, a *decide.Ask) {
 		p := parts[i]
 		p.Details = w.Parts[i].Details
 		switch {
-		case !p.lenient():
+		case !p.Lenient():
 			var is decide.Ask
 			d.extract(&is, &p, a)
 			d.Recorder.NoteClauses(p.From, &is, true)

@@ -1,0 +1,22 @@
+package policy
+
+import "strconv"
+
+// FixedWindow returns the limits "SW most seconds FIXED". The bounds are those of that clause: most is at least 0
+// and seconds at least 1, and FixedWindow panics if one of them is out of range.
+func FixedWindow(most, seconds int64) *Limits {
+	l, err := ParseLimits([][]byte{[]byte("SW"), strconv.AppendInt(nil, most, 10), strconv.AppendInt(nil, seconds, 10), []byte("FIXED")}, false, Bounds{})
+	if err != "" {
+		panic("policy: FixedWindow: " + string(err))
+	}
+	return l
+}
+
+// Unlimited returns the limits "NONE".
+func Unlimited() *Limits {
+	l, err := ParseLimits([][]byte{[]byte("NONE")}, false, Bounds{})
+	if err != "" {
+		panic("policy: Unlimited: " + string(err))
+	}
+	return l
+}

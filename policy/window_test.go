@@ -1,0 +1,30 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/policy"
+)
+
+// TestMadeLimitsAreThoseOfWords: limits made of numbers equal those of the words.
+func TestMadeLimitsAreThoseOfWords(t *testing.T) {
+	for words, made := range map[string]*policy.Limits{
+		"SW 0 1 FIXED":                 policy.FixedWindow(0, 1),
+		"SW 4294967295 31536000 FIXED": policy.FixedWindow(4294967295, 31536000),
+		"NONE":                         policy.Unlimited(),
+	} {
+		var list [][]byte
+		for w := range strings.FieldsSeq(words) {
+			list = append(list, []byte(w))
+		}
+		parsed, err := policy.ParseLimits(list, false, policy.Bounds{})
+		require.Empty(t, err)
+		require.Equal(t, parsed, made)
+		require.Equal(t, []string{words}, made.Text)
+	}
+	require.Panics(t, func() { policy.FixedWindow(-1, 1) })
+	require.Panics(t, func() { policy.FixedWindow(1, 0) })
+}

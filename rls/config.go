@@ -1,0 +1,211 @@
+package rls
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/strict"
+	"github.com/cellserver/cellserver/rls/rulefile"
+)
+
+// MaxRules is the maximum number of rules of a [Config].
+const MaxRules = 100_000
+
+// Unit is the length of a window.
+type Unit = rulefile.Unit
+
+// Config has the rules of all files. It never changes, so any goroutine may use it.
+type Config struct {
+	domains map[string]*domain
+	rules   []*Rule
+	bytes   int64
+}
+
+// domain is a domain of a [Config].
+type domain struct {
+	level
+	// request is the name of the policy of limits that requests bring with them and that no rule matches.
+	request []byte
+}
+
+// level has the steps of one list of descriptors.
+type level struct {
+	steps map[string]*step // by their texts
+	// patterns are the steps whose texts have a star, in the order of the files.
+	patterns []*step
+}
+
+// step is a descriptor of a file.
+type step struct {
+	level
+	// pattern is not nil if the text has a star.
+	pattern *rulefile.Pattern
+	// prefix is the key with '_' behind it. It is nil if the key has a star: such a key is no prefix of what the
+	// step matches.
+	prefix []byte
+	// exact says that the step has a value without a star.
+	exact bool
+	// shared says that all values of the step have one state.
+	shared bool
+	rule   *Rule // nil if the step has no limit
+}
+
+// Rule is a limit of a file, with the policy that it becomes.
+type Rule struct {
+	// Domain is the domain, and Path has the texts of the steps: "key" or "key_value".
+	Domain string
+	Path   []string
+	// Policy is the name of the policy.
+	Policy string
+	// Limits are the limits of the policy: "SW n seconds FIXED", or "NONE" if the rule is unlimited.
+	Limits *policy.Limits
+	// Limit is the limit of the file.
+	Limit *rulefile.Limit
+	// Shadow and Quota are shadow_mode and quota_mode.
+	Shadow, Quota bool
+	// Metadata is nil if there is none.
+	Metadata strict.Struct
+	// File and Line are the place of the rule. Line is counted from 1.
+	File string
+	Line int
+
+	policy []byte // Policy, as calls need it
+}
+
+// Load reads files, whose order is that of the names. merge accepts one domain in several files. It returns a
+// Config, and the remarks on what ratelimit accepts and its author may not expect; omitted is the number of those
+// beyond [rulefile.MaxRemarks]. If there are faults, Config is nil. They are those of [rulefile.Reader.Read], two
+// rules whose policies have the same name, and more than [MaxRules] rules.
+func Load(files []rulefile.File, merge bool) (c *Config, remarks []rulefile.Remark, omitted int, faults strict.Faults) {
+	r := rulefile.Reader{Merge: merge}
+	for _, f := range files {
+		faults = append(faults, r.Read(f)...)
+	}
+	if faults != nil {
+		return nil, r.Remarks, r.Omitted, faults
+	}
+	l := loader{config: &Config{domains: make(map[string]*domain, len(r.Domains))}, named: map[string]*Rule{}, limits: map[string]*policy.Limits{}}
+	for _, d := range r.Domains {
+		l.domain(d)
+	}
+	if l.faults != nil {
+		return nil, r.Remarks, r.Omitted, l.faults
+	}
+	return l.config, r.Remarks, r.Omitted, nil
+}
+
+// loader makes a Config of what was read.
+type loader struct {
+	config *Config
+	faults strict.Faults
+	// named has the rules by the names of their policies.
+	named map[string]*Rule
+	// limits has the limits of the rules by their texts. Many rules share them.
+	limits map[string]*policy.Limits
+}
+
+func (l *loader) domain(d *rulefile.Domain) {
+	is := &domain{request: []byte(NameOf(d.Name, "request"))}
+	l.config.domains[d.Name] = is
+	l.config.bytes += stepBytes + int64(len(d.Name)+len(is.request))
+	l.level(&is.level, d.Name, nil, d.Descriptors)
+}
+
+// level fills in is, the level with the descriptors of list. path has the texts of the steps above.
+func (l *loader) level(is *level, domain string, path []string, list []*rulefile.Descriptor) {
+	if len(list) == 0 {
+		return
+	}
+	is.steps = make(map[string]*step, len(list))
+	for _, d := range list {
+		text := d.Text()
+		s := &step{pattern: rulefile.NewPattern(text), exact: d.Value != "" && !strings.Contains(text, "*"), shared: d.Share}
+		if !strings.Contains(d.Key, "*") {
+			s.prefix = append([]byte(d.Key), '_')
+		}
+		is.steps[text] = s
+		if s.pattern != nil {
+			is.patterns = append(is.patterns, s)
+		}
+		l.config.bytes += stepBytes + 3*int64(len(text))
+		here := append(path[:len(path):len(path)], text)
+		if d.Limit != nil {
+			s.rule = l.rule(domain, here, d)
+		}
+		l.level(&s.level, domain, here, d.Children)
+	}
+}
+
+// rule returns the rule for the limit of d.
+func (l *loader) rule(domain string, path []string, d *rulefile.Descriptor) *Rule {
+	r := &Rule{
+		Domain: domain, Path: path, Policy: NameOf(domain, path...), Limit: d.Limit, Limits: l.limitsOf(d.Limit),
+		Shadow: d.Shadow, Quota: d.Quota, Metadata: d.Metadata, File: d.File, Line: d.Line,
+	}
+	r.policy = []byte(r.Policy)
+	switch other := l.named[r.Policy]; {
+	case other != nil:
+		l.fault(r, fmt.Sprintf("the policy of %s has the name of that of %s in %s:%d: %s", strict.Clipped(r.path()), strict.Clipped(other.path()), other.File, other.Line, r.Policy))
+	case len(l.config.rules) == MaxRules:
+		l.fault(r, fmt.Sprintf("there are more than %d limits", MaxRules))
+	}
+	l.named[r.Policy] = r
+	l.config.rules = append(l.config.rules, r)
+	l.config.bytes += ruleBytes + int64(2*len(r.Policy)+len(r.Limit.Name)+len(d.File))
+	return r
+}
+
+func (l *loader) fault(r *Rule, text string) {
+	if len(l.faults) < strict.MaxFaults {
+		l.faults = append(l.faults, strict.Fault{File: r.File, Line: r.Line, Text: text})
+	}
+}
+
+func (l *loader) limitsOf(is *rulefile.Limit) *policy.Limits {
+	text := fmt.Sprint(is.Unlimited, is.Requests, is.Unit)
+	limits := l.limits[text]
+	if limits == nil {
+		if limits = policy.Unlimited(); !is.Unlimited {
+			limits = policy.FixedWindow(int64(is.Requests), is.Unit.Seconds())
+		}
+		l.limits[text] = limits
+	}
+	return limits
+}
+
+// These are estimates of memory in bytes: of a step, and of a rule without its texts and with its policy.
+const (
+	stepBytes = 200
+	ruleBytes = 700
+)
+
+// Bytes estimates the memory of c and of the policies of its rules, in bytes.
+func (c *Config) Bytes() int64 { return c.bytes }
+
+// Rules returns the rules in the order of the files. The caller must not change them.
+func (c *Config) Rules() []*Rule { return c.rules }
+
+// HasDomain reports whether there is a domain called name.
+func (c *Config) HasDomain(name string) bool { return c.domains[name] != nil }
+
+// Policies returns a table of the policies of the rules.
+func (c *Config) Policies() (*policy.Table, error) {
+	b := policy.NewBuilder(policy.Sizes{Policies: math.MaxInt})
+	for _, r := range c.rules {
+		if err := b.Set(r.Entry()); err != nil {
+			return nil, err
+		}
+	}
+	return b.Table(), nil
+}
+
+// Entry returns the entry of the policy of r, which is one of a file.
+func (r *Rule) Entry() *policy.Entry {
+	return &policy.Entry{
+		Kind: policy.Main, File: true, Policy: r.Policy, Flags: policy.Flags{Shadow: r.Shadow, Count: true},
+		Limits: r.Limits, Comment: r.comment(), Until: limit.MaxInstant,
+	}
+}
