@@ -170,6 +170,14 @@ var layers = map[string]layer{
 		imports: append([]string{"clause", "decide", "policy", "ratelimit/hotkeys"}, families...),
 		why:     "every front decides by it, so it knows no protocol, no command and no store: callers pass a store",
 	},
+	"rls": {
+		imports: []string{"limit", "policy", "policy/strict", "rls/rulefile"}, pure: true,
+		why: "what a request charges and what its answer is do not depend on a protocol, a store or a clock: fronts pass the decisions",
+	},
+	"rls/rulefile": {
+		imports: []string{"policy/strict"}, pure: true,
+		why: "the files of ratelimit are text: the service and the conversion read them in one way, so rulefile imports neither",
+	},
 	"ratelimit/hotkeys": {
 		imports: []string{"decide", "limit", "policy", "reservation", "stats"},
 		why:     "the statistics of keys are those of all fronts: a front describes its calls by an interface",
@@ -226,7 +234,7 @@ var layers = map[string]layer{
 		why:     "policyfile reads the file, and the registry puts it in force",
 	},
 	"policy/convert": {
-		imports: []string{"policy", "policy/document", "policy/strict"},
+		imports: []string{"policy", "policy/document", "policy/strict", "rls/rulefile"},
 		why:     "files of other rate limiters become a document, and nothing else of them reaches the server",
 	},
 
