@@ -2,7 +2,6 @@ package rls
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/cellserver/cellserver/limit"
@@ -21,6 +20,7 @@ type Unit = rulefile.Unit
 type Config struct {
 	domains map[string]*domain
 	rules   []*Rule
+	named   map[string]*Rule // by the names of their policies
 	bytes   int64
 }
 
@@ -87,7 +87,7 @@ func Load(files []rulefile.File, merge bool) (c *Config, remarks []rulefile.Rema
 	if faults != nil {
 		return nil, r.Remarks, r.Omitted, faults
 	}
-	l := loader{config: &Config{domains: make(map[string]*domain, len(r.Domains))}, named: map[string]*Rule{}, limits: map[string]*policy.Limits{}}
+	l := loader{config: &Config{domains: make(map[string]*domain, len(r.Domains)), named: map[string]*Rule{}}, limits: map[string]*policy.Limits{}}
 	for _, d := range r.Domains {
 		l.domain(d)
 	}
@@ -101,8 +101,6 @@ func Load(files []rulefile.File, merge bool) (c *Config, remarks []rulefile.Rema
 type loader struct {
 	config *Config
 	faults strict.Faults
-	// named has the rules by the names of their policies.
-	named map[string]*Rule
 	// limits has the limits of the rules by their texts. Many rules share them.
 	limits map[string]*policy.Limits
 }
@@ -146,13 +144,13 @@ func (l *loader) rule(domain string, path []string, d *rulefile.Descriptor) *Rul
 		Shadow: d.Shadow, Quota: d.Quota, Metadata: d.Metadata, File: d.File, Line: d.Line,
 	}
 	r.policy = []byte(r.Policy)
-	switch other := l.named[r.Policy]; {
+	switch other := l.config.named[r.Policy]; {
 	case other != nil:
 		l.fault(r, fmt.Sprintf("the policy of %s has the name of that of %s in %s:%d: %s", strict.Clipped(r.path()), strict.Clipped(other.path()), other.File, other.Line, r.Policy))
 	case len(l.config.rules) == MaxRules:
 		l.fault(r, fmt.Sprintf("there are more than %d limits", MaxRules))
 	}
-	l.named[r.Policy] = r
+	l.config.named[r.Policy] = r
 	l.config.rules = append(l.config.rules, r)
 	l.config.bytes += ruleBytes + int64(2*len(r.Policy)+len(r.Limit.Name)+len(d.File))
 	return r
@@ -176,31 +174,42 @@ func (l *loader) limitsOf(is *rulefile.Limit) *policy.Limits {
 	return limits
 }
 
-// These are estimates of memory in bytes: of a step, and of a rule without its texts and with its policy.
+// These are estimates of memory in bytes: of a step, and of a rule without its texts, with what a registry of
+// policies keeps of it beside its table.
 const (
 	stepBytes = 200
 	ruleBytes = 700
 )
 
-// Bytes estimates the memory of c and of the policies of its rules, in bytes.
-func (c *Config) Bytes() int64 { return c.bytes }
+// Bytes estimates the memory of c in bytes. It is 0 if c is nil.
+func (c *Config) Bytes() int64 {
+	if c == nil {
+		return 0
+	}
+	return c.bytes
+}
 
-// Rules returns the rules in the order of the files. The caller must not change them.
-func (c *Config) Rules() []*Rule { return c.rules }
+// Rules returns the rules in the order of the files. The caller must not change them. c may be nil.
+func (c *Config) Rules() []*Rule {
+	if c == nil {
+		return nil
+	}
+	return c.rules
+}
+
+// Len returns the number of rules. c may be nil.
+func (c *Config) Len() int { return len(c.Rules()) }
+
+// Rule returns the rule whose policy has the given name, or nil. c may be nil.
+func (c *Config) Rule(policy string) *Rule {
+	if c == nil {
+		return nil
+	}
+	return c.named[policy]
+}
 
 // HasDomain reports whether there is a domain called name.
 func (c *Config) HasDomain(name string) bool { return c.domains[name] != nil }
-
-// Policies returns a table of the policies of the rules.
-func (c *Config) Policies() (*policy.Table, error) {
-	b := policy.NewBuilder(policy.Sizes{Policies: math.MaxInt})
-	for _, r := range c.rules {
-		if err := b.Set(r.Entry()); err != nil {
-			return nil, err
-		}
-	}
-	return b.Table(), nil
-}
 
 // Entry returns the entry of the policy of r, which is one of a file.
 func (r *Rule) Entry() *policy.Entry {

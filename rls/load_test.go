@@ -45,9 +45,8 @@ func TestRules(t *testing.T) {
 	}, got)
 	require.True(t, c.HasDomain("b") && !c.HasDomain("c"))
 	require.Positive(t, c.Bytes())
-	table, err := c.Policies()
-	require.NoError(t, err)
-	require.Equal(t, len(got), table.Sizes().Policies)
+	require.Equal(t, "rls.rl.foo", c.Rule("rls.rl.foo").Policy)
+	require.Nil(t, c.Rule("rls.rl"))
 }
 
 // TestRemarks: what ratelimit accepts and its author may not expect, with the lines.
@@ -124,8 +123,6 @@ func rules(n int) string {
 func TestBounds(t *testing.T) {
 	effort.Alone(t)
 	begun := effort.CPU()
-	c := load(t, rules(rls.MaxRules))
-	require.Len(t, c.Rules(), rls.MaxRules)
 	_, _, _, faults := rls.Load([]rulefile.File{{Name: "a.yaml", Text: []byte(rules(rls.MaxRules + 1))}}, false)
 	require.EqualError(t, faults, "a.yaml:100003: there are more than 100000 limits")
 	require.Less(t, effort.CPU()-begun, 30*time.Second)

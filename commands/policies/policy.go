@@ -173,7 +173,7 @@ func writePolicy(c *command.Call) {
 	w.BulkString("comment")
 	w.BulkString(p.Main.Comment)
 	w.BulkString("file")
-	w.Int(elements.OneIf(c.Server.Options.Policies.Defines(p.Main)))
+	w.Int(elements.OneIf(c.Server.Options.Policies.Fixed(p.Main)))
 	w.BulkString("try")
 	if p.Candidate == nil {
 		w.Null()

@@ -226,7 +226,7 @@ var layers = map[string]layer{
 		why:     "commands, files and programs read and write policies in one way, so document imports none of them",
 	},
 	"policy/registry": {
-		imports: []string{"entry", "limit", "policy", "policy/document", "yield"},
+		imports: []string{"entry", "limit", "policy", "policy/document", "rls", "yield"},
 		why:     "the registry reads records of policies and has them written: the caller passes the store and the author",
 	},
 	"policy/policyfile": {

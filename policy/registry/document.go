@@ -44,15 +44,15 @@ func (r *Registry) Document(now limit.Instant, civil civil, keep func(e *policy.
 }
 
 // Preview returns the changes that a command would make if it applied d at now by [Registry.Apply].
-// civil converts the expiries of overrides. Entries of the policy file stay even if d does not have
-// them.
+// civil converts the expiries of overrides. Entries of the policy file and the policies of rules stay even if d does
+// not have them.
 func (r *Registry) Preview(now limit.Instant, civil civil, d *document.Document) []document.Change {
 	after := document.Document{Policies: slices.Clone(d.Policies)}
 	at := make(map[string]int)
 	for i := range after.Policies {
 		at[after.Policies[i].Name] = i
 	}
-	for _, p := range r.Document(now, civil, r.Defines).Policies {
+	for _, p := range r.Document(now, civil, r.Fixed).Policies {
 		i, there := at[p.Name]
 		if !there {
 			after.Policies = append(after.Policies, p)
@@ -105,7 +105,7 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 		}
 		wanted[nameOf(e)] = true
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
-		if is != nil && !byFile && r.Defines(is) {
+		if is != nil && !byFile && r.Fixed(is) {
 			e.File = true // a document may repeat an unchanged entry of the file
 		}
 		if is == nil || !same(is, e) {
@@ -115,7 +115,7 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 	var gone []Edit
 	without := make(map[string]bool) // policies whose entries are removed with them
 	b.Each("", func(e *policy.Entry) bool {
-		if e.Kind == policy.Main && !wanted[name{e.Kind, e.Policy, ""}] && r.Defines(e) == byFile {
+		if e.Kind == policy.Main && !wanted[name{e.Kind, e.Policy, ""}] && r.ruled(e) == "" && r.Defines(e) == byFile {
 			without[e.Policy] = true
 		}
 		return true

@@ -15,7 +15,7 @@ func (r *Registry) Table() *policy.Table {
 	if r.behind.Load() {
 		r.catchUp()
 	}
-	return r.table.Load()
+	return r.published.Load().table
 }
 
 // catchUp publishes a table with the records that have arrived. If another goroutine holds mu, the

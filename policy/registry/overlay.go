@@ -3,21 +3,24 @@ package registry
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// overlay keeps apart what the records of a store and the policy file of this server define. Servers
-// may have different files, so an entry of the file is no record, and it hides the record with the
+// overlay keeps apart what records and files of this server define: rules of files, and with a store the policy
+// file. Servers may have different files, so an entry of a file is no record, and it hides the record with the
 // same kind, policy and pattern.
 //
 // The builder has the entries of the file, and those records that are not hidden and whose policy can
 // use their pattern. The other records are in covered and in unfit.
 type overlay struct {
-	// file has the entries of the policy file.
-	file map[name]*policy.Entry
+	// file has the entries of files: those of plain, which are those of the policy file, and of rules, which are the
+	// policies of rules. If both have an entry, that of rules counts.
+	file         map[name]*policy.Entry
+	plain, rules []*policy.Entry
 	// covered has the records that entries of the file hide.
 	covered *policy.Builder
 	// unfit has the records with a pattern that is no network, although the keys of the policy are
@@ -62,7 +65,8 @@ func (r *Registry) Overlay(d *document.Document, now limit.Instant, bounds polic
 		}
 	}
 	r.drain()
-	changed = r.lay(want)
+	r.overlay.plain = want
+	changed = r.lay()
 	for _, e := range want {
 		r.tellMissing(e)
 	}
@@ -71,13 +75,15 @@ func (r *Registry) Overlay(d *document.Document, now limit.Instant, bounds polic
 	return changed, nil
 }
 
-// lay makes all, valid entries, those of the policy file, and returns the number of those that have
-// changed. The caller holds mu.
-func (r *Registry) lay(all []*policy.Entry) (changed int) {
+// lay puts the entries of plain and of rules, which are valid, in force as those of files. It returns the number of
+// those that have changed. The caller holds mu.
+func (r *Registry) lay() (changed int) {
+	all := slices.Concat(r.overlay.plain, r.overlay.rules)
 	file := make(map[name]*policy.Entry, len(all))
 	for _, e := range all {
 		file[nameOf(e)] = e
 	}
+	all = slices.DeleteFunc(all, func(e *policy.Entry) bool { return file[nameOf(e)] != e })
 	// A policy goes after its overrides and comes before them, so that no override is under the
 	// policy of another file.
 	var gone []name
@@ -136,7 +142,8 @@ func (r *Registry) put(e *policy.Entry) error {
 	if r.overlay == nil {
 		return r.builder.Set(e)
 	}
-	if e.File = false; r.overlay.file[nameOf(e)] != nil {
+	e.File = e.File && !r.shared
+	if r.overlay.file[nameOf(e)] != nil {
 		return r.overlay.covered.Set(e)
 	}
 	return r.place(e)
@@ -237,7 +244,7 @@ func (r *Registry) begin() {
 // recount lets the policies that were removed and set again continue with the counters that the
 // latest table has. The caller holds mu.
 func (r *Registry) recount() {
-	r.table.Load().EachPolicy(func(p *policy.Policy) { r.builder.Recount(p.Name, p.Counts) })
+	r.published.Load().table.EachPolicy(func(p *policy.Policy) { r.builder.Recount(p.Name, p.Counts) })
 }
 
 // hasRecord reports whether there is an entry called n that is a record. The caller holds mu.
@@ -275,7 +282,8 @@ func (r *Registry) dropExpired(now limit.Instant) (ended []*policy.Entry, change
 }
 
 // records returns the numbers of policies and entries that are records. Policies is too large by those
-// that only the policy file has, unless it is more than policy.DefaultPolicies. The caller holds mu.
+// that only the policy file has, unless it is more than policy.DefaultPolicies. It does not have the policies of
+// rules, even if there are records for their keys. The caller holds mu.
 func (r *Registry) records() policy.Sizes {
 	o, all := r.overlay, r.builder.Sizes()
 	if o == nil {
@@ -284,8 +292,10 @@ func (r *Registry) records() policy.Sizes {
 	covered, unfit := o.covered.Sizes(), o.unfit.Sizes()
 	all.Overrides += covered.Overrides + unfit.Overrides
 	all.Others += unfit.Others
-	for n := range o.file {
-		switch {
+	all.Policies -= len(o.rules)
+	for _, e := range o.plain {
+		switch n := nameOf(e); {
+		case n.kind == policy.Main && r.rules.Rule(n.policy) != nil: // it is counted with the rules
 		case n.kind == policy.Override:
 			all.Overrides--
 		case n.kind == policy.Main && all.Policies > policy.DefaultPolicies && !r.hasRecords(n.policy):

@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/rls"
 )
 
 // Database is the number of the database that contains the records.
@@ -55,6 +56,8 @@ type Options struct {
 	// Shared says that the records are in a store which other servers change, too. The entries of the
 	// policy file are no records then: see [Registry.Overlay].
 	Shared bool
+	// Rules says that there may be rules of files: see [Registry.SetRules].
+	Rules bool
 	// Unfit, if not nil, is called when [Registry.Unfit] becomes more than 0, with that number. It
 	// must not wait, nor call a method of the Registry that waits for a change in progress.
 	Unfit func(n int)
@@ -66,11 +69,12 @@ type Options struct {
 // Registry holds the policies of a server. Any goroutine may call the methods. Methods with a
 // Store, and those that wait for a change in progress, are only for goroutines that may block.
 type Registry struct {
-	table atomic.Pointer[policy.Table]
+	published atomic.Pointer[published]
 	// behind is true if records have arrived which the table does not contain yet.
 	behind atomic.Bool
 	bytes  atomic.Int64           // see Bytes
 	file   atomic.Pointer[string] // the policy file, nil without one
+	shared bool                   // Options.Shared
 	failed func(err error)
 	// readable is Options.Readable.
 	readable func(level int) error
@@ -87,7 +91,9 @@ type Registry struct {
 	calm       *sync.Cond                       // uses mu: there is no urgent change any more
 	patient    bool                             // guarded by mu: the change in progress gives way
 	builder    *policy.Builder                  // guarded by mu
-	overlay    *overlay                         // guarded by mu; nil without Options.Shared
+	overlay    *overlay                         // guarded by mu; nil without Options.Shared and Options.Rules
+	rules      *rls.Config                      // guarded by mu: see SetRules; nil without rules
+	rulesPath  string                           // guarded by mu: see SetRules
 	history    history                          // guarded by mu
 	fault      error                            // guarded by mu: the error of the first record of an entry that could not be read
 	unreadable unreadable                       // guarded by mu
@@ -104,22 +110,22 @@ var recordBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.
 
 // New returns a registry without policies.
 func New(o Options) *Registry {
-	r := &Registry{failed: o.Failed, absent: o.Missing, readable: o.Readable, tellUnfit: o.Unfit, missing: map[string]bool{}}
+	r := &Registry{failed: o.Failed, absent: o.Missing, readable: o.Readable, tellUnfit: o.Unfit, missing: map[string]bool{}, shared: o.Shared}
 	r.calm = sync.NewCond(&r.mu)
-	if o.Shared {
+	if o.Shared || o.Rules {
 		r.overlay = &overlay{file: map[name]*policy.Entry{}}
 	}
 	r.begin()
 	r.history.reset()
-	r.table.Store(r.builder.Table())
+	r.published.Store(&published{table: r.builder.Table()})
 	return r
 }
 
 // publish puts the entries of the builder in force. The caller holds mu.
 func (r *Registry) publish() {
-	r.bytes.Store(r.builder.Bytes() + r.overlay.bytes() + r.history.bytes)
+	r.bytes.Store(r.builder.Bytes() + r.overlay.bytes() + r.history.bytes + r.rules.Bytes())
 	r.publishUnreadable()
-	r.table.Store(r.builder.Table())
+	r.published.Store(&published{table: r.builder.Table(), rules: r.rules, path: r.rulesPath})
 	r.countUnfit()
 }
 
@@ -140,4 +146,6 @@ func (r *Registry) SetFile(path string) { r.file.Store(&path) }
 func (r *Registry) HasFile() bool { return r.file.Load() != nil }
 
 // Defines reports whether the policy file defines e, so that no command may change e.
-func (r *Registry) Defines(e *policy.Entry) bool { return e.File && r.file.Load() != nil }
+func (r *Registry) Defines(e *policy.Entry) bool {
+	return e.File && r.file.Load() != nil && r.ruled(e) == ""
+}

@@ -42,11 +42,18 @@ func Set(e *policy.Entry) Edit {
 	return Edit{Set: e, Kind: e.Kind, Policy: e.Policy, Pattern: e.Pattern}
 }
 
-// FileError is the error of a change to an entry that the policy file defines.
-type FileError struct{ Policy, Pattern, Path string }
+// FileError is the error of a change to an entry that the policy file or a rule of files defines.
+type FileError struct {
+	Policy, Pattern, Path string
+	// Rule says that a rule defines the entry, and Path names the files of the rules.
+	Rule bool
+}
 
 // Error names the policy, the pattern if there is one, and the file.
 func (e *FileError) Error() string {
+	if e.Rule {
+		return fmt.Sprintf("policy '%s' is defined by the rules of %s", e.Policy, e.Path)
+	}
 	what := fmt.Sprintf("policy '%s'", e.Policy)
 	if e.Pattern != "" {
 		what = fmt.Sprintf("override '%s' of %s", e.Pattern, what)
@@ -158,15 +165,16 @@ func (u *update) make(edits []Edit) error {
 	return u.write(edits)
 }
 
-// allowed returns a *[FileError] if one of edits changes an entry that the policy file defines, and
-// the author is not the file.
+// allowed returns a *[FileError] if one of edits changes the policy of a rule, or one that the policy file
+// defines, and the author is not the file.
 func (r *Registry) allowed(by Author, edits []Edit) error {
-	if by.File {
-		return nil
-	}
 	for _, e := range edits {
-		if is := r.builder.Get(e.Kind, e.Policy, e.Pattern); is != nil && r.Defines(is) {
-			return &FileError{e.Policy, e.Pattern, *r.file.Load()}
+		switch is := r.builder.Get(e.Kind, e.Policy, e.Pattern); {
+		case is == nil:
+		case r.ruled(is) != "":
+			return &FileError{e.Policy, e.Pattern, r.ruled(is), true}
+		case !by.File && r.Defines(is):
+			return &FileError{e.Policy, e.Pattern, *r.file.Load(), false}
 		}
 	}
 	return nil
@@ -284,7 +292,7 @@ func (u *update) undo() {
 		}
 	}
 	for _, e := range u.edits {
-		if p := u.registry.table.Load().Policy([]byte(e.Policy)); p != nil {
+		if p := u.registry.published.Load().table.Policy([]byte(e.Policy)); p != nil {
 			b.Recount(e.Policy, p.Counts)
 		}
 	}
