@@ -47,6 +47,12 @@ func Read(path string, bound int) ([]byte, error) {
 	return within("read", path, func() ([]byte, error) { return read(path, bound) })
 }
 
+// Stat returns what the file system tells of the file at path, and follows links. It returns an error if that takes
+// longer than [Timeout].
+func Stat(path string) (fs.FileInfo, error) {
+	return within("stat", path, func() (fs.FileInfo, error) { return os.Stat(path) })
+}
+
 // ReadDir returns the paths of the regular files in the directory at path, sorted by name. It
 // leaves out all other files. It returns an error if that takes longer than [Timeout].
 func ReadDir(path string) ([]string, error) {
