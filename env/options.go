@@ -98,6 +98,9 @@ type Options struct {
 	PoliciesStale func() (age time.Duration, stale bool)
 	// PolicyFile is the file of RL.POLICY RELOAD; nil if there is no such file.
 	PolicyFile PolicyFile
+	// ReloadRules reads the files of rules again, and returns the number of policies that have changed. It may wait for a
+	// disk. It is nil without the option rls-config.
+	ReloadRules func() (changed int, err error)
 	// Groups says how decisions are counted by groups of keys.
 	Groups stats.GroupOptions
 	// Log receives messages for operators; nil means that they are discarded.

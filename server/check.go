@@ -17,7 +17,7 @@ func Check(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	faults := []error{checkDir(c), policyfile.Check(c.Path("policy-file"), c.PolicyBounds())}
+	faults := []error{checkDir(c), policyfile.Check(c.Path("policy-file"), c.PolicyBounds()), checkRules(c)}
 	passwords := c.Value("requirepass") != ""
 	if c.DefinesUsers() {
 		users, err := checkedUsers(c, acl.NewUsers(table))

@@ -96,12 +96,16 @@ func (s *Server) newRegistry(o *env.Options, readable func(level int) error) *re
 				"zone", zone, "policy", policy, "tzdata", calendar.Release())
 		},
 		Shared: s.config.Remote(),
+		Rules:  s.config.Path("rls-config") != "",
 		Unfit: func(n int) {
 			s.log.Warn("entries of policies in the store are not in force: their patterns are no networks, and the keys of the policy are addresses (KEY IP)",
 				"entries", n)
 		},
 	})
 	s.policies.registry, o.Policies = r, r
+	if s.config.Path("rls-config") != "" {
+		o.ReloadRules = s.reloadRules
+	}
 	return r
 }
 

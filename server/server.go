@@ -114,6 +114,7 @@ type Server struct {
 	reports     *reporting
 	reloading   reloading
 	policies    policies
+	rules       rules
 	sharing     sharing
 	recent      stats.Recent
 	lastKeys    lastKeys
@@ -182,6 +183,9 @@ func New(c *config.Config, o Options) (*Server, error) {
 		return nil, errors.Join(err, s.abandon())
 	}
 	if err := s.start(s.preparePolicies); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	if err := s.start(s.prepareRules); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	if err := s.startTLS(); err != nil {
@@ -398,6 +402,7 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	background.Go(func() { s.reports.run(housekeeping) })
 	background.Go(func() { s.followPolicies(housekeeping) })
+	background.Go(func() { s.followRules(housekeeping) })
 	background.Go(func() { s.share(housekeeping) })
 	s.listening.begin(func(l *listener) { background.Go(func() { s.serve(l, fail) }) })
 	s.serveAdmin(background.Go, fail)

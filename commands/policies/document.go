@@ -99,12 +99,25 @@ func apply(c *command.Call) {
 
 const errNoFile resp.Error = "ERR This server has no policy file: see the option policy-file"
 
-// reload is the Run function of RL.POLICY RELOAD. It applies the policy file again, and replies
-// with the number of policies and overrides that have changed.
+// reload is the Run function of RL.POLICY RELOAD. It loads the rules of files and applies the policy file again,
+// and replies with the number of policies and overrides that have changed.
 func reload(c *command.Call) {
-	file := c.Server.Options.PolicyFile
-	if file == nil {
+	file, rules := c.Server.Options.PolicyFile, c.Server.Options.ReloadRules
+	if file == nil && rules == nil {
 		c.Fail(errNoFile)
+		return
+	}
+	all := 0
+	if rules != nil {
+		var err error
+		outside(c, func() { all, err = rules() })
+		if err != nil {
+			failReload(c, err)
+			return
+		}
+	}
+	if file == nil {
+		c.W.Int(int64(all))
 		return
 	}
 	by, changed, err := author(c), 0, error(nil)
@@ -114,12 +127,17 @@ func reload(c *command.Call) {
 	switch {
 	case errors.As(err, &unread):
 		c.Server.Log.Warn("the policy file was not loaded", "error", err)
-		text := strings.ReplaceAll(unread.Error(), "\n", "; ")
-		c.Fail(resp.Error("ERR " + string(command.Echo([]byte(text), 4*command.MaxEcho))))
+		failReload(c, unread)
 		return
 	case err != nil:
 		fail(c, err)
 		return
 	}
-	c.W.Int(int64(changed))
+	c.W.Int(int64(all + changed))
+}
+
+// failReload replies with err, the faults of a file.
+func failReload(c *command.Call, err error) {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	c.Fail(resp.Error("ERR " + string(command.Echo([]byte(text), 4*command.MaxEcho))))
 }

@@ -1,0 +1,56 @@
+package server_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+const fooTwo = "domain: rl\ndescriptors:\n- {key: foo, rate_limit: {unit: minute, requests_per_unit: 2}}\n"
+
+// TestRulesAreLoadedWhenTheirFilesChange: the limits of files are policies, which commands cannot change, a file
+// with a fault changes nothing, and files that change are in force after a second.
+func TestRulesAreLoadedWhenTheirFilesChange(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		dir := t.TempDir()
+		write := func(text string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600))
+		}
+		write(fooTwo)
+		n := w.Start("--rls-config", dir)
+		c := n.Dial()
+		limitIs := func(limits string) {
+			t.Helper()
+			require.Contains(t, c.Do("RL.POLICY", "GET", "rls.rl.foo"), inproc.Array(inproc.Bulk(limits)))
+		}
+		limitIs("SW 2 60 FIXED")
+		require.Contains(t, c.Do("RL.POLICY", "GET", "rls.rl.foo"), inproc.Bulk("file")+":1\r\n")
+		require.Equal(t, "-ERR policy 'rls.rl.foo' is defined by the rules of "+dir+"\r\n", c.Do("RL.POLICY", "DEL", "rls.rl.foo"))
+		require.Equal(t, "+OK\r\n", c.Do("RL.BLOCK", "rls.rl.foo", "acme", "EX", "3600"))
+		require.Contains(t, c.Do("RL.USE", "rls.rl.foo", "acme"), "*5\r\n:1\r\n:2\r\n:0\r\n:3600\r\n")
+
+		write(fooTwo + "- {key: bar, rate_limit: {unit: x}}\n")
+		time.Sleep(2 * time.Second)
+		require.Contains(t, n.Log.String(), "the rules were not loaded")
+		require.Contains(t, n.Log.String(), "a.yaml:4: the unit")
+		require.Contains(t, c.Do("RL.POLICY", "RELOAD"), "a.yaml:4: the unit")
+		limitIs("SW 2 60 FIXED")
+
+		write("domain: rl\ndescriptors:\n- {key: foo, rate_limit: {unit: hour, requests_per_unit: 30}}\n")
+		time.Sleep(2 * time.Second)
+		limitIs("SW 30 3600 FIXED")
+		require.Contains(t, c.Do("RL.USE", "rls.rl.foo", "acme"), "*5\r\n:1\r\n:30\r\n:0\r\n")
+		write(fooTwo)
+		require.Equal(t, ":1\r\n", c.Do("RL.POLICY", "RELOAD"))
+		limitIs("SW 2 60 FIXED")
+		require.Equal(t, ":0\r\n", c.Do("RL.POLICY", "RELOAD"))
+		require.NoError(t, os.RemoveAll(dir))
+		time.Sleep(2 * time.Second)
+		limitIs("SW 2 60 FIXED")
+	})
+}
