@@ -24,6 +24,7 @@ func TestRulesAreLoadedWhenTheirFilesChange(t *testing.T) {
 		write(fooTwo)
 		n := w.Start("--rls-config", dir)
 		c := n.Dial()
+		time.Sleep(500 * time.Millisecond) // the server looks at the files at other instants than this test changes them
 		limitIs := func(limits string) {
 			t.Helper()
 			require.Contains(t, c.Do("RL.POLICY", "GET", "rls.rl.foo"), inproc.Array(inproc.Bulk(limits)))
