@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 
 	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/command"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -21,6 +22,12 @@ func (s *Session) Handshaken(is *tls.ConnectionState) {
 			return
 		}
 	}
+}
+
+// Introduce implements direct.Introduced: it logs the client in as the user called user, if that user exists and is on.
+func (s *Session) Introduce(user, library string) (ok bool) {
+	s.Identify(command.Identity{LibName: library})
+	return s.LoginAs(func() (*acl.User, bool) { return s.engine.Users.ByName(user) })
 }
 
 // namesOf returns the user names in the certificate cert, in the order in which they are tried.

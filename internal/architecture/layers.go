@@ -251,6 +251,10 @@ var layers = map[string]layer{
 		imports: []string{"shared", "transport", "transport/internal/base", "transport/internal/buffer"},
 		why:     "a transport implements the interface, and knows no other transport",
 	},
+	"transport/direct": {
+		imports: []string{"shared", "transport", "transport/internal/base"},
+		why:     "a transport implements the interface, and knows no other transport",
+	},
 	"transport/goroutine": {
 		imports: []string{"shared", "transport", "transport/internal/base", "transport/internal/buffer"},
 		why:     "a transport implements the interface, and knows no other transport",

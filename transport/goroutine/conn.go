@@ -357,10 +357,10 @@ func (c *conn) await(next transport.Next) (fed, ok bool) {
 // more.
 func (c *conn) feed() (next transport.Next, ok bool) {
 	out := buffer.Get(buffer.MinSize)
-	worker := c.t.workers.borrow(c.t.h)
+	worker := c.t.workers.Borrow(c.t.h)
 	c.woken.Store(false)
 	t := c.session.Feed(worker, c.in.bytes(), out.B[:0])
-	c.t.workers.giveBack(worker)
+	c.t.workers.GiveBack(worker)
 	c.in.consumed(t.Consumed)
 	c.noteInput()
 	if t.Next == transport.Read && c.in.len() >= c.t.lim.Load().MaxInput {

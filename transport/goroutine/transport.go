@@ -22,7 +22,7 @@ type Transport struct {
 	now func() time.Time // the clock for the write timeout
 
 	lim        atomic.Pointer[transport.Limits]
-	workers    workers
+	workers    base.Workers
 	handshakes *base.Handshakes
 	stop       chan struct{} // closed when Shutdown begins
 	idle       chan struct{} // closed when the last connection is gone
