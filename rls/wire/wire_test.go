@@ -1,0 +1,297 @@
+package wire_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+	_ "google.golang.org/protobuf/types/known/durationpb"
+	_ "google.golang.org/protobuf/types/known/structpb"
+	_ "google.golang.org/protobuf/types/known/wrapperspb"
+	"pgregory.net/rapid"
+
+	"github.com/cellserver/cellserver/rls"
+	"github.com/cellserver/cellserver/rls/wire"
+)
+
+// messages describes the fields of Envoy's messages that the service uses, by their published numbers.
+const messages = `
+name: "rls.proto" package: "rls" syntax: "proto3"
+dependency: "google/protobuf/duration.proto" dependency: "google/protobuf/struct.proto" dependency: "google/protobuf/wrappers.proto"
+message_type {
+  name: "Request"
+  field { name: "domain" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+  field { name: "descriptors" number: 2 type: TYPE_MESSAGE type_name: ".rls.Descriptor" label: LABEL_REPEATED }
+  field { name: "hits_addend" number: 3 type: TYPE_UINT32 label: LABEL_OPTIONAL }
+}
+message_type {
+  name: "Entry"
+  field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+  field { name: "value" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }
+}
+message_type {
+  name: "Own"
+  field { name: "requests_per_unit" number: 1 type: TYPE_UINT32 label: LABEL_OPTIONAL }
+  field { name: "unit" number: 2 type: TYPE_INT32 label: LABEL_OPTIONAL }
+}
+message_type {
+  name: "Descriptor"
+  field { name: "entries" number: 1 type: TYPE_MESSAGE type_name: ".rls.Entry" label: LABEL_REPEATED }
+  field { name: "limit" number: 2 type: TYPE_MESSAGE type_name: ".rls.Own" label: LABEL_OPTIONAL }
+  field { name: "hits_addend" number: 3 type: TYPE_MESSAGE type_name: ".google.protobuf.UInt64Value" label: LABEL_OPTIONAL }
+}
+message_type {
+  name: "Limit"
+  field { name: "requests_per_unit" number: 1 type: TYPE_UINT32 label: LABEL_OPTIONAL }
+  field { name: "unit" number: 2 type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { name: "name" number: 3 type: TYPE_STRING label: LABEL_OPTIONAL }
+}
+message_type {
+  name: "Status"
+  field { name: "code" number: 1 type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { name: "current_limit" number: 2 type: TYPE_MESSAGE type_name: ".rls.Limit" label: LABEL_OPTIONAL }
+  field { name: "limit_remaining" number: 3 type: TYPE_UINT32 label: LABEL_OPTIONAL }
+  field { name: "duration_until_reset" number: 4 type: TYPE_MESSAGE type_name: ".google.protobuf.Duration" label: LABEL_OPTIONAL }
+}
+message_type {
+  name: "Header"
+  field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+  field { name: "value" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }
+}
+message_type {
+  name: "Response"
+  field { name: "overall_code" number: 1 type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { name: "statuses" number: 2 type: TYPE_MESSAGE type_name: ".rls.Status" label: LABEL_REPEATED }
+  field { name: "response_headers_to_add" number: 3 type: TYPE_MESSAGE type_name: ".rls.Header" label: LABEL_REPEATED }
+  field { name: "dynamic_metadata" number: 6 type: TYPE_MESSAGE type_name: ".google.protobuf.Struct" label: LABEL_OPTIONAL }
+}`
+
+// file is the file of [messages].
+var file = sync.OnceValues(func() (protoreflect.FileDescriptor, error) {
+	var file descriptorpb.FileDescriptorProto
+	if err := prototext.Unmarshal([]byte(messages), &file); err != nil {
+		return nil, err
+	}
+	return protodesc.NewFile(&file, protoregistry.GlobalFiles)
+})
+
+// described returns an empty message of [messages].
+func described(t require.TestingT, name string) *dynamicpb.Message {
+	f, err := file()
+	require.NoError(t, err)
+	return dynamicpb.NewMessage(f.Messages().ByName(protoreflect.Name(name)))
+}
+
+// encoded returns the bytes of the message called name with the given text.
+func encoded(t require.TestingT, name, text string) []byte {
+	m := described(t, name)
+	require.NoError(t, prototext.Unmarshal([]byte(text), m), "%s", text)
+	b, err := proto.Marshal(m)
+	require.NoError(t, err)
+	return b
+}
+
+// decoded returns the text of the message called name in b, without the spaces that the library varies.
+func decoded(t require.TestingT, name string, b []byte) string {
+	m := described(t, name)
+	require.NoError(t, proto.Unmarshal(b, m))
+	return spaceless(prototext.MarshalOptions{}.Format(m))
+}
+
+// same requires that b is the message called name with the given text.
+func same(t require.TestingT, name, text string, b []byte) {
+	require.Equal(t, decoded(t, name, encoded(t, name, text)), decoded(t, name, b))
+}
+
+func spaceless(text string) string {
+	return string(bytes.Join(bytes.Fields([]byte(text)), []byte(" ")))
+}
+
+func TestDecode(t *testing.T) {
+	for text, want := range map[string]rls.Request{
+		"":                                    {},
+		`domain: "d" hits_addend: 4294967295`: {Domain: []byte("d"), Hits: math.MaxUint32},
+		`descriptors {}`:                      {Descriptors: []rls.Descriptor{{}}},
+		`descriptors { entries { key: "a" value: "b" } entries { key: "c" } entries {} } descriptors { limit {} hits_addend {} }`: {Descriptors: []rls.Descriptor{
+			{Entries: []rls.Entry{{Key: []byte("a"), Value: []byte("b")}, {Key: []byte("c")}, {}}}, {HasOwn: true, HasHits: true},
+		}},
+		`descriptors { limit { requests_per_unit: 7 unit: -1 } hits_addend { value: 18446744073709551615 } }`: {Descriptors: []rls.Descriptor{
+			{HasOwn: true, Own: rls.Own{Requests: 7, Unit: -1}, HasHits: true, Hits: math.MaxUint64},
+		}},
+	} {
+		r := rls.Request{Domain: []byte("before"), Hits: 3, Descriptors: []rls.Descriptor{
+			{Entries: []rls.Entry{{Key: []byte("before")}}, HasOwn: true, HasHits: true, Hits: 4}, {}, {HasOwn: true},
+		}}
+		require.NoError(t, wire.Decode(encoded(t, "Request", text), &r))
+		require.Equal(t, fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", r), "%s", text)
+	}
+}
+
+func TestDecodeSkipsWhatItDoesNotKnow(t *testing.T) {
+	known := encoded(t, "Request", `domain: "d"`)
+	for _, unknown := range []string{"\x78\x01", "\x7a\x02ab", "\x79abcdefgh", "\x7dabcd", "\x7b\x78\x01\x7c", "\x0d1234", "\x10\x05"} { // the last two have a known number and another type
+		var r rls.Request
+		require.NoError(t, wire.Decode(append([]byte(unknown), known...), &r), "%q", unknown)
+		require.Equal(t, "d", string(r.Domain))
+	}
+	var r rls.Request
+	require.NoError(t, wire.Decode(append(encoded(t, "Request", `domain: "c"`), known...), &r))
+	require.Equal(t, "d", string(r.Domain), "the last one counts")
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	var descriptors, entries []byte
+	for range rls.MaxDescriptors + 1 {
+		descriptors = append(descriptors, "\x12\x00"...)
+	}
+	for range rls.MaxEntries + 1 {
+		entries = append(entries, "\x0a\x00"...)
+	}
+	for message, want := range map[string]error{
+		"\x0a":                         wire.ErrRequest,
+		"\x0a\x05abc":                  wire.ErrRequest,
+		"\x18\x80":                     wire.ErrRequest,
+		"\x00":                         wire.ErrRequest,
+		"\x7b\x78\x01":                 wire.ErrRequest, // a group without an end
+		"\x12\x01\x0a":                 wire.ErrRequest,
+		"\x12\x04\x0a\x02\x0a\x05":     wire.ErrRequest,
+		"\x0a\x01\xff":                 wire.ErrText,
+		"\x12\x05\x0a\x03\x12\x01\xc0": wire.ErrText,
+		string(descriptors):            rls.ErrDescriptors,
+		"\x12" + string(rune(len(entries))) + string(entries): rls.ErrEntries,
+		string(make([]byte, wire.MaxRequest+1)):               wire.ErrTooLong,
+	} {
+		var r rls.Request
+		require.ErrorIs(t, wire.Decode([]byte(message), &r), want, "%q", message)
+	}
+}
+
+func TestAppendResponse(t *testing.T) {
+	long := string(bytes.Repeat([]byte("n"), 20_000))
+	for _, c := range []struct {
+		answer rls.Answer
+		want   string
+	}{
+		{rls.Answer{Overall: rls.OK, Header: -1}, "overall_code: 1"},
+		{
+			rls.Answer{Overall: rls.OverLimit, Header: -1, Statuses: []rls.Status{{Code: rls.OK}, {Code: rls.OK, Remaining: math.MaxUint32}}},
+			"overall_code: 2 statuses { code: 1 } statuses { code: 1 limit_remaining: 4294967295 }",
+		},
+		{
+			rls.Answer{Overall: rls.OverLimit, Header: 0, Statuses: []rls.Status{{Code: rls.OverLimit, Limited: true, Requests: 2, Unit: 7, Name: long, Reset: 604800}}},
+			`overall_code: 2 statuses { code: 2 current_limit { requests_per_unit: 2 unit: 7 name: "` + long + `" } duration_until_reset { seconds: 604800 } }
+			response_headers_to_add { key: "l" value: "2" } response_headers_to_add { key: "r" value: "0" } response_headers_to_add { key: "t" value: "604800" }`,
+		},
+		{
+			rls.Answer{Header: -1, Metadata: rls.Struct{
+				{Name: "a", Value: nil},
+				{Name: "b", Value: []any{1.5, "x", true, rls.Struct{{Name: "", Value: []any{}}}, nil}},
+				{Name: "c", Value: false}, {Name: "d", Value: 0.0}, {Name: "e", Value: ""}, {Name: "f", Value: rls.Struct{}},
+			}},
+			`dynamic_metadata { fields { key: "a" value { null_value: NULL_VALUE } }
+			fields { key: "b" value { list_value { values { number_value: 1.5 } values { string_value: "x" } values { bool_value: true }
+			values { struct_value { fields { key: "" value { list_value {} } } } } values { null_value: NULL_VALUE } } } }
+			fields { key: "c" value { bool_value: false } } fields { key: "d" value { number_value: 0 } }
+			fields { key: "e" value { string_value: "" } } fields { key: "f" value { struct_value {} } } }`,
+		},
+	} {
+		same(t, "Response", c.want, wire.AppendResponse([]byte("before"), &c.answer, wire.Headers{Limit: "l", Remaining: "r", Reset: "t"})[len("before"):])
+	}
+}
+
+// TestAppendResponseRandomly compares the encoding with that of the library.
+func TestAppendResponseRandomly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := rls.Answer{Overall: rls.Code(rapid.IntRange(0, 2).Draw(t, "overall")), Header: -1}
+		text := fmt.Sprintf("overall_code: %d", a.Overall)
+		for range rapid.IntRange(0, 5).Draw(t, "statuses") {
+			s := rls.Status{
+				Code: rls.Code(rapid.IntRange(0, 2).Draw(t, "code")), Limited: rapid.Bool().Draw(t, "limited"),
+				Remaining: rapid.Uint32().Draw(t, "remaining"),
+			}
+			text += fmt.Sprintf(" statuses { code: %d limit_remaining: %d", s.Code, s.Remaining)
+			if s.Limited {
+				s.Requests, s.Unit = rapid.Uint32().Draw(t, "requests"), rls.Unit(rapid.IntRange(0, 7).Draw(t, "unit"))
+				s.Name, s.Reset = rapid.StringMatching("[a-z]{0,300}").Draw(t, "name"), rapid.Int64Range(0, math.MaxInt64).Draw(t, "reset")
+				text += fmt.Sprintf(" current_limit { requests_per_unit: %d unit: %d name: %q } duration_until_reset { seconds: %d }", s.Requests, s.Unit, s.Name, s.Reset)
+			}
+			text += " }"
+			a.Statuses = append(a.Statuses, s)
+		}
+		same(t, "Response", text, wire.AppendResponse(nil, &a, wire.Headers{}))
+	})
+}
+
+// FuzzDecode checks that any bytes are decoded or refused as the library does, within the bounds of requests.
+func FuzzDecode(f *testing.F) {
+	f.Add(encoded(f, "Request", `domain: "d" descriptors { entries { key: "a" value: "b" } limit { requests_per_unit: 7 unit: 2 } hits_addend { value: 3 } } hits_addend: 5`))
+	f.Add([]byte("\x7b\x78\x01\x7c\x0a\x01d"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r rls.Request
+		err := wire.Decode(b, &r)
+		m := described(t, "Request")
+		if other := proto.Unmarshal(b, m); err != nil || other != nil {
+			bounds := err == wire.ErrTooLong || err == rls.ErrDescriptors || err == rls.ErrEntries
+			require.True(t, bounds || (err != nil) == (other != nil), "%v and %v", err, other)
+			return
+		}
+		again := described(t, "Request")
+		set := func(m protoreflect.Message, name string, v any) {
+			m.Set(m.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOf(v))
+		}
+		set(again, "domain", string(r.Domain))
+		set(again, "hits_addend", uint32(r.Hits))
+		list := again.Mutable(again.Descriptor().Fields().ByName("descriptors")).List()
+		for i := range r.Descriptors {
+			d := &r.Descriptors[i]
+			is := list.AppendMutable().Message()
+			entries := is.Mutable(is.Descriptor().Fields().ByName("entries")).List()
+			for _, e := range d.Entries {
+				entry := entries.AppendMutable().Message()
+				set(entry, "key", string(e.Key))
+				set(entry, "value", string(e.Value))
+			}
+			if d.HasOwn {
+				own := is.Mutable(is.Descriptor().Fields().ByName("limit")).Message()
+				set(own, "requests_per_unit", d.Own.Requests)
+				set(own, "unit", d.Own.Unit)
+			}
+			if d.HasHits {
+				hits := is.Mutable(is.Descriptor().Fields().ByName("hits_addend")).Message()
+				set(hits, "value", d.Hits)
+			}
+		}
+		discard := proto.UnmarshalOptions{DiscardUnknown: true}
+		known := described(t, "Request")
+		require.NoError(t, discard.Unmarshal(b, known))
+		require.True(t, proto.Equal(known, again), "%s\n%s", prototext.Format(known), prototext.Format(again))
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	message := encoded(b, "Request", `domain: "d" descriptors { entries { key: "a" value: "b" } entries { key: "c" value: "d" } }`)
+	var r rls.Request
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = wire.Decode(message, &r)
+	}
+}
+
+func BenchmarkAppendResponse(b *testing.B) {
+	a := rls.Answer{Overall: rls.OK, Header: -1, Statuses: []rls.Status{{Code: rls.OK, Limited: true, Requests: 100, Unit: 2, Remaining: 99, Reset: 30}}}
+	out := make([]byte, 0, 100)
+	b.ReportAllocs()
+	for b.Loop() {
+		out = wire.AppendResponse(out[:0], &a, wire.Headers{})
+	}
+}
