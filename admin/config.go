@@ -5,9 +5,9 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/front/login"
 )
 
 // Config has the handlers of an admin port and the rules for access to them.
@@ -20,7 +20,7 @@ type Config struct {
 	// means that such a user may log in from anywhere.
 	Protected func() bool
 	// Logins limits the rate at which passwords can be guessed; nil means no limit.
-	Logins Logins
+	Logins login.Limiter
 
 	// Healthy and Ready return "" if the server is healthy or ready, and otherwise the reason in a
 	// few words. A nil function counts as one that returns "". The context ends when the reply is
@@ -44,15 +44,6 @@ type Config struct {
 	// MaxConnections is the maximum number of requests at once, without those for /healthz and
 	// /readyz; 0 means [DefaultMaxConnections].
 	MaxConnections int
-}
-
-// Logins limits and counts attempts to log in. Any goroutine may call it.
-type Logins interface {
-	// Attempt is called before a login of user from address is checked. If refused is true, too
-	// many logins from the address have failed, and the login is not checked. Otherwise the caller
-	// waits for wait, checks the login, and calls judged with the result, unless the request is
-	// abandoned.
-	Attempt(user, address string) (wait time.Duration, refused bool, judged func(u *acl.User, ok bool))
 }
 
 // These bound what clients of the port can use.

@@ -10,6 +10,9 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/cellserver/cellserver/front/login"
+	"github.com/cellserver/cellserver/listen"
 )
 
 // These are the times after which a connection is closed: before the header of a request is
@@ -30,8 +33,8 @@ func New(c Config) *Server {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		Config: c, conns: newConnections(c.MaxConnections + ProbeConnections), serving: make(chan struct{}, c.MaxConnections),
-		waiting: make(chan struct{}, maxWaiting), stopped: make(chan struct{}),
+		Config: c, conns: listen.NewConnections(c.MaxConnections + ProbeConnections), serving: make(chan struct{}, c.MaxConnections),
+		door: login.New(c.Users, c.Logins),
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // one request at a time is easy to bound
@@ -43,7 +46,7 @@ func New(c Config) *Server {
 		WriteTimeout:      answerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    MaxHeader,
-		ConnContext:       s.conns.context,
+		ConnContext:       s.conns.Context,
 		// The messages of package http are about what clients do, such as a failed handshake. With
 		// them clients could fill the log.
 		ErrorLog: log.New(discard{}, "", 0),
@@ -59,8 +62,8 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (s *Server) Handler() http.Handler {
 	routes := s.routes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.conns.serving(r.Context(), true)
-		defer s.conns.serving(r.Context(), false)
+		s.conns.Serving(r.Context(), true)
+		defer s.conns.Serving(r.Context(), false)
 		defer s.recovered(w)
 		routes.ServeHTTP(w, r)
 	})
@@ -78,7 +81,7 @@ func (s *Server) recovered(w http.ResponseWriter) {
 // Serve accepts connections from l until Shutdown, and then returns nil. If accepting fails before
 // that, it returns the error.
 func (s *Server) Serve(l net.Listener) error {
-	l = s.conns.bound(l)
+	l = s.conns.Bound(l)
 	if s.TLS != nil {
 		l = tls.NewListener(l, s.TLS)
 	}
@@ -91,7 +94,7 @@ func (s *Server) Serve(l net.Listener) error {
 // Shutdown stops accepting connections and waits for running requests. When ctx ends, it closes the
 // connections of the requests that still run. The error is that of closing connections.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.stop.Do(func() { close(s.stopped) })
+	s.door.Stop()
 	if err := s.http.Shutdown(ctx); err != nil {
 		return s.http.Close() //nolint:wrapcheck // of listeners that are closed already
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/cellserver/cellserver/acl"
 )
@@ -35,21 +34,13 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) (u *acl.User, ok 
 		}
 		return u, s.near(w, r, u)
 	}
-	if name == "" {
-		name = acl.DefaultUser
-	}
-	from := address(r)
-	judged := func(*acl.User, bool) {}
-	if s.Logins != nil {
-		wait, refused := time.Duration(0), false
-		if wait, refused, judged = s.Logins.Attempt(name, from); refused || wait > 0 && !s.serveOut(r.Context(), wait) {
-			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusTooManyRequests, "too many failed logins from this address")
-			return nil, false
-		}
-	}
-	u, ok = s.Users.Authenticate(name, []byte(password))
-	if judged(u, ok); !ok {
+	u, refused := s.door.Login(r.Context(), name, password, address(r))
+	switch {
+	case refused:
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, "too many failed logins from this address")
+		return nil, false
+	case u == nil:
 		askForLogin(w)
 		return nil, false
 	}
@@ -68,25 +59,6 @@ func (s *Server) near(w http.ResponseWriter, r *http.Request, u *acl.User) bool 
 	}
 	refuse(w, http.StatusForbidden, "protected mode is on: only this machine is served while the user needs no password")
 	return false
-}
-
-// serveOut waits for the given time, or until the request or the server ends. It returns false,
-// without waiting, if too many requests wait already.
-func (s *Server) serveOut(ctx context.Context, wait time.Duration) bool {
-	select {
-	case s.waiting <- struct{}{}:
-		defer func() { <-s.waiting }()
-	default:
-		return false
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-s.stopped:
-	}
-	return true
 }
 
 func askForLogin(w http.ResponseWriter) {

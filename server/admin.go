@@ -119,11 +119,11 @@ func (s *Server) may(u *acl.User, name string) bool {
 	return cmd.Refused(r, [][]byte{[]byte(name)}, false).Reason == acl.DeniedNothing
 }
 
-// adminLogins implements [admin.Logins]. It counts login attempts together with those of the Redis
+// adminLogins implements [login.Limiter]. It counts login attempts together with those of the Redis
 // protocol.
 type adminLogins struct{ s *Server }
 
-// Attempt implements [admin.Logins]. It adds refused and failed attempts to ACL LOG.
+// Attempt implements [login.Limiter]. It adds refused and failed attempts to ACL LOG.
 func (l adminLogins) Attempt(user, address string) (wait time.Duration, refused bool, judged func(u *acl.User, ok bool)) {
 	e := l.s.engine
 	var a command.Attempt

@@ -351,8 +351,17 @@ var layers = map[string]layer{
 		imports: []string{"decide", "acl", "command", "env", "figure", "arg", "stats", "budget", "resp", "transport", "shared", "limit"},
 		why:     "a session passes bytes to the command that they name: it knows what a command is, and no command",
 	},
-	"admin": {
+	"front/headers": {pure: true, why: "the header fields of a decision are the same for every front and for callers in other languages: headers knows none of them"},
+	"front/login": {
 		imports: []string{"acl"},
+		why:     "passwords are checked in one way for all HTTP ports: login knows no request",
+	},
+	"front/web": {
+		imports: []string{"front/headers", "front/login", "listen", "resp"},
+		why:     "the port asks by RL.USE on a session within the process: it knows no policy, and the server passes it functions",
+	},
+	"admin": {
+		imports: []string{"acl", "front/login", "listen"},
 		why:     "admin decides which clients may reach the handlers of its port; it does not know their answers",
 	},
 	"admin/page": {why: "the page is a file, and gets all that it shows from the API"},
@@ -384,7 +393,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "command", "command/policystore", "commands", "config", "env", "figure", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "rls", "rls/ruledir", "rls/rulefile", "session", "stats", "tlsconfig", "transport", "transport/epoll", "transport/goroutine"},
+		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "command", "command/policystore", "commands", "config", "env", "figure", "front/headers", "front/login", "front/web", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "rls", "rls/ruledir", "rls/rulefile", "session", "stats", "tlsconfig", "transport", "transport/epoll", "transport/goroutine"},
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

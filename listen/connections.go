@@ -1,4 +1,4 @@
-package admin
+package listen
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// connections bounds the number of open connections. When there are too many, it closes the
+// Connections bounds the number of open connections of an HTTP server. When there are too many, it closes the
 // connection that has been without a running handler for the longest time. So clients that send
 // their requests slowly cannot keep out clients that send them at once.
-type connections struct {
+type Connections struct {
 	most int
 	mu   sync.Mutex
 	open map[net.Conn]*connection // guarded by mu
@@ -19,20 +19,22 @@ type connections struct {
 
 type connection struct {
 	net.Conn
-	all     *connections
-	serving bool   // guarded by all.mu: a handler is running for a request of it
+	all     *Connections
+	serving int    // guarded by all.mu: the handlers that run for requests of it
 	since   uint64 // guarded by all.mu: the value of all.next when serving last changed
 }
 
-func newConnections(most int) *connections {
-	return &connections{most: most, open: make(map[net.Conn]*connection)}
+// NewConnections returns the connections of a server that has at most so many.
+func NewConnections(most int) *Connections {
+	return &Connections{most: most, open: make(map[net.Conn]*connection)}
 }
 
-func (cs *connections) bound(l net.Listener) net.Listener { return &boundListener{l, cs} }
+// Bound returns a listener that accepts the connections of l, and closes those that are too many.
+func (cs *Connections) Bound(l net.Listener) net.Listener { return &boundListener{l, cs} }
 
 type boundListener struct {
 	net.Listener
-	all *connections
+	all *Connections
 }
 
 // Accept implements net.Listener.
@@ -51,7 +53,7 @@ func (l *boundListener) Accept() (net.Conn, error) {
 
 // admit counts conn, and closes the longest idle connection if there are too many. It returns nil
 // if there are too many and all of them have a running handler.
-func (cs *connections) admit(conn net.Conn) *connection {
+func (cs *Connections) admit(conn net.Conn) *connection {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if len(cs.open) >= cs.most {
@@ -70,9 +72,9 @@ func (cs *connections) admit(conn net.Conn) *connection {
 
 // longestIdle returns the connection that has been without a running handler for longest; nil if
 // all have one. cs.mu is held.
-func (cs *connections) longestIdle() (out *connection) {
+func (cs *Connections) longestIdle() (out *connection) {
 	for _, c := range cs.open {
-		if !c.serving && (out == nil || c.since < out.since) {
+		if c.serving == 0 && (out == nil || c.since < out.since) {
 			out = c
 		}
 	}
@@ -90,17 +92,17 @@ func (c *connection) Close() error {
 // connectionKey is the key of a request's connection in the context of the request.
 type connectionKey struct{}
 
-// context implements http.Server.ConnContext. It stores the connection, without TLS, for serving.
-func (cs *connections) context(ctx context.Context, conn net.Conn) context.Context {
+// Context is for http.Server.ConnContext. It stores the connection, without TLS, for Serving.
+func (cs *Connections) Context(ctx context.Context, conn net.Conn) context.Context {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()
 	}
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// serving notes that a handler for the connection in ctx begins to run, if yes is true, or that it
+// Serving notes that a handler for the connection in ctx begins to run, if yes is true, or that it
 // ends.
-func (cs *connections) serving(ctx context.Context, yes bool) {
+func (cs *Connections) Serving(ctx context.Context, yes bool) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
 		return // a request of a test
@@ -108,5 +110,10 @@ func (cs *connections) serving(ctx context.Context, yes bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.next++
-	c.serving, c.since = yes, cs.next
+	c.since = cs.next
+	if yes {
+		c.serving++
+	} else {
+		c.serving--
+	}
 }

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/cellserver/cellserver/front/headers"
+)
+
+// maxKey is the maximum length of the key of a call in bytes, as docs/policies.md promises it.
+const maxKey = 16_000
+
+// check serves /v1/check/. path is that of the request as it came.
+//
+// Faults of the operator, such as an unknown parameter, have a status of their own. A fault that the client of
+// the gateway has caused, such as a key that is no address, is a denial: a client must not get by with it.
+func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
+	c, err := parseCheck(path)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	// The credentials of a check are those of the gateway's client, for the application.
+	user, proven, ok := s.user(w, r, false)
+	if !ok {
+		return
+	}
+	if c.params.Hits < 0 && !proven {
+		refuse(w, http.StatusForbidden, "negative hits need a client certificate")
+		return
+	}
+	m := s.borrow()
+	defer s.giveBack(m)
+	conn := connectionOf(r.Context())
+	o := original{Request: r, gateway: s.Gateway, trusted: s.Trusted, peer: addressOf(conn.RemoteAddr()), rest: c.rest}
+	if m.key, err = o.appendKey(m.key[:0], c.params.Key); err == nil && len(m.key) > maxKey {
+		err = deniedBecause("the key has more than %d bytes", maxKey)
+	}
+	if err != nil {
+		s.refuseCheck(w, &c.params, err)
+		return
+	}
+	a, err := s.ask(r, user, &call{policy: []byte(c.policy), key: m.key, quantity: c.params.Hits}, m)
+	if err != nil {
+		s.refuseCheck(w, &c.params, err)
+		return
+	}
+	setFields(w.Header(), &a.Answer, s.Style)
+	if !a.Denied {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	write(w, c.params.Deny, headers.ProblemType, headers.ProblemOf(&a.Answer, c.params.Deny))
+}
+
+// refuseCheck responds to a check that err has ended. The gateway may pass the response on to its client, so of an
+// error reply it has the first word only.
+func (s *Server) refuseCheck(w http.ResponseWriter, p *Params, err error) {
+	var (
+		f     *fault
+		reply Refusal
+	)
+	switch {
+	case errors.As(err, &f) && f.denied:
+		refuse(w, p.Deny, f.text)
+	case errors.As(err, &f):
+		refuse(w, f.status, f.text)
+	case errors.As(err, &reply) && reply.byKey():
+		refuse(w, p.Deny, reply.word())
+	case errors.As(err, &reply):
+		refuse(w, statusOf(err), reply.word())
+	default:
+		refuse(w, statusOf(err), "the server cannot decide now")
+	}
+}

@@ -1,0 +1,85 @@
+package web
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/cellserver/cellserver/front/headers"
+	"github.com/cellserver/cellserver/front/login"
+)
+
+// Caller runs the commands of one client. Any goroutine may call it.
+type Caller interface {
+	// Do runs commands, which are arrays of RESP one after another, and appends their replies in RESP2 to out.
+	// There are replies many. It returns when all of them are there. An error means that the client has been
+	// disconnected; then the commands may have run or not.
+	Do(commands []byte, replies int, out []byte) ([]byte, error)
+	// Close ends the client.
+	Close()
+}
+
+// Peer is a client of the RESP server that stands for a user at the other end of a connection.
+type Peer struct {
+	// Remote and Local are the addresses of the connection.
+	Remote, Local net.Addr
+	// User is the name of the user.
+	User string
+	// Gone is called if the server closes the client, but not because of Close.
+	Gone func()
+}
+
+// Limit describes one clause of limits.
+type Limit struct {
+	// Window is the length of the window; 0 if the clause has none, or one of the calendar.
+	Window time.Duration
+	// Concurrent says that the clause limits concurrency, and Unlimited that it is no limit.
+	Concurrent, Unlimited bool
+}
+
+// Config has the parts that a [Server] uses and the settings of its options.
+type Config struct {
+	// Open opens a client of the RESP server. The error of a client that is refused is a [Refusal]. Required.
+	Open func(Peer) (Caller, error)
+	// Door checks the passwords of users. Required.
+	Door *login.Door
+	// Certified returns the user of a client certificate that was verified. ok is false if there is none. It is
+	// required with TLS.
+	Certified func(*tls.ConnectionState) (user string, ok bool)
+	// User returns the user of requests without credentials. ok is false if they need some. Required.
+	User func() (name string, ok bool)
+	// Limits appends the clauses of the limits that apply to key under policy to dst. blocked says that a block
+	// applies. known is false if there is no such policy. Required.
+	Limits func(policy, key []byte, dst []Limit) (limits []Limit, blocked, known bool)
+	// Style says which header fields answers have.
+	Style headers.Style
+	// Gateway says what asks for checks. Trusted are the networks of proxies whose header fields count.
+	Gateway Gateway
+	Trusted []netip.Prefix
+	// TLS is the configuration for TLS; nil means that the port does not use TLS.
+	TLS *tls.Config
+	// Log receives messages for operators; nil discards them.
+	Log *slog.Logger
+	// MaxConnections is the maximum number of open connections; 0 means [DefaultMaxConnections].
+	MaxConnections int
+}
+
+// Refusal is the error reply with which the RESP server refuses a client.
+type Refusal string
+
+// Error implements the error interface.
+func (r Refusal) Error() string { return string(r) }
+
+// These bound what clients of the port can use.
+const (
+	// DefaultMaxConnections is the default of Config.MaxConnections.
+	DefaultMaxConnections = 10_000
+	// MaxHeader and MaxBody are the maximum lengths of the header of a request, with its path, and of the body
+	// of a call, in bytes.
+	MaxHeader = 16 << 10
+	MaxBody   = 64 << 10
+	// MaxParts is the maximum number of parts that the key of a check has.
+	MaxParts = 16
+)

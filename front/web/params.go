@@ -1,0 +1,155 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Params are the parameters of a check.
+type Params struct {
+	// Key has the parts of the key: one or more, at most [MaxParts].
+	Key []Part
+	// Hits is the quantity, 1 without the parameter. Deny is the status of a denial, 429 without the parameter.
+	Hits int64
+	Deny int
+}
+
+// Part is one part of a key. Text is the name of a header field in canonical form, or a fixed text.
+type Part struct {
+	Source Source
+	Text   string
+}
+
+// Source says where a part of a key comes from.
+type Source uint8
+
+// These are the sources.
+const (
+	Fixed  Source = iota // the text itself
+	Header               // a header field of the request
+	IP                   // the address of the client
+	URI                  // the path and the query of the original request
+	Path                 // the path of the original request
+	Method               // the method of the original request
+	Host                 // the host of the original request
+)
+
+// sources are the words for sources that need nothing else.
+var sources = map[string]Source{"ip": IP, "uri": URI, "path": Path, "method": Method, "host": Host}
+
+// minDeny and maxDeny are the bounds of the parameter deny: the statuses of errors.
+const minDeny, maxDeny = 400, 599
+
+// ParseParams parses parameters as they are in a path: name=value, joined by &, and percent-encoded after that.
+// A plus sign stands for itself. key is the only parameter that may be there several times, and that is
+// required. Its value is ip, uri, path, method, host, header: with a name, text: with any text, or another text
+// without a colon: a misspelled word is no text. The error is for the operator who has written the path.
+func ParseParams(raw string) (Params, error) {
+	p := Params{Hits: 1, Deny: http.StatusTooManyRequests}
+	var hits, deny bool
+	for pair := range strings.SplitSeq(raw, "&") {
+		name, escaped, ok := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(escaped)
+		if !ok || err != nil {
+			return Params{}, fmt.Errorf("parameter %q is not of the form name=value", pair)
+		}
+		switch name {
+		case "key":
+			part, err := parsePart(value)
+			if err != nil {
+				return Params{}, err
+			}
+			if p.Key = append(p.Key, part); len(p.Key) > MaxParts {
+				return Params{}, fmt.Errorf("a key has at most %d parts", MaxParts)
+			}
+		case "hits":
+			if p.Hits, err = parseInteger(value); err != nil || hits {
+				return Params{}, fmt.Errorf("parameter hits is %q, and must be one integer", value)
+			}
+			hits = true
+		case "deny":
+			status, err := parseInteger(value)
+			if err != nil || status < minDeny || status > maxDeny || deny {
+				return Params{}, fmt.Errorf("parameter deny is %q, and must be one status from %d to %d", value, minDeny, maxDeny)
+			}
+			p.Deny, deny = int(status), true
+		default:
+			return Params{}, fmt.Errorf("there is no parameter %q: key, hits and deny are known", name)
+		}
+	}
+	if p.Key == nil {
+		return Params{}, fmt.Errorf("the parameter key is missing, such as key=ip")
+	}
+	return p, nil
+}
+
+func parsePart(value string) (Part, error) {
+	if s, ok := sources[value]; ok {
+		return Part{Source: s}, nil
+	}
+	word, rest, colon := strings.Cut(value, ":")
+	switch {
+	case !colon:
+		return Part{Source: Fixed, Text: value}, nil
+	case word == "text":
+		return Part{Source: Fixed, Text: rest}, nil
+	case word != "header":
+		return Part{}, fmt.Errorf("key is %q: a text with a colon is text:%s", value, value)
+	case !isToken(rest):
+		return Part{}, fmt.Errorf("key is %q, which names no header field", value)
+	}
+	name := http.CanonicalHeaderKey(rest)
+	if name == "Host" {
+		return Part{}, fmt.Errorf("key is %q: use key=host", value)
+	}
+	return Part{Source: Header, Text: name}, nil
+}
+
+// parseInteger parses a decimal integer, without a sign but a minus.
+func parseInteger(text string) (int64, error) {
+	if strings.HasPrefix(text, "+") {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseInt(text, 10, 64) //nolint:wrapcheck // the callers only look whether there is one
+}
+
+// isToken reports whether name can be the name of a header field (RFC 9110, section 5.6.2).
+func isToken(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	})
+}
+
+// check is the path of a check.
+type check struct {
+	policy string
+	params Params
+	// rest is what follows the parameters, as it came: "" or a path that begins with a slash.
+	rest string
+}
+
+// checkPath is what the path of a check begins with.
+const checkPath = "/v1/check/"
+
+// parseCheck parses the path of a request as it came, which begins with checkPath. It takes the first segment
+// as the name of the policy and the second as the parameters, whatever the other segments are.
+func parseCheck(raw string) (check, error) {
+	name, behind, ok := strings.Cut(raw[len(checkPath):], "/")
+	if !ok {
+		return check{}, fmt.Errorf("the path is not of the form %s{policy}/key=...", checkPath)
+	}
+	c := check{}
+	var err error
+	if c.policy, err = url.PathUnescape(name); err != nil || c.policy == "" {
+		return check{}, fmt.Errorf("the path has no name of a policy")
+	}
+	raw = behind
+	if slash := strings.IndexByte(behind, '/'); slash >= 0 {
+		raw, c.rest = behind[:slash], behind[slash:]
+	}
+	c.params, err = ParseParams(raw)
+	return c, err
+}

@@ -1,0 +1,83 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/cellserver/cellserver/front/headers"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// setFields sets the header fields of an answer, in the spelling of the draft.
+func setFields(h http.Header, a *headers.Answer, s headers.Style) {
+	for _, f := range headers.Append(nil, a, s) {
+		h[f.Name] = []string{f.Value}
+	}
+}
+
+// protect sets the header fields that all responses have.
+func protect(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// write sends a response with a JSON body of the type given.
+func write(w http.ResponseWriter, status int, kind string, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic("web: a response cannot be written as JSON") // the types of this package can
+	}
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // a client that has disconnected gets nothing
+}
+
+// refuse sends a problem that is no denial.
+func refuse(w http.ResponseWriter, status int, detail string) {
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Basic realm="cellserver", charset="UTF-8"`)
+	}
+	write(w, status, headers.ProblemType, headers.Problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail,
+	})
+}
+
+// statuses are the statuses for error replies by their first word. Words that are not here say that the server
+// cannot decide now: the status is 503.
+var statuses = map[string]int{
+	"ERR":       http.StatusBadRequest,
+	"NOADDRESS": http.StatusBadRequest,
+	"NOAUTH":    http.StatusUnauthorized,
+	"WRONGPASS": http.StatusUnauthorized,
+	"NOPERM":    http.StatusForbidden,
+	"DENIED":    http.StatusForbidden,
+	"NOPOLICY":  http.StatusNotFound,
+	"WRONGTYPE": http.StatusConflict,
+}
+
+// word returns the first word of an error reply.
+func (r Refusal) word() string {
+	word, _, _ := strings.Cut(string(r), " ")
+	return word
+}
+
+// byKey reports whether the key of a call can cause the error.
+func (r Refusal) byKey() bool { return r.word() == "NOADDRESS" || r.word() == "WRONGTYPE" }
+
+// statusOf returns the status for an error with which a call has failed. An error that is no error reply says
+// that the session has ended.
+func statusOf(err error) int {
+	var r Refusal
+	if !errors.As(err, &r) || string(r) == string(resp.ErrMaxClients) {
+		return http.StatusServiceUnavailable
+	}
+	if string(r) == string(resp.ErrInternal) {
+		return http.StatusInternalServerError
+	}
+	if status, known := statuses[r.word()]; known {
+		return status
+	}
+	return http.StatusServiceUnavailable
+}

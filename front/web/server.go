@@ -1,0 +1,224 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/listen"
+)
+
+// These are the times after which a connection is closed: before the header of a request is complete, before its
+// body is, before the response has been sent, and between two requests.
+const (
+	headerTime = 5 * time.Second
+	bodyTime   = 10 * time.Second
+	answerTime = 30 * time.Second
+	idleTime   = 2 * time.Minute
+)
+
+// maxStreams is the maximum number of requests at once on a connection of HTTP/2.
+const maxStreams = 250
+
+// Server is an HTTP port for decisions: see [New].
+type Server struct {
+	Config
+	bound       *listen.Connections
+	connections connections
+	http        http.Server
+	scratch     sync.Pool // of *scratch
+}
+
+// New returns a server that serves nothing before Serve.
+func New(c Config) *Server {
+	if c.MaxConnections == 0 {
+		c.MaxConnections = DefaultMaxConnections
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		Config: c, bound: listen.NewConnections(c.MaxConnections),
+		scratch: sync.Pool{New: func() any { return new(scratch) }},
+	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s.http = http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       bodyTime,
+		WriteTimeout:      answerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    MaxHeader,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return s.connections.context(s.bound.Context(ctx, conn), conn)
+		},
+		ConnState: s.connections.changed,
+		TLSConfig: c.TLS,
+		// The messages of package http are about what clients do. With them clients could fill the log.
+		ErrorLog: log.New(discard{}, "", 0),
+	}
+	return s
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// Serve accepts connections from l until Shutdown, and then returns nil. If accepting fails before
+// that, it returns the error.
+func (s *Server) Serve(l net.Listener) error {
+	l = s.bound.Bound(l)
+	serve := s.http.Serve
+	if s.TLS != nil {
+		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+	}
+	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving http-port: %w", err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting connections and waits for running requests. When ctx ends, it closes the
+// connections of the requests that still run. The error is that of closing connections.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.Door.Stop()
+	if err := s.http.Shutdown(ctx); err != nil {
+		return s.http.Close() //nolint:wrapcheck // of listeners that are closed already
+	}
+	return nil
+}
+
+// serve answers a request. It also replies to a request whose handler panics.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.bound.Serving(r.Context(), true)
+	defer s.bound.Serving(r.Context(), false)
+	defer s.recovered(w)
+	protect(w.Header())
+	switch path := rawPath(r.URL); {
+	case path == usePath:
+		s.use(w, r)
+	case strings.HasPrefix(path, checkPath):
+		s.check(w, r, path)
+	default:
+		refuse(w, http.StatusNotFound, "there is nothing at this path")
+	}
+}
+
+// recovered replies to a request whose handler has panicked. The reply does not contain the panic
+// value, which may hold a key.
+func (s *Server) recovered(w http.ResponseWriter) {
+	if recover() != nil {
+		s.Log.Error("a request to http-port failed on an internal error")
+		refuse(w, http.StatusInternalServerError, "internal error")
+	}
+}
+
+// rawPath returns the path of a request as it came, with its escapes.
+func rawPath(u *url.URL) string {
+	if u.RawPath != "" {
+		return u.RawPath
+	}
+	return u.EscapedPath()
+}
+
+// user returns the name of the user of a request: that of the certificate, or else of the credentials if login is
+// set, or else that of the option http-user. proven says that the client has proven to be the user. If ok is
+// false, user has sent the response.
+func (s *Server) user(w http.ResponseWriter, r *http.Request, login bool) (name string, proven, ok bool) {
+	if name, ok = s.certified(r.TLS); ok {
+		return name, true, true
+	}
+	if login && r.Header.Get("Authorization") != "" {
+		name, ok = s.login(w, r)
+		return name, true, ok
+	}
+	if name, ok = s.User(); !ok {
+		refuse(w, http.StatusUnauthorized, "a user and a password of the server's ACL are needed")
+	}
+	return name, false, ok
+}
+
+// certified returns the user of a certificate that was verified.
+func (s *Server) certified(is *tls.ConnectionState) (user string, ok bool) {
+	if is == nil || len(is.VerifiedChains) == 0 {
+		return "", false
+	}
+	return s.Certified(is)
+}
+
+// login returns the user of the credentials of a request. If ok is false, it has sent the response.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) (name string, ok bool) {
+	name, password, ok := r.BasicAuth()
+	if !ok {
+		refuse(w, http.StatusUnauthorized, "Authorization has another scheme than Basic")
+		return "", false
+	}
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		address = r.RemoteAddr
+	}
+	u, refused := s.Door.Login(r.Context(), name, password, address)
+	switch {
+	case refused:
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, "too many failed logins from this address")
+		return "", false
+	case u == nil:
+		refuse(w, http.StatusUnauthorized, "the password is wrong, or the user does not exist or is off")
+		return "", false
+	}
+	return u.Name, true
+}
+
+// scratch is the memory of one request.
+type scratch struct {
+	in, out, key []byte
+	limits       []Limit
+	answer       answer
+}
+
+// kept is the maximum size of the memory that is kept for other requests.
+const kept = 8 << 10
+
+// ask has the call c of the user decided, and passes the answer to respond. The answer is valid until respond
+// returns.
+func (s *Server) ask(r *http.Request, user string, c *call, m *scratch) (*answer, error) {
+	caller, err := connectionOf(r.Context()).caller(user, s.Open)
+	if err != nil {
+		return nil, err
+	}
+	m.in = c.appendTo(m.in[:0])
+	if m.out, err = caller.Do(m.in, 1, m.out[:0]); err != nil {
+		return nil, fmt.Errorf("the client was disconnected: %w", err)
+	}
+	if err := c.parse(m.out, &m.answer); err != nil {
+		return nil, err
+	}
+	var blocked, known bool
+	m.limits, blocked, known = s.Limits(c.policy, c.key, m.limits[:0])
+	m.answer.describe(m.limits, blocked, known)
+	return &m.answer, nil
+}
+
+// borrow returns memory for a request, and giveBack keeps it for others.
+func (s *Server) borrow() *scratch { return s.scratch.Get().(*scratch) }
+
+func (s *Server) giveBack(m *scratch) {
+	if cap(m.in)+cap(m.out)+cap(m.key) <= kept {
+		s.scratch.Put(m)
+	}
+}

@@ -1,0 +1,193 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cellserver/cellserver/front/headers"
+)
+
+// usePath is the path of a call.
+const usePath = "/v1/use"
+
+// result is the body of the response to a call. A denial has the problem, too.
+type result struct {
+	*headers.Problem
+	Allowed      bool  `json:"allowed"`
+	Limit        int64 `json:"limit"`
+	Remaining    int64 `json:"remaining"`
+	Missing      int64 `json:"missing"`
+	RetryAfterMs int64 `json:"retryAfterMs"`
+	ResetAfterMs int64 `json:"resetAfterMs"`
+}
+
+// use serves POST /v1/use.
+func (s *Server) use(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		refuse(w, http.StatusMethodNotAllowed, "a call is a POST")
+		return
+	}
+	// A page of another origin cannot send this type without asking first, which this server never answers.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, "the body of a call is application/json")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body of a call has at most %d bytes", MaxBody))
+		return
+	} else if err != nil {
+		refuse(w, http.StatusBadRequest, "the body of the call is not complete")
+		return
+	}
+	c, err := decodeCall(body)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	user, proven, ok := s.user(w, r, true)
+	if !ok {
+		return
+	}
+	if c.needsProof() && !proven {
+		refuse(w, http.StatusForbidden, "force and negative quantities need a password or a client certificate")
+		return
+	}
+	m := s.borrow()
+	defer s.giveBack(m)
+	a, err := s.ask(r, user, &c, m)
+	if err != nil {
+		refuse(w, statusOf(err), err.Error())
+		return
+	}
+	b := &a.Binding
+	answered := result{
+		Allowed: !a.Denied, Limit: b.Limit, Remaining: b.Remaining, Missing: a.missing,
+		RetryAfterMs: b.RetryMillis, ResetAfterMs: b.ResetMillis,
+	}
+	setFields(w.Header(), &a.Answer, s.Style)
+	if !a.Denied {
+		write(w, http.StatusOK, "application/json", answered)
+		return
+	}
+	p := headers.ProblemOf(&a.Answer, http.StatusTooManyRequests)
+	answered.Problem = &p
+	write(w, http.StatusTooManyRequests, headers.ProblemType, answered)
+}
+
+// needsProof reports whether only a caller that has proven who it is may make the call: one that takes units
+// beyond the limit, or returns units.
+func (c *call) needsProof() bool { return c.mode == "FORCE" || c.quantity < 0 }
+
+// errNoJSON is the error of a body that is no JSON.
+var errNoJSON = errors.New("the body is not valid JSON")
+
+// decodeCall decodes the body of a call: one JSON object whose fields are known, are there once, and are no
+// objects or arrays. policy and key are required. The error is for the client.
+func decodeCall(body []byte) (call, error) {
+	if !utf8.Valid(body) {
+		return call{}, errors.New("the body is not valid UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return call{}, errors.New("the body is no JSON object")
+	}
+	c := call{quantity: 1}
+	seen := map[string]bool{}
+	for d.More() {
+		name, ok := token[string](d)
+		if !ok {
+			return call{}, errNoJSON
+		}
+		if seen[name] {
+			return call{}, fmt.Errorf("the field %q is there twice", name)
+		}
+		seen[name] = true
+		if err := c.decode(d, name); err != nil {
+			return call{}, err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return call{}, errNoJSON
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return call{}, errors.New("the body has more than one JSON object")
+	}
+	for _, name := range []string{"policy", "key"} {
+		if !seen[name] {
+			return call{}, fmt.Errorf("the field %q is missing", name)
+		}
+	}
+	return c, nil
+}
+
+// decode decodes the field called name, whose value d has next.
+func (c *call) decode(d *json.Decoder, name string) error {
+	mode, known := modes[name]
+	switch {
+	case known:
+		on, ok := token[bool](d)
+		if !ok {
+			return fmt.Errorf("the field %q is no boolean", name)
+		}
+		if on && c.mode != "" {
+			return errors.New("peek, partial and force exclude each other")
+		}
+		if on {
+			c.mode = mode
+		}
+		return nil
+	case name == "quantity":
+		n, ok := token[json.Number](d)
+		q, err := parseInteger(n.String())
+		if !ok || err != nil {
+			return fmt.Errorf("the field %q is no integer", name)
+		}
+		c.quantity = q
+		return nil
+	case name != "policy" && name != "key" && name != "member":
+		return fmt.Errorf("there is no field %q", name)
+	}
+	text, ok := token[string](d)
+	if !ok {
+		return fmt.Errorf("the field %q is no string", name)
+	}
+	// The decoder replaces half a surrogate pair, which would make different keys equal.
+	if strings.ContainsRune(text, utf8.RuneError) {
+		return fmt.Errorf("the field %q has U+FFFD or half a surrogate pair", name)
+	}
+	switch name {
+	case "policy":
+		c.policy = []byte(text)
+	case "key":
+		if len(text) > maxKey {
+			return fmt.Errorf("the key has more than %d bytes", maxKey)
+		}
+		c.key = []byte(text)
+	case "member":
+		c.member = text
+	}
+	return nil
+}
+
+// modes are the words of RL.USE for the fields that are booleans.
+var modes = map[string]string{"peek": "PEEK", "partial": "PARTIAL", "force": "FORCE"}
+
+// token returns the next token of d. ok is false if it has another type, or the body is not valid.
+func token[T any](d *json.Decoder) (value T, ok bool) {
+	t, err := d.Token()
+	if err != nil {
+		return value, false
+	}
+	value, ok = t.(T)
+	return value, ok
+}
