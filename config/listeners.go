@@ -80,16 +80,19 @@ func reachableFromAfar(address string) bool {
 	return host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
+// ownBinds are the options with the addresses of the ports that bind is not about.
+var ownBinds = map[string]string{"admin-port": "admin-bind", "http-port": "http-bind"}
+
 // checkListeners returns an error if two listeners cannot be open at the same time, because they
 // have the same port of the same address.
 func (c *Config) checkListeners() error {
 	type place struct{ option, bind, address, port string }
 	var taken []place
 	var faults []error
-	for _, option := range []string{"port", "tls-port", "admin-port"} {
+	for _, option := range []string{"port", "tls-port", "admin-port", "http-port"} {
 		port, bind, addresses := c.Value(option), "bind", strings.Fields(c.Value("bind"))
-		if option == "admin-port" {
-			bind, addresses = "admin-bind", strings.Fields(c.Value("admin-bind"))
+		if own, found := ownBinds[option]; found {
+			bind, addresses = own, strings.Fields(c.Value(own))
 		}
 		if port == "0" {
 			continue

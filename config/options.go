@@ -29,6 +29,7 @@ func optionGroups() []optionGroup {
 		{"Slow calls, latency, debugging", observeOptions()},
 		{"Limits in a store", storeOptions()},
 		{"Admin port", adminOptions()},
+		{"Decisions over HTTP", httpOptions()},
 		{"Metrics", metricsOptions()},
 		{"Process", processOptions()},
 	}

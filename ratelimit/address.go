@@ -49,6 +49,16 @@ func networkOf(p *policy.Policy, key []byte, now limit.Instant, a *policy.Applie
 	return network, nil
 }
 
+// FindApplied sets a to the entries of p that apply to key at now. The errors are [ErrNoAddress] and [ErrWide].
+func FindApplied(p *policy.Policy, key []byte, now limit.Instant, a *policy.Applied) error {
+	if p.Main.Key.IP {
+		_, err := networkOf(p, key, now, a)
+		return err
+	}
+	p.Find(key, now, a)
+	return nil
+}
+
 // findApplied sets l.Applied and, if the keys of the policy are addresses, l.Network. The entries that apply are
 // those for the address as it came. The errors are [ErrNoAddress] and [ErrWide].
 func (d *Decider) findApplied(l *Lookup) error {

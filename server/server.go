@@ -58,7 +58,7 @@ type Options struct {
 	// Inherited; nil replaces nothing.
 	Listeners []net.Listener
 	// Inherited has listening sockets by the option whose listeners they replace: port, tls-port,
-	// unixsocket or admin-port. See [Inherited].
+	// unixsocket, admin-port or http-port. See [Inherited].
 	Inherited map[string][]net.Listener
 	// AdminListeners has the listeners of the admin port, in place of those of the configuration
 	// and of Inherited; nil replaces nothing.
@@ -106,6 +106,7 @@ type Server struct {
 	kind        transport.Kind
 	listening   listening
 	admin       adminPort
+	http        httpPort
 	tls         certificates
 	port        atomic.Int64
 	began       time.Time
@@ -192,6 +193,9 @@ func New(c *config.Config, o Options) (*Server, error) {
 		return nil, errors.Join(err, s.abandon())
 	}
 	if err := s.openAdmin(o.AdminListeners); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	if err := s.openHTTP(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	s.recent.Started(s.usedMemory())
@@ -328,7 +332,7 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 // failed.
 func (s *Server) abandon() (err error) {
 	err = closeAll(s.listening.open)
-	for _, l := range s.admin.listeners {
+	for _, l := range slices.Concat(s.admin.listeners, s.http.listeners) {
 		err = errors.Join(err, l.Close())
 	}
 	if s.transport != nil {
@@ -406,6 +410,7 @@ func (s *Server) Run(ctx context.Context) error {
 	background.Go(func() { s.share(housekeeping) })
 	s.listening.begin(func(l *listener) { background.Go(func() { s.serve(l, fail) }) })
 	s.serveAdmin(background.Go, fail)
+	s.serveHTTP(background.Go, fail)
 	var err error
 	select {
 	case <-ctx.Done():
@@ -479,6 +484,9 @@ func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	s.engine.Drain()
+	var fronts sync.WaitGroup
+	fronts.Go(func() { s.endHTTP(ctx) })
+	defer fronts.Wait()
 	if err := s.transport.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("closing connections: %w", err)
 	}

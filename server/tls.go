@@ -14,6 +14,7 @@ import (
 type certificates struct {
 	clients atomic.Pointer[tls.Config] // for tls-port
 	admin   atomic.Pointer[tls.Config] // for admin-port, which requests no client certificate
+	http    atomic.Pointer[tls.Config] // for http-port
 }
 
 // startTLS applies the certificates of the configuration. They are read again by CONFIG SET of any
@@ -50,7 +51,7 @@ func (s *Server) prepareTLS(next *config.Config) (apply func(), err error) {
 // only the admin port does, the result requests no certificates of clients.
 func loadTLS(c *config.Config) (*tls.Config, error) {
 	options := c.TLSOptions()
-	if c.Value("tls-port") == "0" {
+	if c.Value("tls-port") == "0" && (!c.Yes("http-tls") || c.Value("http-port") == "0") {
 		if !c.Yes("admin-tls") || c.Value("admin-port") == "0" {
 			return nil, nil
 		}
@@ -62,7 +63,7 @@ func loadTLS(c *config.Config) (*tls.Config, error) {
 // soonExpired is the remaining validity of a certificate below which the server logs a warning.
 const soonExpired = 14 * 24 * time.Hour
 
-// useTLS makes new connections to the admin port use conf and, if clients is true, new connections
+// useTLS makes new connections to the admin port and to http-port use conf and, if clients is true, new connections
 // to tls-port, too. If clients is false, tls-port is closed or is about to be closed, and keeps its
 // configuration for clients that still connect. useTLS logs the certificate if it has changed, and
 // a warning if it expires soon.
@@ -71,6 +72,9 @@ func (s *Server) useTLS(conf *tls.Config, clients bool) {
 	forAdmin.ClientAuth, forAdmin.ClientCAs = tls.NoClientCert, nil // browsers log in with a password
 	forAdmin.SessionTicketsDisabled = true
 	old := s.tls.admin.Swap(forAdmin)
+	forHTTP := conf.Clone()
+	forHTTP.SessionTicketsDisabled, forHTTP.NextProtos = true, []string{"h2", "http/1.1"}
+	s.tls.http.Store(forHTTP)
 	if clients {
 		s.tls.clients.Store(conf)
 	}

@@ -13,15 +13,32 @@ import (
 // in its verified certificate, exists and is on. If there is none, nothing changes, and the client
 // may authenticate by a command.
 func (s *Session) Handshaken(is *tls.ConnectionState) {
-	from := s.engine.Limits().CertificateUser
-	if len(is.VerifiedChains) == 0 || from == "off" {
-		return
-	}
-	for _, name := range namesOf(is.PeerCertificates[0], from) {
+	for _, name := range s.engine.certified(is) {
 		if s.LoginAs(func() (*acl.User, bool) { return s.engine.Users.ByName(name) }) {
 			return
 		}
 	}
+}
+
+// certified returns the names of users in the certificate of a connection, in the order in which they are tried. There
+// are none if the certificate was not verified.
+func (e *Engine) certified(is *tls.ConnectionState) []string {
+	from := e.Limits().CertificateUser
+	if len(is.VerifiedChains) == 0 || from == "off" {
+		return nil
+	}
+	return namesOf(is.PeerCertificates[0], from)
+}
+
+// Certified returns the name of the first user that is named in the verified certificate of a connection, exists and
+// is on. ok is false if there is none.
+func (e *Engine) Certified(is *tls.ConnectionState) (user string, ok bool) {
+	for _, name := range e.certified(is) {
+		if _, ok := e.Users.ByName(name); ok {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // Introduce implements direct.Introduced: it logs the client in as the user called user, if that user exists and is on.

@@ -25,7 +25,7 @@ import (
 // port is a Server whose calls a session decides, and what its clients have asked.
 type port struct {
 	*web.Server
-	fed *inproc.Fed
+	fed     *inproc.Fed
 	users   []string        // those for which callers were opened
 	asked   []string        // all commands
 	limits  []web.Limit     // those of all keys
