@@ -393,7 +393,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "command", "command/policystore", "commands", "config", "env", "figure", "front/headers", "front/login", "front/web", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "rls", "rls/ruledir", "rls/rulefile", "session", "stats", "tlsconfig", "transport", "transport/direct", "transport/epoll", "transport/goroutine"},
+		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "clause", "command", "command/policystore", "commands", "config", "env", "figure", "front/headers", "front/login", "front/web", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "ratelimit", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "rls", "rls/ruledir", "rls/rulefile", "session", "slidingwindow", "stats", "tlsconfig", "transport", "transport/direct", "transport/epoll", "transport/goroutine"},
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 
