@@ -161,7 +161,7 @@ func TestHeaderFieldsInKeys(t *testing.T) {
 func FuzzNoTwoValuesMakeOneKey(f *testing.F) {
 	f.Add("a|", "b", "a", "|b")
 	f.Add("%7C", "", "|", "")
-	p := newPort(&testing.T{}, nil)
+	p := newPort(f, nil)
 	p.reply = "-NOPOLICY\r\n"
 	f.Fuzz(func(t *testing.T, a, b, c, d string) {
 		key := func(x, y string) string {

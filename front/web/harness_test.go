@@ -38,7 +38,7 @@ var minute = []web.Limit{{Window: time.Minute}}
 
 // newPort returns a port with the users ann, whose password is a, and gateway without one. setup changes the
 // configuration.
-func newPort(t *testing.T, setup func(c *web.Config)) *port {
+func newPort(t testing.TB, setup func(c *web.Config)) *port {
 	t.Helper()
 	users := acl.NewUsers(command.NewTable(commands.Groups()))
 	for name, rules := range map[string][]string{"ann": {"on", ">a", "+rl.use", "~*"}, "off": {"off", ">o"}} {

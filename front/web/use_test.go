@@ -129,7 +129,7 @@ func FuzzCall(f *testing.F) {
 	for _, body := range []string{`{"policy":"api","key":"a","quantity":1,"peek":true}`, `{"policy":"api","key":"\u0000","member":"m"}`, `{"a":[{}]}`} {
 		f.Add(body)
 	}
-	p := newPort(&testing.T{}, nil)
+	p := newPort(f, nil)
 	p.reply = "-NOPOLICY\r\n"
 	f.Fuzz(func(t *testing.T, body string) {
 		w := p.use(t, body, nil)
