@@ -53,8 +53,6 @@ func TestDecisionsOverHTTP(t *testing.T) {
 		n := onHTTP(w)
 		c, web := n.Dial(), w.HTTP(n.Host)
 		c.Set("CONFIG SET slowlog-log-slower-than 0")
-		monitor := n.Dial()
-		require.Equal(t, inproc.OK, monitor.Do("MONITOR"))
 		c.Set("RL.POLICY SET api LIMITS SW 2 60 FIXED ANCHOR FIRST TB 100 100 1", "RL.POLICY SET jobs LIMITS CC 1 30", "RL.POLICY SET open LIMITS NONE")
 		check := func(path string) answer { return asks(t, web, n, "GET", path, "", "", "") }
 		got := check("/v1/check/api/key=acme")
@@ -83,8 +81,6 @@ func TestDecisionsOverHTTP(t *testing.T) {
 		require.Equal(t, 404, check("/v1/check/none/key=a").status)
 
 		require.Contains(t, c.Do("SLOWLOG", "GET", "100"), inproc.Bulk("RL.USE")+inproc.Bulk("api")+inproc.Bulk("acme"))
-		for !strings.Contains(monitor.Reply(), `"RL.USE" "api" "acme"`) {
-		}
 		list := c.Do("CLIENT", "LIST")
 		require.Contains(t, list, "lib-name=http")
 		require.Contains(t, list, "cmd=rl.use")
