@@ -39,8 +39,13 @@ func TestLogin(t *testing.T) {
 	g := &guard{}
 	for _, d := range []*login.Door{door(t, nil), door(t, g)} {
 		for _, row := range []struct{ name, password, user string }{
-			{"ann", "a", "ann"}, {"", "secret", "default"}, {"default", "secret", "default"},
-			{"ann", "b", ""}, {"ann", "", ""}, {"off", "o", ""}, {"nobody", "a", ""},
+			{"ann", "a", "ann"},
+			{"", "secret", "default"},
+			{"default", "secret", "default"},
+			{"ann", "b", ""},
+			{"ann", "", ""},
+			{"off", "o", ""},
+			{"nobody", "a", ""},
 		} {
 			u, refused := d.Login(t.Context(), row.name, row.password, "192.0.2.1")
 			require.False(t, refused)
