@@ -80,7 +80,7 @@ func (c charging) Decide(a *decide.Ask) {
 		return
 	}
 	for i := range c.Parts {
-		if c.Parts[i].lenient() {
+		if c.Parts[i].Lenient() {
 			apart := &c.apart[i]
 			apart.Err, apart.Lapsed, apart.Ends = nil, 0, 0
 			c.store.Decide(apart)
