@@ -44,7 +44,7 @@ type member struct {
 func (m *member) start(t *testing.T) {
 	s := inproc.ServeTimed(t, "auto", "--store", m.url, "--store-timeout", "500", "--fail-policy", "closed")
 	c := redis.NewClient(&redis.Options{Addr: s.Addr().String(), MaxRetries: -1, Protocol: 2, DisableIdentity: true, ReadTimeout: inproc.Patience})
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { _ = c.Close() })
 	inproc.Await(t, "the policies", func() bool { age := info(t, c, "store_policies_age_ms"); return age != "-1" && age != "" })
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -298,7 +298,7 @@ func (f *fleet) check(t *testing.T, from, to time.Duration) {
 			version, listed = v, all
 		}
 		require.Equal(t, version, v)
-		require.True(t, listed == all, "server %d has other overrides", i)
+		require.Equal(t, listed, all, "server %d has other overrides", i)
 		n, err := strconv.ParseInt(info(t, c, "store_changes_lost"), 10, 64)
 		require.NoError(t, err)
 		lost = max(lost, n)

@@ -25,7 +25,7 @@ func TestPackedIsReadAsItWasWritten(t *testing.T) {
 	p := stats.Unpack(b)
 	require.EqualValues(t, 7, p.Number(7))
 	require.Equal(t, "text", p.Text(4))
-	p.Block(func(b *stats.Packed) { require.Equal(t, 1.5, b.Rate()) })
+	p.Block(func(b *stats.Packed) { require.InDelta(t, 1.5, b.Rate(), 0) })
 	var list []int64
 	p.List(2, func(b *stats.Packed) { list = append(list, b.Number(10)) })
 	require.Equal(t, []int64{3, 4}, list)

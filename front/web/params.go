@@ -139,7 +139,7 @@ const checkPath = "/v1/check/"
 func parseCheck(raw string) (check, error) {
 	name, behind, ok := strings.Cut(raw[len(checkPath):], "/")
 	if !ok {
-		return check{}, fmt.Errorf("the path is not of the form %s{policy}/key=...", checkPath)
+		return check{}, fmt.Errorf("the path is not %s{policy}/{parameters}", checkPath)
 	}
 	c := check{}
 	var err error

@@ -5,7 +5,6 @@ package records_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 	"testing"
@@ -55,7 +54,7 @@ func holder(t *testing.T, url string) (*registry.Registry, *records.Store, *repl
 	r := registry.New(registry.Options{Shared: true})
 	e := &replies{Engine: open(t, url)}
 	return r, records.New(records.Options{
-		Engine: e, Observer: r, Timeout: time.Minute, Now: func() limit.Instant { return e.Now() }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Engine: e, Observer: r, Timeout: time.Minute, Now: func() limit.Instant { return e.Now() }, Log: slog.New(slog.DiscardHandler),
 	}), e
 }
 

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -196,7 +197,10 @@ func TestAppendResponse(t *testing.T) {
 			rls.Answer{Header: -1, Metadata: rls.Struct{
 				{Name: "a", Value: nil},
 				{Name: "b", Value: []any{1.5, "x", true, rls.Struct{{Name: "", Value: []any{}}}, nil}},
-				{Name: "c", Value: false}, {Name: "d", Value: 0.0}, {Name: "e", Value: ""}, {Name: "f", Value: rls.Struct{}},
+				{Name: "c", Value: false},
+				{Name: "d", Value: 0.0},
+				{Name: "e", Value: ""},
+				{Name: "f", Value: rls.Struct{}},
 			}},
 			`dynamic_metadata { fields { key: "a" value { null_value: NULL_VALUE } }
 			fields { key: "b" value { list_value { values { number_value: 1.5 } values { string_value: "x" } values { bool_value: true }
@@ -241,7 +245,7 @@ func FuzzDecode(f *testing.F) {
 		err := wire.Decode(b, &r)
 		m := described(t, "Request")
 		if other := proto.Unmarshal(b, m); err != nil || other != nil {
-			bounds := err == wire.ErrTooLong || err == rls.ErrDescriptors || err == rls.ErrEntries
+			bounds := errors.Is(err, wire.ErrTooLong) || errors.Is(err, rls.ErrDescriptors) || errors.Is(err, rls.ErrEntries)
 			require.True(t, bounds || (err != nil) == (other != nil), "%v and %v", err, other)
 			return
 		}
