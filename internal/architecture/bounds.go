@@ -16,6 +16,7 @@ var larger = map[string]string{
 	"persistence": "manifest, base and log are read, checked and recovered together: each depends on the offsets of the others",
 	"remote":      "a call passes from its queue over the decision to the write, and what is in doubt goes the way back",
 	"replication": "a node is primary and replica in turn: both roles share history, offsets and chunks",
+	"server":      "the assembly connects each part of the program with its options and the other parts: each file does so for one part",
 	"session":     "feeding a session, its waits and its state end together: each depends on the progress of the others",
 }
 

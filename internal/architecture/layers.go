@@ -174,6 +174,10 @@ var layers = map[string]layer{
 		imports: []string{"limit", "policy", "policy/strict", "rls/rulefile"}, pure: true,
 		why: "what a request charges and what its answer is do not depend on a protocol, a store or a clock: fronts pass the decisions",
 	},
+	"rls/wire": {
+		imports: []string{"rls"}, pure: true,
+		why: "bytes become a request and an answer becomes bytes, for every front that gets messages",
+	},
 	"rls/ruledir": {
 		imports: []string{"optionfile", "rls/rulefile"},
 		why:     "ruledir finds and reads files, and knows no rule: the caller loads them",
