@@ -213,7 +213,8 @@ func (m *member) moved() {
 	}
 }
 
-// settle does what server.noteInForce does: the records that have come are in force even if no call asks for the table.
+// settle does what a server does after it has followed the store: the records that have come are in force even if no call
+// asks for the table.
 func (m *member) settle(p *process) {
 	m.changing.take(p)
 	defer m.changing.give()
@@ -234,7 +235,7 @@ func (m *member) mourn() {
 	m.known = kept
 }
 
-// follow does what server.followPolicies does.
+// follow does what a server does in the background: it asks the store what has changed.
 func (m *member) follow(p *process) {
 	for tries := 0; ; tries++ {
 		m.storing.take(p)

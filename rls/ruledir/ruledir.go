@@ -1,7 +1,6 @@
-// Package ruledir finds the configuration files of envoyproxy/ratelimit that the option rls-config names, and tells
-// when they have changed.
+// Package ruledir finds the files of envoyproxy/ratelimit that the option rls-config names, and tells when they change.
 //
-// The package looks at files and does not wait for events of the file system: a mounted volume may be replaced by
+// It looks at files and does not wait for events of the file system: a mounted volume may be replaced by
 // links, of which such events are lost. It accesses files through package optionfile, with its time limits, so no event
 // loop may call it.
 package ruledir
