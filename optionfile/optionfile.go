@@ -68,6 +68,18 @@ func ReadDir(path string) ([]string, error) {
 	})
 }
 
+// Names returns the names of everything in the directory at path, sorted. It returns an error if that takes longer than
+// [Timeout].
+func Names(path string) ([]string, error) {
+	return within("read", path, func() (names []string, err error) {
+		entries, err := os.ReadDir(path)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names, err
+	})
+}
+
 // Glob returns the paths that match pattern, as [filepath.Glob] does. It returns an error if that
 // takes longer than [Timeout].
 func Glob(pattern string) ([]string, error) {

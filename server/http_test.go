@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -187,5 +189,25 @@ func TestTheServerStopsWhileHTTPAsks(t *testing.T) {
 		w.Settle()
 		require.NoError(t, n.Stop())
 		require.Contains(t, []int{0, 200, 503}, <-status)
+	})
+}
+
+// TestAChecksBodyIsNotAwaited: it is that of the gateway's client, which may send it slowly or never.
+func TestAChecksBodyIsNotAwaited(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := onHTTP(w)
+		n.Dial().Set("RL.POLICY SET api LIMITS SW 2 60")
+		for _, body := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
+			conn, err := w.Dialer(n.Host)(t.Context(), "tcp", n.Server.HTTPAddr().String())
+			require.NoError(t, err)
+			began := time.Now()
+			_, err = conn.Write([]byte("GET /v1/check/api/key=a HTTP/1.1\r\nHost: x\r\n" + body + "\r\n\r\n"))
+			require.NoError(t, err)
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			require.Equal(t, 200, answer.StatusCode)
+			require.Zero(t, time.Since(began))
+			require.NoError(t, conn.Close())
+		}
 	})
 }

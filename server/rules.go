@@ -89,7 +89,11 @@ func (s *Server) prepareRules(*config.Config) (apply func(), err error) {
 func (s *Server) applyRules(is *ruledir.State, l *loadedRules) (changed int) {
 	path := s.config.Path("rls-config")
 	s.rules.tried, s.rules.fault = is, ""
+	_, before := s.policies.registry.InForce()
 	changed = s.policies.registry.SetRules(path, l.config)
+	if l.config.Len() == 0 && before.Len() > 0 {
+		s.log.Warn("there are no rules any more", "files", path)
+	}
 	for i := range l.remarks[:min(len(l.remarks), maxFaultLines)] {
 		s.log.Warn("remark on the rules", "remark", l.remarks[i].String())
 	}

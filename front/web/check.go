@@ -20,6 +20,10 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	if headerSize(r) > MaxHeader {
+		s.refuseCheck(w, &c.params, deniedBecause("the header has more than %d bytes", MaxHeader))
+		return
+	}
 	// The credentials of a check are those of the gateway's client, for the application.
 	user, proven, ok := s.user(w, r, false)
 	if !ok {

@@ -207,3 +207,14 @@ func TestLongKeys(t *testing.T) {
 	require.Equal(t, 403, p.ask(t, "GET", "/v1/check/api/key=header:X-Key&deny=403", "", set("X-Key", strings.Repeat("x", 16001))).Code)
 	require.Len(t, p.asked, 1)
 }
+
+// TestLongHeaders: a client must not get by with a header that is too long.
+func TestLongHeaders(t *testing.T) {
+	p := newPort(t, nil)
+	p.fed.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60", "FIXED", "ANCHOR", "FIRST")
+	long := set("X-Other", strings.Repeat("x", web.MaxHeader))
+	require.Equal(t, 403, p.ask(t, "GET", "/v1/check/api/key=a&deny=403", "", long).Code)
+	require.Equal(t, 403, p.ask(t, "GET", "/v1/check/api/key=a&deny=403/"+strings.Repeat("x", web.MaxHeader), "", nil).Code)
+	require.Equal(t, 431, p.use(t, `{"policy":"api","key":"a"}`, long).Code)
+	require.Empty(t, p.asked)
+}

@@ -36,12 +36,12 @@ type port struct {
 
 var minute = []web.Limit{{Window: time.Minute}}
 
-// newPort returns a port with the users ann, whose password is a, and gateway without one. setup changes the
+// newPort returns a port with the users ann, whose password is a, and free, which needs none. setup changes the
 // configuration.
 func newPort(t testing.TB, setup func(c *web.Config)) *port {
 	t.Helper()
 	users := acl.NewUsers(command.NewTable(commands.Groups()))
-	for name, rules := range map[string][]string{"ann": {"on", ">a", "+rl.use", "~*"}, "off": {"off", ">o"}} {
+	for name, rules := range map[string][]string{"ann": {"on", ">a", "+rl.use", "~*"}, "off": {"off", ">o"}, "free": {"on", "nopass", "+rl.use", "~*"}} {
 		_, _, err := users.Set(name, rules)
 		require.NoError(t, err)
 	}

@@ -26,6 +26,11 @@ const (
 	idleTime   = 2 * time.Minute
 )
 
+// mostHeader is the length of a header, in bytes, beyond which a connection is closed without an answer to its requests.
+// A longer header than [MaxHeader] gets an answer up to there: gateways pass on what their clients send, on connections
+// that clients share, and have bounds below this one.
+const mostHeader = 64 << 10
+
 // maxStreams is the maximum number of requests at once on a connection of HTTP/2.
 const maxStreams = 250
 
@@ -62,7 +67,9 @@ func New(c Config) *Server {
 		ReadTimeout:       bodyTime,
 		WriteTimeout:      answerTime,
 		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    MaxHeader,
+		MaxHeaderBytes:    mostHeader,
+		// OPTIONS * gets the same answer as any other path that does not exist.
+		DisableGeneralOptionsHandler: true,
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return s.connections.context(s.bound.Context(ctx, conn), conn)
 		},
@@ -108,6 +115,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.bound.Serving(r.Context(), false)
 	defer s.recovered(w)
 	protect(w.Header())
+	if r.ProtoMajor == 1 {
+		// Otherwise the answer to a check would wait for the body, which is that of the gateway's client.
+		_ = http.NewResponseController(w).EnableFullDuplex() // supported by every connection of HTTP/1.1
+	}
 	switch path := rawPath(r.URL); {
 	case path == usePath:
 		s.use(w, r)
@@ -143,8 +154,7 @@ func (s *Server) user(w http.ResponseWriter, r *http.Request, login bool) (name 
 		return name, true, true
 	}
 	if login && r.Header.Get("Authorization") != "" {
-		name, ok = s.login(w, r)
-		return name, true, ok
+		return s.login(w, r)
 	}
 	if name, ok = s.User(); !ok {
 		refuse(w, http.StatusUnauthorized, "a user and a password of the server's ACL are needed")
@@ -160,12 +170,13 @@ func (s *Server) certified(is *tls.ConnectionState) (user string, ok bool) {
 	return s.Certified(is)
 }
 
-// login returns the user of the credentials of a request. If ok is false, it has sent the response.
-func (s *Server) login(w http.ResponseWriter, r *http.Request) (name string, ok bool) {
+// login returns the user of the credentials of a request. The password of a user that needs none proves nothing, so the
+// user has to be that of requests without credentials, and proven is false. If ok is false, login has sent the response.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) (name string, proven, ok bool) {
 	name, password, ok := r.BasicAuth()
 	if !ok {
 		refuse(w, http.StatusUnauthorized, "Authorization has another scheme than Basic")
-		return "", false
+		return "", false, false
 	}
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -176,12 +187,29 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) (name string, ok 
 	case refused:
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusTooManyRequests, "too many failed logins from this address")
-		return "", false
+		return "", false, false
 	case u == nil:
 		refuse(w, http.StatusUnauthorized, "the password is wrong, or the user does not exist or is off")
-		return "", false
+		return "", false, false
+	case !u.Rules().NoPass:
+		return u.Name, true, true
 	}
-	return u.Name, true
+	if own, ok := s.User(); !ok || own != u.Name {
+		refuse(w, http.StatusUnauthorized, "the user needs no password, and is not that of http-user")
+		return "", false, false
+	}
+	return u.Name, false, true
+}
+
+// headerSize returns the length of the header of a request with its path, in bytes.
+func headerSize(r *http.Request) int {
+	n := len(r.Method) + len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, value := range values {
+			n += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	return n
 }
 
 // scratch is the memory of one request.

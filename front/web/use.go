@@ -35,6 +35,10 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "a call is a POST")
 		return
 	}
+	if headerSize(r) > MaxHeader {
+		refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
+		return
+	}
 	// A page of another origin cannot send this type without asking first, which this server never answers.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, "the body of a call is application/json")

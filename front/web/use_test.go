@@ -67,6 +67,11 @@ func TestUsersOfCalls(t *testing.T) {
 		require.Equal(t, row.user, strings.Join(p.users, ""), name)
 		require.Equal(t, row.status == 401, w.Header().Get("WWW-Authenticate") != "", name)
 	}
+	p.users = nil
+	require.Equal(t, 401, p.use(t, call, basic("free", "any")).Code, "it is not the user of requests without credentials")
+	p.Config.User = func() (string, bool) { return "free", true }
+	require.Equal(t, 200, p.use(t, call, basic("free", "any")).Code)
+	require.Equal(t, 403, p.use(t, force, basic("free", "any")).Code, "any password proves nothing")
 	w := p.use(t, call, func(r *http.Request) { certificate("bob")(r); basic("ann", "wrong")(r) })
 	require.Equal(t, 200, w.Code, "the certificate counts first")
 }

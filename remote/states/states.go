@@ -231,12 +231,13 @@ func load(s *decide.State, e *entry.Entry, now limit.Instant, most int) {
 }
 
 // EntryOf returns the entry that has the parts of s, whose bytes are appended to dst: none if there are no parts. A first part
-// that is the only one is an entry of its own kind, which takes the engine less than one of the kind [Joint].
+// that is the only one is an entry of its own kind, which takes the engine less than one of the kind [Joint], unless it remembers
+// calls or has reservations: a reservation may be linked with parts that only the program of the state finds.
 func EntryOf(s *decide.State, dst []byte) entry.Entry {
 	switch {
 	case len(s.All) == 0:
 		return entry.Entry{}
-	case len(s.All) == 1 && s.All[0].Number == 1:
+	case len(s.All) == 1 && s.All[0].Number == 1 && !s.All[0].Entry.Kind.Remembers():
 		e := s.All[0].Entry
 		e.Value = append(dst, e.Value...)
 		return e

@@ -30,7 +30,7 @@ type State struct {
 
 // Look looks at the files that path names. If path is a directory, they are the regular files in it whose names end in
 // .yaml or .yml and do not begin with a dot, in the order of their names. Links are followed. The error is that of
-// the file system, or says that there are more than [MaxFiles].
+// the file system, also for a link that leads nowhere, or says that there are more than [MaxFiles].
 func Look(path string) (*State, error) {
 	info, err := optionfile.Stat(path)
 	if err != nil {
@@ -39,21 +39,25 @@ func Look(path string) (*State, error) {
 	if !info.IsDir() {
 		return &State{[]string{path}, []fs.FileInfo{info}}, nil
 	}
-	all, err := optionfile.ReadDir(path)
+	names, err := optionfile.Names(path)
 	if err != nil {
 		return nil, err
 	}
 	s := new(State)
-	for _, file := range all {
-		if !isRuleFile(filepath.Base(file)) {
+	for _, name := range names {
+		if !isRuleFile(name) {
+			continue
+		}
+		file := filepath.Join(path, name)
+		info, err := optionfile.Stat(file)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
 			continue
 		}
 		if len(s.paths) == MaxFiles {
 			return nil, fmt.Errorf("%s: more than %d files", path, MaxFiles)
-		}
-		info, err := optionfile.Stat(file)
-		if err != nil {
-			return nil, err
 		}
 		s.paths, s.infos = append(s.paths, file), append(s.infos, info)
 	}

@@ -49,6 +49,9 @@ func TestFilesOfADirectory(t *testing.T) {
 	require.Equal(t, []string{"f.yaml hidden"}, all)
 	_, err := ruledir.Look(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.Symlink(filepath.Join(dir, "none"), filepath.Join(dir, "z.yaml")))
+	_, err = ruledir.Look(dir)
+	require.ErrorIs(t, err, os.ErrNotExist, "its rules would go unnoticed")
 }
 
 // TestChangesAreSeen: a new text, another file in the place of one, new and removed files, and the swap of a link as
