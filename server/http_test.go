@@ -82,6 +82,13 @@ func TestDecisionsOverHTTP(t *testing.T) {
 		require.Empty(t, got.header.Get("RateLimit"))
 		require.Equal(t, 404, check("/v1/check/none/key=a").status)
 
+		before := n.Server.Traffic()
+		check("/v1/check/open/key=a")
+		after := n.Server.Traffic()
+		require.Equal(t, int64(len("*6\r\n$6\r\nRL.USE\r\n$4\r\nopen\r\n$1\r\na\r\n$1\r\n1\r\n$2\r\nMS\r\n$11\r\nWITHDETAILS\r\n")), after.BytesIn-before.BytesIn)
+		require.Positive(t, after.BytesOut-before.BytesOut)
+		require.EqualValues(t, 2, after.Connections)
+
 		require.Contains(t, c.Do("SLOWLOG", "GET", "100"), inproc.Bulk("RL.USE")+inproc.Bulk("api")+inproc.Bulk("acme"))
 		list := c.Do("CLIENT", "LIST")
 		require.Contains(t, list, "lib-name=http")

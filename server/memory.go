@@ -57,7 +57,7 @@ func (s *Server) usedMemory() int64 {
 // clientMemory returns the number of bytes that clients take: input and output in the buffers of
 // their connections, and the memory of their sessions. See [session.Engine.ClientMemory].
 func (s *Server) clientMemory() int64 {
-	t := s.transport.Stats()
+	t := s.Traffic()
 	return t.Pending + t.Unread + s.engine.ClientMemory()
 }
 

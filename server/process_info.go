@@ -61,13 +61,9 @@ func (p *processInfo) Measures() stats.Measures {
 // CPU implements [env.Process].
 func (p *processInfo) CPU() (sys, user time.Duration) { return process.CPUTime() }
 
-// Network implements [env.Process] with the counters of the transport.
+// Network implements [env.Process] with [Server.Traffic].
 func (p *processInfo) Network() stats.Traffic {
-	var t transport.Stats
-	if p.s.transport != nil {
-		t = p.s.transport.Stats()
-	}
-	return p.s.recent.Traffic(trafficOf(t))
+	return p.s.recent.Traffic(trafficOf(p.s.Traffic()))
 }
 
 // trafficOf returns the counters of the transport as statistics, without figures about the last

@@ -546,7 +546,7 @@ func (s *Server) janitor(ctx context.Context) {
 // beat updates the figures about recent seconds, such as the rates of traffic. The janitor calls it
 // after each period. Any goroutine may call it.
 func (s *Server) beat(period time.Duration) {
-	now := s.transport.Stats()
+	now := s.Traffic()
 	input, output := int64(0), int64(0)
 	if now.Pending+now.Unread > 0 {
 		input, output = s.engine.LargestBuffers()
@@ -561,8 +561,17 @@ func (s *Server) Engine() *session.Engine { return s.engine }
 // fail-policy local.
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
 
-// Traffic returns the counters of the transport, of all connections together since the start.
-func (s *Server) Traffic() transport.Stats { return s.transport.Stats() }
+// Traffic returns the counters of the transport, of all connections together since the start, with those of clients of other
+// ports than those of the Redis protocol. It returns zeros before there is a transport.
+func (s *Server) Traffic() (t transport.Stats) {
+	if s.transport != nil {
+		t = s.transport.Stats()
+	}
+	if s.http.clients != nil {
+		t.Add(s.http.clients.Stats())
+	}
+	return t
+}
 
 func (s *Server) clockStepped(step time.Duration) {
 	s.log.Warn("the wall clock was stepped; decisions continue with the server's own clock", "step", step.String())

@@ -241,3 +241,17 @@ type Stats struct {
 	Unread      int64 // bytes of buffers with input that sessions have not consumed
 	SlowClosed  int64 // connections closed because their peer did not read
 }
+
+// Add adds the counters of another transport.
+func (s *Stats) Add(other Stats) {
+	s.Connections += other.Connections
+	s.Accepted += other.Accepted
+	s.AcceptErrs += other.AcceptErrs
+	s.BytesIn += other.BytesIn
+	s.BytesOut += other.BytesOut
+	s.Reads += other.Reads
+	s.Writes += other.Writes
+	s.Pending += other.Pending
+	s.Unread += other.Unread
+	s.SlowClosed += other.SlowClosed
+}
