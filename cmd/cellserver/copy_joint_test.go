@@ -126,7 +126,7 @@ func TestStatesOfPoliciesAreOneValueInAStore(t *testing.T) {
 	require.Equal(t, isThere, again.why)
 
 	c.latest = copyStart.Add(time.Second)
-	older := moving{key: []byte("api:k"), entry: states.EntryOf(&decide.State{All: []decide.Part{{Number: 1, Entry: before["plain"]}}}, nil)}
+	older := moving{key: []byte("api:k"), entry: states.EntryOf(&decide.State{All: []decide.Part{{Number: 1, Entry: before["plain"]}, {Number: 2, Entry: before["plain"]}}}, nil)}
 	require.NoError(t, c.readJoint(back, w, &older, copyStart))
 	require.Equal(t, mayBeNewer, older.why)
 	for key, why := range map[string]string{"no key of a policy": "under a key that no policy has", "api:k#2": "under a key that no policy has"} {

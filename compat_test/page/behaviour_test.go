@@ -60,11 +60,11 @@ func TestSumOfAllServersSaysWhatItLacks(t *testing.T) {
 	b := open(t, address, wide)
 	b.until(`document.getElementById('groups').textContent.includes('sum of 2 servers, 1 missing')`)
 	b.until(`document.getElementById('summed').textContent === 'sum of 2 servers, 1 missing'`)
-	require.Contains(t, b.text("keys"), "at least 7 keys denied in 5 min · sum of 2 servers, 1 missing")
+	b.until(`document.getElementById('keys').textContent.includes('at least 7 keys denied in 5 min · sum of 2 servers, 1 missing')`)
 	require.Contains(t, b.text("settled"), "the figures are the sum of 2 servers, 1 missing.")
 	require.Contains(t, b.text("servers"), "✕ memory")
 	b.do(chromedp.Click(chromedp.CSS("[data-own]")))
-	b.until(`!document.body.textContent.includes('sum of')`)
+	b.until(`!document.querySelector('main').textContent.includes('sum of')`)
 	b.fine(address)
 }
 
