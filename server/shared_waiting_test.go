@@ -223,17 +223,17 @@ func TestUseOverAStoreDoesNotWait(t *testing.T) {
 		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Say("RL.USE api banned"))
 		require.Equal(t, inproc.Five(1, 1, 0, 600, 600), c.Say("RL.USE api banned"))
 		for words, want := range map[string]string{
-			"RL.USE api blocked BLOCK 0":         inproc.Five(1, 1, 0, 100, 100),
-			"RL.USE api exempt 5 BLOCK 0":        inproc.Five(0, 1, 1, -1, 0),
-			"RL.USE quiet k 5 BLOCK 0":           inproc.Five(0, 1, 1, -1, 0),
-			"RL.USE api banned BLOCK 0":          inproc.Five(1, 1, 0, 600, 600),
-			"RL.USE api banned -1 BLOCK 0":       inproc.Five(0, 1, 1, -1, 0),
-			"RL.USE api k 0 BLOCK 0":             inproc.Five(0, 1, 1, -1, 0),
-			"RL.USE count k BLOCK 0":             "-ERR PARTIAL, WAIT, BLOCK and RESERVE are not for a policy with COUNT\r\n",
-			"RL.USE api k PEEK BLOCK 0":          "-ERR syntax error near 'BLOCK'\r\n",
-			"RL.USE api k BLOCK 0 ID x":          "-ERR syntax error near 'ID'",
-			"RL.USE api k 0 AND quiet k BLOCK 0": inproc.Five(0, 1, 1, -1, 0),
-			"RL.USE api k 1 1 BLOCK 0":           "-ERR 2 quantities for 1 clauses: the limits for this key need one quantity, or one for each clause\r\n",
+			"RL.USE api blocked BLOCK 0":             inproc.Five(1, 1, 0, 100, 100),
+			"RL.USE api exempt 5 BLOCK 0":            inproc.Five(0, 1, 1, -1, 0),
+			"RL.USE quiet k 5 BLOCK 0":               inproc.Five(0, 1, 1, -1, 0),
+			"RL.USE api banned BLOCK 0":              inproc.Five(1, 1, 0, 600, 600),
+			"RL.USE api banned -1 BLOCK 0":           inproc.Five(0, 1, 1, -1, 0),
+			"RL.USE api k 0 BLOCK 0":                 inproc.Five(0, 1, 1, -1, 0),
+			"RL.USE count k BLOCK 0":                 "-ERR PARTIAL, WAIT, BLOCK and RESERVE are not for a policy with COUNT\r\n",
+			"RL.USE api k PEEK BLOCK 0":              "-ERR syntax error near 'BLOCK'\r\n",
+			"RL.USE api k BLOCK 0 ID x":              "-ERR syntax error near 'ID'",
+			"RL.USE api k 0 AND quiet other BLOCK 0": inproc.Five(0, 1, 1, -1, 0),
+			"RL.USE api k 1 1 BLOCK 0":               "-ERR 2 quantities for 1 clauses: the limits for this key need one quantity, or one for each clause\r\n",
 		} {
 			require.Contains(t, c.Say(words), want, words)
 		}
