@@ -2,6 +2,7 @@ package login_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +20,16 @@ import (
 type guard struct {
 	wait    time.Duration
 	refused bool
-	judged  []bool
+	mu      sync.Mutex
+	judged  []bool // guarded by mu
 }
 
 func (g *guard) Attempt(string, string) (time.Duration, bool, func(*acl.User, bool)) {
-	return g.wait, g.refused, func(_ *acl.User, ok bool) { g.judged = append(g.judged, ok) }
+	return g.wait, g.refused, func(_ *acl.User, ok bool) {
+		g.mu.Lock()
+		g.judged = append(g.judged, ok)
+		g.mu.Unlock()
+	}
 }
 
 func door(t *testing.T, l login.Limiter) *login.Door {
