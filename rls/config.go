@@ -208,9 +208,6 @@ func (c *Config) Rule(policy string) *Rule {
 	return c.named[policy]
 }
 
-// HasDomain reports whether there is a domain called name.
-func (c *Config) HasDomain(name string) bool { return c.domains[name] != nil }
-
 // Entry returns the entry of the policy of r, which is one of a file.
 func (r *Rule) Entry() *policy.Entry {
 	return &policy.Entry{

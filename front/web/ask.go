@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/front/headers"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // call is one call of RL.USE.
@@ -28,40 +29,26 @@ type answer struct {
 // errReply says that a session has sent something else than RL.USE answers.
 var errReply = errors.New("the session has sent an unexpected reply")
 
-// appendArray appends the beginning of an array of n elements.
-func appendArray(dst []byte, n int) []byte {
-	return append(strconv.AppendInt(append(dst, '*'), int64(n), 10), "\r\n"...)
-}
-
-// appendBulk appends one element of an array.
-func appendBulk[T string | []byte](dst []byte, element T) []byte {
-	dst = append(strconv.AppendInt(append(dst, '$'), int64(len(element)), 10), "\r\n"...)
-	return append(append(dst, element...), "\r\n"...)
-}
-
 // maxInt is the largest number of digits of an int64, with its sign.
 const maxInt = 20
 
+// maxWords is the maximum number of words of a call.
+const maxWords = 9
+
 // appendTo appends the call as a command. Its reply is read by parse.
 func (c *call) appendTo(dst []byte) []byte {
-	n := len([]string{"RL.USE", "policy", "key", "quantity", "MS", "WITHDETAILS"})
+	var (
+		room   [maxWords][]byte
+		digits [maxInt]byte
+	)
+	words := append(room[:0], []byte("RL.USE"), c.policy, c.key, strconv.AppendInt(digits[:0], c.quantity, 10))
 	if c.mode != "" {
-		n++
+		words = append(words, []byte(c.mode))
 	}
 	if c.member != "" {
-		n += 2
+		words = append(words, []byte("MEMBER"), []byte(c.member))
 	}
-	var digits [maxInt]byte
-	dst = appendBulk(appendArray(dst, n), "RL.USE")
-	dst = appendBulk(appendBulk(dst, c.policy), c.key)
-	dst = appendBulk(dst, strconv.AppendInt(digits[:0], c.quantity, 10))
-	if c.mode != "" {
-		dst = appendBulk(dst, c.mode)
-	}
-	if c.member != "" {
-		dst = appendBulk(appendBulk(dst, "MEMBER"), c.member)
-	}
-	return appendBulk(appendBulk(dst, "MS"), "WITHDETAILS")
+	return resp.AppendCommand(dst, append(words, []byte("MS"), []byte("WITHDETAILS"))...)
 }
 
 // parse reads reply, the reply to c, into a. An error reply is returned as a [Refusal]. Of the clauses a has

@@ -46,7 +46,7 @@ const minDeny, maxDeny = 400, 599
 // ParseParams parses parameters as they are in a path: name=value, joined by &, and percent-encoded after that.
 // A plus sign stands for itself. key is the only parameter that may be there several times, and that is
 // required. Its value is ip, uri, path, method, host, header: with a name, text: with any text, or another text
-// without a colon: a misspelled word is no text. The error is for the operator who has written the path.
+// without a colon: a misspelled word is no text. The error is for the operator, whose gateway has the path.
 func ParseParams(raw string) (Params, error) {
 	p := Params{Hits: 1, Deny: http.StatusTooManyRequests}
 	var hits, deny bool

@@ -87,7 +87,7 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusTooManyRequests, headers.ProblemType, answered)
 }
 
-// needsProof reports whether only a caller that has proven who it is may make the call: one that takes units
+// needsProof reports whether only a client with a proven user may make the call: one that takes units
 // beyond the limit, or returns units.
 func (c *call) needsProof() bool { return c.mode == "FORCE" || c.quantity < 0 }
 

@@ -157,7 +157,7 @@ func TestASettlementWakesWaitersOfAllItsStates(t *testing.T) {
 	stores := adapter.New(&decider{asked: make(chan []*decide.Ask, 1)}, nil)
 	st, woken := stores.NewStore(), make(chan string, 4)
 	for _, key := range []string{"a", "b", "c", "d"} {
-		st.Enqueue([]env.KeyRef{{Key: []byte(key)}}, 0, func() { woken <- key })
+		st.Enqueue(refs(key), 0, func() { woken <- key })
 	}
 	a := &decide.Ask{Family: decide.Joint, Key: []byte("a"), Program: reaching{further: [][]byte{[]byte("b"), []byte("d")}}}
 	stores.Remote().Submit([]*decide.Ask{a}, false, func() { a.Forget() }) // another command may use it
