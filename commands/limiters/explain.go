@@ -40,7 +40,7 @@ func (u *useCall) parseExplain(c *command.Call, room *quantities) resp.Error {
 	if err := u.parse(c.Args[1:], room); err != "" {
 		return err
 	}
-	if u.Mode != ratelimit.Whole || u.millis || u.withDetails || u.Member != nil || u.id.Token != nil {
+	if u.Mode != ratelimit.Whole || u.millis || u.withDetails || u.Member != nil || u.id.Token != nil || u.own.window != nil {
 		return "ERR RL.EXPLAIN takes quantities, KEEP and CLASS, and no other option"
 	}
 	u.of(c)

@@ -17,6 +17,7 @@ type scratch struct {
 	recorder   *hotkeys.Recorder // that of the decider
 	multi      multiArgs
 	quantities quantities
+	own        ownLimits
 	several    *severalCall // nil until a call of RL.USE names several policies
 	caller     policyCaller // that of a call of RL.USE which a store has decided
 	settled    settledClauses

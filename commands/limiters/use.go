@@ -20,7 +20,7 @@ func useCommands() []*command.Command {
 		Keys:  command.KeySpec{Derived: &policyKeys}, Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Charges the limits that a policy has for a key, all of them or none, or those of several policies.",
 		Syntax: "policy key [quantity [quantity ...]] [<AND | ANY> policy key [quantity [quantity ...]] ...] " +
-			"[PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [KEEP <units | share%> | CLASS class] [MEMBER member] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]",
+			"[PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [KEEP <units | share%> | CLASS class] [LIMIT max window] [MEMBER member] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause, of several policies by policy",
 		Run:   use, Parse: useOnStore, Answer: answerUse, Waits: useWaits, Writes: useWrites,
@@ -72,11 +72,10 @@ func use(c *command.Call) {
 	}
 	s := command.Scratch[scratch](c)
 	var u useCall
-	if err := u.parse(c.Args[1:], &s.quantities); err != "" {
-		c.Fail(c.WithUsage(err))
+	if err := u.read(c, s); err != "" {
+		c.Fail(err)
 		return
 	}
-	u.of(c)
 	d := s.decider
 	if err := d.Find(&u.Lookup); err != nil {
 		c.Fail(u.failure(err))
@@ -93,6 +92,15 @@ func use(c *command.Call) {
 		return
 	}
 	u.reply(c, &answer)
+}
+
+// read parses the call of c into u, which must be zero, and completes it. The error is "" on success.
+func (u *useCall) read(c *command.Call, s *scratch) resp.Error {
+	if err := u.parse(c.Args[1:], &s.quantities); err != "" {
+		return c.WithUsage(err)
+	}
+	u.of(c)
+	return u.setOwn(&s.own)
 }
 
 // of sets the fields of u that the arguments do not give: the database, the state key, the time and

@@ -14,13 +14,14 @@ import (
 // useCall is a parsed call under one policy of
 //
 //	RL.USE policy key [quantity [quantity ...]] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
-//	  [KEEP units | KEEP share% | CLASS class] [MEMBER m] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]
+//	  [KEEP units | KEEP share% | CLASS class] [LIMIT max window] [MEMBER m] [ID token | RESERVE id ttl] [MS] [WITHDETAILS]
 type useCall struct {
 	ratelimit.Lookup
 	// millis says that the times of the reply are in milliseconds, and withDetails that the reply has
 	// the decision on each clause.
 	millis, withDetails bool
 	id                  clause.IdentityArgs // the arguments of ID or RESERVE
+	own                 ownLimit
 }
 
 // quantities has the quantities of a call that gives one for each clause.
@@ -74,6 +75,8 @@ func (u *useCall) parseOptions(rest [][]byte) (err resp.Error) {
 			err, rest = u.id.Identify(rest[0]), rest[1:]
 		case arg.IsWord(word, "RESERVE") && len(rest) > 1 && u.id.Token == nil && u.Mode != ratelimit.Block && u.Mode != ratelimit.Peek:
 			err, rest = u.id.Reserve(rest[0], rest[1]), rest[2:]
+		case arg.IsWord(word, "LIMIT") && len(rest) > 1 && u.own.window == nil:
+			u.own, rest = ownLimit{rest[0], rest[1]}, rest[2:]
 		case arg.IsWord(word, "MS"):
 			err = arg.Once(word, &u.millis)
 		case arg.IsWord(word, "WITHDETAILS"):

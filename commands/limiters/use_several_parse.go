@@ -97,6 +97,8 @@ func (u *severalCall) check() resp.Error {
 		return resp.SyntaxNear([]byte("PARTIAL")) + ": with ANY one policy is charged for the whole quantity"
 	case u.any && u.Mode == ratelimit.Block:
 		return resp.SyntaxNear([]byte("BLOCK")) + ": with ANY no call waits"
+	case u.own.window != nil:
+		return resp.SyntaxNear([]byte("LIMIT")) + ": it is for a call of one policy"
 	case u.Keep.Units > 0:
 		return resp.SyntaxNear([]byte("KEEP")) + ": several policies keep a share of each limit, such as 30%"
 	case u.any && u.id.Reserves():

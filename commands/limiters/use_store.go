@@ -32,10 +32,9 @@ func useOnStore(c *command.Call) resp.Error {
 
 // parseOnStore parses the call of c, and looks up what applies to its key. The error is "" on success.
 func (u *useCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
-	if err := u.parse(c.Args[1:], &s.quantities); err != "" {
-		return c.WithUsage(err)
+	if err := u.read(c, s); err != "" {
+		return err
 	}
-	u.of(c)
 	if err := s.decider.FindShared(&u.Lookup); err != nil {
 		return u.failure(err)
 	}
