@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/cellserver/cellserver/front/headers"
+	"github.com/cellserver/cellserver/front/use"
 )
 
 // maxKey is the maximum length of the key of a call in bytes, as docs/policies.md promises it.
@@ -44,7 +45,7 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 		s.refuseCheck(w, &c.params, err)
 		return
 	}
-	a, err := s.ask(r, user, &call{policy: []byte(c.policy), key: m.key, quantity: c.params.Hits}, m)
+	a, err := s.ask(r, user, &use.Call{Policy: []byte(c.policy), Key: m.key, Quantity: c.params.Hits}, m)
 	if err != nil {
 		s.refuseCheck(w, &c.params, err)
 		return
@@ -62,17 +63,17 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 func (s *Server) refuseCheck(w http.ResponseWriter, p *Params, err error) {
 	var (
 		f     *fault
-		reply Refusal
+		reply use.Refusal
 	)
 	switch {
 	case errors.As(err, &f) && f.denied:
 		refuse(w, p.Deny, f.text)
 	case errors.As(err, &f):
 		refuse(w, f.status, f.text)
-	case errors.As(err, &reply) && reply.byKey():
-		refuse(w, p.Deny, reply.word())
+	case errors.As(err, &reply) && byKey(reply):
+		refuse(w, p.Deny, reply.Word())
 	case errors.As(err, &reply):
-		refuse(w, statusOf(err), reply.word())
+		refuse(w, statusOf(err), reply.Word())
 	default:
 		refuse(w, statusOf(err), "the server cannot decide now")
 	}

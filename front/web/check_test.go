@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/front/headers"
+	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/front/web"
 )
 
@@ -161,7 +162,7 @@ func TestErrorsOfChecks(t *testing.T) {
 		require.NotContains(t, w.Body.String(), rest)
 		require.Empty(t, field(w, "RateLimit"))
 	}
-	for refusal, status := range map[web.Refusal]int{
+	for refusal, status := range map[use.Refusal]int{
 		"DENIED Redis is running in protected mode": 403, "ERR max number of clients reached": 503, "NOAUTH the user does not exist": 401,
 	} {
 		p := newPort(t, nil)

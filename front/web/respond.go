@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/cellserver/cellserver/front/headers"
+	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -57,26 +57,20 @@ var statuses = map[string]int{
 	"WRONGTYPE": http.StatusConflict,
 }
 
-// word returns the first word of an error reply.
-func (r Refusal) word() string {
-	word, _, _ := strings.Cut(string(r), " ")
-	return word
-}
-
 // byKey reports whether the key of a call can cause the error.
-func (r Refusal) byKey() bool { return r.word() == "NOADDRESS" || r.word() == "WRONGTYPE" }
+func byKey(r use.Refusal) bool { return r.Word() == "NOADDRESS" || r.Word() == "WRONGTYPE" }
 
 // statusOf returns the status for an error with which a call has failed. An error that is no error reply says
 // that the session has ended.
 func statusOf(err error) int {
-	var r Refusal
+	var r use.Refusal
 	if !errors.As(err, &r) || string(r) == string(resp.ErrMaxClients) {
 		return http.StatusServiceUnavailable
 	}
 	if string(r) == string(resp.ErrInternal) {
 		return http.StatusInternalServerError
 	}
-	if status, known := statuses[r.word()]; known {
+	if status, known := statuses[r.Word()]; known {
 		return status
 	}
 	return http.StatusServiceUnavailable

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cellserver/cellserver/front/headers"
+	"github.com/cellserver/cellserver/front/use"
 )
 
 // usePath is the path of a call.
@@ -67,7 +68,7 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 	}
 	m := s.borrow()
 	defer s.giveBack(m)
-	a, err := s.ask(r, user, &c, m)
+	a, err := s.ask(r, user, &c.Call, m)
 	if err != nil {
 		refuse(w, statusOf(err), err.Error())
 		return
@@ -87,9 +88,12 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusTooManyRequests, headers.ProblemType, answered)
 }
 
+// call is the call of a body.
+type call struct{ use.Call }
+
 // needsProof reports whether only a client with a proven user may make the call: one that takes units
 // beyond the limit, or returns units.
-func (c *call) needsProof() bool { return c.mode == "FORCE" || c.quantity < 0 }
+func (c *call) needsProof() bool { return c.Mode == "FORCE" || c.Quantity < 0 }
 
 // errNoJSON is the error of a body that is no JSON.
 var errNoJSON = errors.New("the body is not valid JSON")
@@ -105,7 +109,7 @@ func decodeCall(body []byte) (call, error) {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return call{}, errors.New("the body is no JSON object")
 	}
-	c := call{quantity: 1}
+	c := call{use.Call{Quantity: 1}}
 	seen := map[string]bool{}
 	for d.More() {
 		name, ok := token[string](d)
@@ -143,11 +147,11 @@ func (c *call) decode(d *json.Decoder, name string) error {
 		if !ok {
 			return fmt.Errorf("the field %q is no boolean", name)
 		}
-		if on && c.mode != "" {
+		if on && c.Mode != "" {
 			return errors.New("peek, partial and force exclude each other")
 		}
 		if on {
-			c.mode = mode
+			c.Mode = mode
 		}
 		return nil
 	case name == "quantity":
@@ -156,7 +160,7 @@ func (c *call) decode(d *json.Decoder, name string) error {
 		if !ok || err != nil {
 			return fmt.Errorf("the field %q is no integer", name)
 		}
-		c.quantity = q
+		c.Quantity = q
 		return nil
 	case name != "policy" && name != "key" && name != "member":
 		return fmt.Errorf("there is no field %q", name)
@@ -171,14 +175,14 @@ func (c *call) decode(d *json.Decoder, name string) error {
 	}
 	switch name {
 	case "policy":
-		c.policy = []byte(text)
+		c.Policy = []byte(text)
 	case "key":
 		if len(text) > maxKey {
 			return fmt.Errorf("the key has more than %d bytes", maxKey)
 		}
-		c.key = []byte(text)
+		c.Key = []byte(text)
 	case "member":
-		c.member = text
+		c.Member = text
 	}
 	return nil
 }
