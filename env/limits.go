@@ -4,8 +4,16 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/rls"
+	"github.com/cellserver/cellserver/rls/wire"
 	"github.com/cellserver/cellserver/stats"
 )
+
+// RateLimitService has the options of Envoy's rate limit service. Names are the header fields of answers.
+type RateLimitService struct {
+	rls.Options
+	Names wire.Headers
+}
 
 // Limits are the settings that sessions use. CONFIG SET replaces the whole struct and never changes
 // its fields, so a batch of commands sees one consistent set.
@@ -56,6 +64,8 @@ type Limits struct {
 	// Busy is the time for which a script may block the store before other clients get a BUSY
 	// error; 0 means that they never get one.
 	Busy time.Duration
+	// Service has the options of Envoy's rate limit service.
+	Service RateLimitService
 	// NearLimit is a percentage: an allowed call counts as near its limit if more than that part of
 	// the limit is in use after it.
 	NearLimit int

@@ -20,11 +20,8 @@ const (
 type Decision struct {
 	// Denied says that the call is denied, by its limits, a block or a ban.
 	Denied bool
-	// Over says that the limits deny the call, although it may pass because it is Lenient.
+	// Over says that the limits deny the call, although it may pass, because of an exemption or of SHADOW.
 	Over bool
-	// Lenient says that the call passes even if the limits deny it: because of an exemption, or of SHADOW if the
-	// limits are those of the policy.
-	Lenient bool
 	// Limit and Remaining are the limit that was used and the units that remain of it.
 	Limit, Remaining int64
 	// Reset is the time until the window ends, or until the block does if the call is blocked. It is
@@ -100,7 +97,8 @@ func (s *subject) hasQuota(o Options) bool { return o.Quota || s.rule != nil && 
 // status sets the fields of status that the decisions on the charges of s determine.
 func (s *subject) status(of []Decision, now limit.Instant, status *Status) {
 	d := &of[0]
-	if d.Denied || isOver(of) && !d.Lenient {
+	lenient := d.Over && !d.Denied || s.rule != nil && s.rule.Shadow
+	if d.Denied || isOver(of) && !lenient {
 		status.Code = OverLimit
 	}
 	status.Remaining = clipped(d.Remaining)

@@ -200,6 +200,9 @@ func (c *Config) Rules() []*Rule {
 // Len returns the number of rules. c may be nil.
 func (c *Config) Len() int { return len(c.Rules()) }
 
+// Has reports whether c has rules for the domain. c may be nil.
+func (c *Config) Has(domain []byte) bool { return c != nil && c.domains[string(domain)] != nil }
+
 // Rule returns the rule whose policy has the given name, or nil. c may be nil.
 func (c *Config) Rule(policy string) *Rule {
 	if c == nil {

@@ -1,9 +1,5 @@
 package rls
 
-import (
-	"github.com/cellserver/cellserver/policy"
-)
-
 // Options are the options of the service as a whole. The zero value has those of ratelimit.
 type Options struct {
 	// Together charges, if a descriptor would be over its limit, only those that would be: see [Plan.Together].
@@ -24,11 +20,15 @@ type Charge struct {
 	Policy, Key []byte
 	// Hits is the quantity of the call, at least 0.
 	Hits int64
-	// Own are limits that take the place of those of the policy, which then need not exist; otherwise nil.
-	Own *policy.Limits
+	// Own is the limit that takes the place of those of the policy, which then need not exist. It is zero for none.
+	Own Window
 	// Note says that the call is to be forced: see [Plan.note].
 	Note bool
 }
+
+// Window is a limit of Most units, at least 0, in each window of Seconds, at least 1. Windows begin at multiples of their
+// length since 1970.
+type Window struct{ Most, Seconds int64 }
 
 // Plan says what a request charges. A front keeps a Plan for its requests, one after another. The zero Plan is
 // ready for use.
@@ -44,8 +44,10 @@ type Plan struct {
 	keys     []byte
 	path     []visit
 	texts    []byte
-	own      map[Own]*policy.Limits
 }
+
+// Bytes returns the memory that p keeps for keys and texts of requests, in bytes.
+func (p *Plan) Bytes() int { return cap(p.keys) + cap(p.texts) }
 
 // subject is what applies to a descriptor.
 type subject struct {
@@ -103,7 +105,7 @@ func (p *Plan) add(d *domain, i int) error {
 			return ErrUnit
 		}
 		s.unit, s.requests = unit, is.Own.Requests
-		c.Own = p.limits(is.Own)
+		c.Own = Window{int64(is.Own.Requests), unit.Seconds()}
 		switch {
 		case rule == nil:
 			c.Policy, p.keys = d.request, appendRequestKey(p.keys, is.Entries, unit)
@@ -153,23 +155,8 @@ func (p *Plan) note(d *domain, c *Charge, unit Unit) {
 	p.keys = bounded(append(p.keys, c.Key...), from)
 	p.Charges = append(p.Charges, Charge{
 		Descriptor: c.Descriptor, Policy: d.request, Key: p.keys[from:len(p.keys):len(p.keys)], Hits: c.Hits,
-		Own: p.limits(Own{Requests: 1, Unit: int32(unit)}), Note: true,
+		Own: Window{1, unit.Seconds()}, Note: true,
 	})
-}
-
-// maxOwn is the maximum number of limits of requests that a plan keeps.
-const maxOwn = 64
-
-// limits returns the limits of the policy for a limit of a request, whose unit is valid.
-func (p *Plan) limits(o Own) *policy.Limits {
-	l := p.own[o]
-	if l == nil {
-		if l = policy.FixedWindow(int64(o.Requests), o.unit().Seconds()); p.own == nil || len(p.own) == maxOwn {
-			p.own = make(map[Own]*policy.Limits, maxOwn)
-		}
-		p.own[o] = l
-	}
-	return l
 }
 
 // replace takes away the limits that others of the request replace.

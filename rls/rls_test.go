@@ -133,7 +133,7 @@ func TestKeysOfLimitsOfRequests(t *testing.T) {
 		require.Len(t, p.Charges, 1)
 		is := p.Charges[0]
 		require.Equal(t, test.want, string(is.Policy)+" "+string(is.Key))
-		require.Equal(t, []string{fmt.Sprintf("SW 7 %d FIXED", test.unit.Seconds())}, is.Own.Text)
+		require.Equal(t, rls.Window{Most: 7, Seconds: test.unit.Seconds()}, is.Own)
 	}
 	r := request("nowhere", "foo=x")
 	r.Descriptors[0].HasOwn = true // its unit does not matter there

@@ -34,6 +34,7 @@ type service struct {
 	answer    rls.Answer
 	lookup    ratelimit.Lookup
 	ask       decide.Ask
+	own       map[rls.Window]*policy.Limits
 }
 
 func (s *service) Table() *policy.Table { return s.table }
@@ -49,7 +50,7 @@ func (s *service) Describe(d *hotkeys.Detail, _ decide.Family) {
 // open returns a service with the rules of c and further entries of policies.
 func open(t testing.TB, c *rls.Config, o rls.Options, entries ...*policy.Entry) *service {
 	t.Helper()
-	s := &service{config: c, options: o, clock: clocktest.New(start), builder: policy.NewBuilder(policy.Sizes{Policies: rls.MaxRules})}
+	s := &service{own: map[rls.Window]*policy.Limits{}, config: c, options: o, clock: clocktest.New(start), builder: policy.NewBuilder(policy.Sizes{Policies: rls.MaxRules})}
 	for _, r := range c.Rules() {
 		require.NoError(t, s.builder.Set(r.Entry()))
 	}
@@ -99,7 +100,13 @@ func (s *service) decide(m ratelimit.Mode) error {
 	s.decisions = s.decisions[:0]
 	for i := range s.plan.Charges {
 		c := &s.plan.Charges[i]
-		s.lookup.Call = ratelimit.Call{Policy: c.Policy, Key: c.Key, Quantity: c.Hits, Own: c.Own, Mode: m, Now: s.store.Now(), From: s}
+		s.lookup.Call = ratelimit.Call{Policy: c.Policy, Key: c.Key, Quantity: c.Hits, Mode: m, Now: s.store.Now(), From: s}
+		if c.Own.Seconds > 0 {
+			if s.own[c.Own] == nil {
+				s.own[c.Own] = policy.FixedWindow(c.Own.Most, c.Own.Seconds)
+			}
+			s.lookup.Own = s.own[c.Own]
+		}
 		if c.Note && m == ratelimit.Whole {
 			s.lookup.Mode = ratelimit.Force
 		}
@@ -115,7 +122,7 @@ func (s *service) decide(m ratelimit.Mode) error {
 			of = &a.Details[0]
 		}
 		s.decisions = append(s.decisions, rls.Decision{
-			Denied: a.Decision.Refused > 0, Over: of.Refused > 0, Lenient: s.lookup.Lenient(), Limit: a.Decision.Limit, Remaining: a.Decision.Remaining, Reset: a.Decision.ResetAfter,
+			Denied: a.Decision.Refused > 0, Over: of.Refused > 0, Limit: a.Decision.Limit, Remaining: a.Decision.Remaining, Reset: a.Decision.ResetAfter,
 		})
 	}
 	return nil

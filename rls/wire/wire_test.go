@@ -5,118 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
-	"google.golang.org/protobuf/types/dynamicpb"
-	_ "google.golang.org/protobuf/types/known/durationpb"
-	_ "google.golang.org/protobuf/types/known/structpb"
-	_ "google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
 
+	"github.com/cellserver/cellserver/internal/rlstest"
 	"github.com/cellserver/cellserver/rls"
+	"github.com/cellserver/cellserver/rls/messages"
 	"github.com/cellserver/cellserver/rls/wire"
 )
-
-// messages describes the fields of Envoy's messages that the service uses, by their published numbers.
-const messages = `
-name: "rls.proto" package: "rls" syntax: "proto3"
-dependency: "google/protobuf/duration.proto" dependency: "google/protobuf/struct.proto" dependency: "google/protobuf/wrappers.proto"
-message_type {
-  name: "Request"
-  field { name: "domain" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
-  field { name: "descriptors" number: 2 type: TYPE_MESSAGE type_name: ".rls.Descriptor" label: LABEL_REPEATED }
-  field { name: "hits_addend" number: 3 type: TYPE_UINT32 label: LABEL_OPTIONAL }
-}
-message_type {
-  name: "Entry"
-  field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
-  field { name: "value" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }
-}
-message_type {
-  name: "Own"
-  field { name: "requests_per_unit" number: 1 type: TYPE_UINT32 label: LABEL_OPTIONAL }
-  field { name: "unit" number: 2 type: TYPE_INT32 label: LABEL_OPTIONAL }
-}
-message_type {
-  name: "Descriptor"
-  field { name: "entries" number: 1 type: TYPE_MESSAGE type_name: ".rls.Entry" label: LABEL_REPEATED }
-  field { name: "limit" number: 2 type: TYPE_MESSAGE type_name: ".rls.Own" label: LABEL_OPTIONAL }
-  field { name: "hits_addend" number: 3 type: TYPE_MESSAGE type_name: ".google.protobuf.UInt64Value" label: LABEL_OPTIONAL }
-}
-message_type {
-  name: "Limit"
-  field { name: "requests_per_unit" number: 1 type: TYPE_UINT32 label: LABEL_OPTIONAL }
-  field { name: "unit" number: 2 type: TYPE_INT32 label: LABEL_OPTIONAL }
-  field { name: "name" number: 3 type: TYPE_STRING label: LABEL_OPTIONAL }
-}
-message_type {
-  name: "Status"
-  field { name: "code" number: 1 type: TYPE_INT32 label: LABEL_OPTIONAL }
-  field { name: "current_limit" number: 2 type: TYPE_MESSAGE type_name: ".rls.Limit" label: LABEL_OPTIONAL }
-  field { name: "limit_remaining" number: 3 type: TYPE_UINT32 label: LABEL_OPTIONAL }
-  field { name: "duration_until_reset" number: 4 type: TYPE_MESSAGE type_name: ".google.protobuf.Duration" label: LABEL_OPTIONAL }
-}
-message_type {
-  name: "Header"
-  field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
-  field { name: "value" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }
-}
-message_type {
-  name: "Response"
-  field { name: "overall_code" number: 1 type: TYPE_INT32 label: LABEL_OPTIONAL }
-  field { name: "statuses" number: 2 type: TYPE_MESSAGE type_name: ".rls.Status" label: LABEL_REPEATED }
-  field { name: "response_headers_to_add" number: 3 type: TYPE_MESSAGE type_name: ".rls.Header" label: LABEL_REPEATED }
-  field { name: "dynamic_metadata" number: 6 type: TYPE_MESSAGE type_name: ".google.protobuf.Struct" label: LABEL_OPTIONAL }
-}`
-
-// file is the file of [messages].
-var file = sync.OnceValues(func() (protoreflect.FileDescriptor, error) {
-	var file descriptorpb.FileDescriptorProto
-	if err := prototext.Unmarshal([]byte(messages), &file); err != nil {
-		return nil, err
-	}
-	return protodesc.NewFile(&file, protoregistry.GlobalFiles)
-})
-
-// described returns an empty message of [messages].
-func described(t require.TestingT, name string) *dynamicpb.Message {
-	f, err := file()
-	require.NoError(t, err)
-	return dynamicpb.NewMessage(f.Messages().ByName(protoreflect.Name(name)))
-}
-
-// encoded returns the bytes of the message called name with the given text.
-func encoded(t require.TestingT, name, text string) []byte {
-	m := described(t, name)
-	require.NoError(t, prototext.Unmarshal([]byte(text), m), "%s", text)
-	b, err := proto.Marshal(m)
-	require.NoError(t, err)
-	return b
-}
-
-// decoded returns the text of the message called name in b, without the spaces that the library varies.
-func decoded(t require.TestingT, name string, b []byte) string {
-	m := described(t, name)
-	require.NoError(t, proto.Unmarshal(b, m))
-	return spaceless(prototext.MarshalOptions{}.Format(m))
-}
-
-// same requires that b is the message called name with the given text.
-func same(t require.TestingT, name, text string, b []byte) {
-	require.Equal(t, decoded(t, name, encoded(t, name, text)), decoded(t, name, b))
-}
-
-func spaceless(text string) string {
-	return string(bytes.Join(bytes.Fields([]byte(text)), []byte(" ")))
-}
 
 func TestDecode(t *testing.T) {
 	for text, want := range map[string]rls.Request{
@@ -133,20 +34,20 @@ func TestDecode(t *testing.T) {
 		r := rls.Request{Domain: []byte("before"), Hits: 3, Descriptors: []rls.Descriptor{
 			{Entries: []rls.Entry{{Key: []byte("before")}}, HasOwn: true, HasHits: true, Hits: 4}, {}, {HasOwn: true},
 		}}
-		require.NoError(t, wire.Decode(encoded(t, "Request", text), &r))
+		require.NoError(t, wire.Decode(rlstest.Encode(t, "Request", text), &r))
 		require.Equal(t, fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", r), "%s", text)
 	}
 }
 
 func TestDecodeSkipsWhatItDoesNotKnow(t *testing.T) {
-	known := encoded(t, "Request", `domain: "d"`)
+	known := rlstest.Encode(t, "Request", `domain: "d"`)
 	for _, unknown := range []string{"\x78\x01", "\x7a\x02ab", "\x79abcdefgh", "\x7dabcd", "\x7b\x78\x01\x7c", "\x0d1234", "\x10\x05"} { // the last two have a known number and another type
 		var r rls.Request
 		require.NoError(t, wire.Decode(append([]byte(unknown), known...), &r), "%q", unknown)
 		require.Equal(t, "d", string(r.Domain))
 	}
 	var r rls.Request
-	require.NoError(t, wire.Decode(append(encoded(t, "Request", `domain: "c"`), known...), &r))
+	require.NoError(t, wire.Decode(append(rlstest.Encode(t, "Request", `domain: "c"`), known...), &r))
 	require.Equal(t, "d", string(r.Domain), "the last one counts")
 }
 
@@ -209,7 +110,7 @@ func TestAppendResponse(t *testing.T) {
 			fields { key: "e" value { string_value: "" } } fields { key: "f" value { struct_value {} } } }`,
 		},
 	} {
-		same(t, "Response", c.want, wire.AppendResponse([]byte("before"), &c.answer, wire.Headers{Limit: "l", Remaining: "r", Reset: "t"})[len("before"):])
+		rlstest.Same(t, "Response", c.want, wire.AppendResponse([]byte("before"), &c.answer, wire.Headers{Limit: "l", Remaining: "r", Reset: "t"})[len("before"):])
 	}
 }
 
@@ -232,24 +133,24 @@ func TestAppendResponseRandomly(t *testing.T) {
 			text += " }"
 			a.Statuses = append(a.Statuses, s)
 		}
-		same(t, "Response", text, wire.AppendResponse(nil, &a, wire.Headers{}))
+		rlstest.Same(t, "Response", text, wire.AppendResponse(nil, &a, wire.Headers{}))
 	})
 }
 
 // FuzzDecode checks that any bytes are decoded or refused as the library does, within the bounds of requests.
 func FuzzDecode(f *testing.F) {
-	f.Add(encoded(f, "Request", `domain: "d" descriptors { entries { key: "a" value: "b" } limit { requests_per_unit: 7 unit: 2 } hits_addend { value: 3 } } hits_addend: 5`))
+	f.Add(rlstest.Encode(f, "Request", `domain: "d" descriptors { entries { key: "a" value: "b" } limit { requests_per_unit: 7 unit: 2 } hits_addend { value: 3 } } hits_addend: 5`))
 	f.Add([]byte("\x7b\x78\x01\x7c\x0a\x01d"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r rls.Request
 		err := wire.Decode(b, &r)
-		m := described(t, "Request")
+		m := messages.New("Request")
 		if other := proto.Unmarshal(b, m); err != nil || other != nil {
 			bounds := errors.Is(err, wire.ErrTooLong) || errors.Is(err, rls.ErrDescriptors) || errors.Is(err, rls.ErrEntries)
 			require.True(t, bounds || (err != nil) == (other != nil), "%v and %v", err, other)
 			return
 		}
-		again := described(t, "Request")
+		again := messages.New("Request")
 		set := func(m protoreflect.Message, name string, v any) {
 			m.Set(m.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOf(v))
 		}
@@ -268,7 +169,7 @@ func FuzzDecode(f *testing.F) {
 			if d.HasOwn {
 				own := is.Mutable(is.Descriptor().Fields().ByName("limit")).Message()
 				set(own, "requests_per_unit", d.Own.Requests)
-				set(own, "unit", d.Own.Unit)
+				set(own, "unit", protoreflect.EnumNumber(d.Own.Unit))
 			}
 			if d.HasHits {
 				hits := is.Mutable(is.Descriptor().Fields().ByName("hits_addend")).Message()
@@ -276,14 +177,14 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		discard := proto.UnmarshalOptions{DiscardUnknown: true}
-		known := described(t, "Request")
+		known := messages.New("Request")
 		require.NoError(t, discard.Unmarshal(b, known))
 		require.True(t, proto.Equal(known, again), "%s\n%s", prototext.Format(known), prototext.Format(again))
 	})
 }
 
 func BenchmarkDecode(b *testing.B) {
-	message := encoded(b, "Request", `domain: "d" descriptors { entries { key: "a" value: "b" } entries { key: "c" value: "d" } }`)
+	message := rlstest.Encode(b, "Request", `domain: "d" descriptors { entries { key: "a" value: "b" } entries { key: "c" value: "d" } }`)
 	var r rls.Request
 	b.ReportAllocs()
 	for b.Loop() {
