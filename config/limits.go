@@ -87,6 +87,7 @@ func (c *Config) Limits() env.Limits {
 	l.TrackingKeys = c.Number("tracking-table-max-keys")
 	l.Observing = c.observing()
 	l.Busy = c.Milliseconds("busy-reply-threshold")
+	l.Service = c.rateLimitService()
 	return l
 }
 

@@ -81,7 +81,7 @@ func reachableFromAfar(address string) bool {
 }
 
 // ownBinds are the options with the addresses of the ports that bind is not about.
-var ownBinds = map[string]string{"admin-port": "admin-bind", "http-port": "http-bind"}
+var ownBinds = map[string]string{"admin-port": "admin-bind", "http-port": "http-bind", "rls-port": "rls-bind"}
 
 // checkListeners returns an error if two listeners cannot be open at the same time, because they
 // have the same port of the same address.
@@ -89,7 +89,7 @@ func (c *Config) checkListeners() error {
 	type place struct{ option, bind, address, port string }
 	var taken []place
 	var faults []error
-	for _, option := range []string{"port", "tls-port", "admin-port", "http-port"} {
+	for _, option := range []string{"port", "tls-port", "admin-port", "http-port", "rls-port"} {
 		port, bind, addresses := c.Value(option), "bind", strings.Fields(c.Value("bind"))
 		if own, found := ownBinds[option]; found {
 			bind, addresses = own, strings.Fields(c.Value(own))

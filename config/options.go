@@ -30,6 +30,7 @@ func optionGroups() []optionGroup {
 		{"Limits in a store", storeOptions()},
 		{"Admin port", adminOptions()},
 		{"Decisions over HTTP", httpOptions()},
+		{"Envoy's rate limit service", serviceOptions()},
 		{"Metrics", metricsOptions()},
 		{"Process", processOptions()},
 	}
@@ -55,8 +56,6 @@ func userOptions() []option {
 		{name: "requirepass", def: "", kind: text{}, mutable: true, secret: true, doc: "Password of the user default. With an empty one all clients are authenticated."},
 		{name: "aclfile", def: "", kind: text{}, doc: "File of users, with a line 'user name rule ...' for each. ACL LOAD reads it again, and ACL SAVE writes it. It excludes lines 'user' in the configuration."},
 		{name: "policy-file", def: "", kind: text{}, doc: "File of policies and overrides in YAML, read at the start, on SIGHUP and by RL.POLICY RELOAD. Commands cannot change what it defines. With store it is for this server alone."},
-		{name: "rls-config", def: "", kind: text{}, doc: "File of envoyproxy/ratelimit in YAML, or directory of such files, whose limits become policies rls.DOMAIN.STEP. Files that change are loaded within a second, and at once on SIGHUP and by RL.POLICY RELOAD. Commands cannot change these policies. They are of this server alone."},
-		{name: "rls-merge-domains", def: "no", kind: boolean{}, doc: "Let several files of rls-config have the same domain."},
 		{name: "acl-pubsub-default", def: "resetchannels", kind: choice{"resetchannels", "allchannels"}, mutable: true, doc: "Channels of a new user: none, or all."},
 		{name: "acllog-max-len", def: "128", kind: integer{0, 10_000, ""}, mutable: true, doc: "Maximum number of entries of ACL LOG."},
 		{name: "acl-keyspace-needs-allkeys", def: "yes", kind: boolean{}, mutable: true, doc: "Let only users with access to all keys run KEYS, SCAN, RANDOMKEY, FLUSHDB and FLUSHALL. In Redis the permission for the command is enough."},

@@ -12,6 +12,7 @@ import (
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/front/headers"
 	"github.com/cellserver/cellserver/front/login"
+	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/front/web"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/listen"
@@ -24,7 +25,6 @@ import (
 // httpPort is the port for decisions over HTTP. If the server has none, port is nil and there are no listeners.
 type httpPort struct {
 	port      *web.Server
-	clients   *direct.Transport
 	listeners []net.Listener
 }
 
@@ -54,13 +54,13 @@ func (s *Server) openHTTP() error {
 		}
 		s.http.listeners = opened
 	}
-	s.http.clients, s.http.port = direct.New(s.engine), web.New(conf)
+	s.http.port = web.New(conf)
 	return nil
 }
 
 func (s *Server) httpConfig() web.Config {
 	c := s.config
-	return web.Config{
+	w := web.Config{
 		Open:           s.openClient,
 		Door:           login.New(s.engine.Users, adminLogins{s}),
 		Certified:      s.engine.Certified,
@@ -72,6 +72,10 @@ func (s *Server) httpConfig() web.Config {
 		Log:            s.log,
 		MaxConnections: int(c.Number("maxclients")),
 	}
+	if c.Value("rls-config") != "" {
+		w.Service, w.NotReady = s.descriptors(), s.serviceNotReady
+	}
+	return w
 }
 
 // httpUser returns the user of requests without credentials. ok is false if they need some: the user is default, and
@@ -82,17 +86,17 @@ func (s *Server) httpUser() (name string, ok bool) {
 }
 
 // errNoHTTPUser is the refusal of a client whose user cannot be logged in, such as that of http-user.
-const errNoHTTPUser web.Refusal = "NOAUTH the user of the request does not exist or is off"
+const errNoHTTPUser use.Refusal = "NOAUTH the user of the request does not exist or is off"
 
 // openClient opens the client of the RESP server for a user of the port.
 func (s *Server) openClient(p web.Peer) (web.Caller, error) {
-	c, err := s.http.clients.Open(direct.Origin{Remote: p.Remote, Local: p.Local, User: p.User, Library: "http", Gone: p.Gone})
+	c, err := s.direct.Open(direct.Origin{Remote: p.Remote, Local: p.Local, User: p.User, Library: "http", Gone: p.Gone})
 	var refusal direct.Refusal
 	switch {
 	case err == nil:
 		return c, nil
 	case errors.As(err, &refusal):
-		return nil, web.Refusal(refusal)
+		return nil, use.Refusal(refusal)
 	case errors.Is(err, direct.ErrUser):
 		return nil, errNoHTTPUser
 	}
@@ -144,13 +148,11 @@ func (s *Server) serveHTTP(start func(f func()), fail func(error)) {
 	}
 }
 
-// endHTTP closes the port, waits for its requests, and ends their clients. When ctx ends it waits no longer.
+// endHTTP closes the port and waits for its requests. When ctx ends it waits no longer.
 func (s *Server) endHTTP(ctx context.Context) {
-	if s.http.port == nil {
-		return
+	if s.http.port != nil {
+		_ = s.http.port.Shutdown(ctx) // of listeners and connections, which are given up
 	}
-	_ = s.http.port.Shutdown(ctx)    // of listeners and connections, which are given up
-	_ = s.http.clients.Shutdown(ctx) // aborted clients are no error
 }
 
 // HTTPAddr returns the address of the first listener of http-port, or nil if there is none.

@@ -32,10 +32,10 @@ func Inherited() (map[string][]net.Listener, error) {
 }
 
 // inheritedOptions are the options whose listeners inherited sockets can replace.
-var inheritedOptions = []string{"port", "tls-port", "unixsocket", "admin-port", "http-port"}
+var inheritedOptions = []string{"port", "tls-port", "unixsocket", "admin-port", "http-port", "rls-port"}
 
 // checkInherited returns an error if a socket was passed for an unknown option, or for a port that
-// is 0. tls-port, admin-port and http-port are 0 unless they are set. Even with a socket they must be set,
+// is 0. tls-port, admin-port, http-port and rls-port are 0 unless they are set. Even with a socket they must be set,
 // because their protection is configured together with them.
 func (s *Server) checkInherited() error {
 	for option, sockets := range s.given.Inherited {

@@ -33,6 +33,7 @@ import (
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/direct"
 	"github.com/cellserver/cellserver/transport/epoll"
 	"github.com/cellserver/cellserver/transport/goroutine"
 )
@@ -58,7 +59,7 @@ type Options struct {
 	// Inherited; nil replaces nothing.
 	Listeners []net.Listener
 	// Inherited has listening sockets by the option whose listeners they replace: port, tls-port,
-	// unixsocket, admin-port or http-port. See [Inherited].
+	// unixsocket, admin-port, http-port or rls-port. See [Inherited].
 	Inherited map[string][]net.Listener
 	// AdminListeners has the listeners of the admin port, in place of those of the configuration
 	// and of Inherited; nil replaces nothing.
@@ -107,6 +108,8 @@ type Server struct {
 	listening   listening
 	admin       adminPort
 	http        httpPort
+	service     servicePort
+	direct      *direct.Transport // the clients of http and service
 	tls         certificates
 	port        atomic.Int64
 	began       time.Time
@@ -195,7 +198,11 @@ func New(c *config.Config, o Options) (*Server, error) {
 	if err := s.openAdmin(o.AdminListeners); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
+	s.direct = direct.New(s.engine)
 	if err := s.openHTTP(); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	if err := s.openService(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	s.recent.Started(s.usedMemory())
@@ -332,7 +339,7 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 // failed.
 func (s *Server) abandon() (err error) {
 	err = closeAll(s.listening.open)
-	for _, l := range slices.Concat(s.admin.listeners, s.http.listeners) {
+	for _, l := range slices.Concat(s.admin.listeners, s.http.listeners, s.service.listeners) {
 		err = errors.Join(err, l.Close())
 	}
 	if s.transport != nil {
@@ -411,6 +418,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.listening.begin(func(l *listener) { background.Go(func() { s.serve(l, fail) }) })
 	s.serveAdmin(background.Go, fail)
 	s.serveHTTP(background.Go, fail)
+	s.serveService(background.Go, fail)
 	var err error
 	select {
 	case <-ctx.Done():
@@ -484,9 +492,13 @@ func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	s.engine.Drain()
-	var fronts sync.WaitGroup
-	fronts.Go(func() { s.endHTTP(ctx) })
-	defer fronts.Wait()
+	var ports sync.WaitGroup
+	ports.Go(func() { s.endHTTP(ctx) })
+	ports.Go(func() { s.endService(ctx) })
+	defer func() {
+		ports.Wait()
+		_ = s.direct.Shutdown(ctx) // aborted clients are no error
+	}()
 	if err := s.transport.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("closing connections: %w", err)
 	}
@@ -567,8 +579,8 @@ func (s *Server) Traffic() (t transport.Stats) {
 	if s.transport != nil {
 		t = s.transport.Stats()
 	}
-	if s.http.clients != nil {
-		t.Add(s.http.clients.Stats())
+	if s.direct != nil {
+		t.Add(s.direct.Stats())
 	}
 	return t
 }

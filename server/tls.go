@@ -14,7 +14,7 @@ import (
 type certificates struct {
 	clients atomic.Pointer[tls.Config] // for tls-port
 	admin   atomic.Pointer[tls.Config] // for admin-port, which requests no client certificate
-	http    atomic.Pointer[tls.Config] // for http-port
+	http    atomic.Pointer[tls.Config] // for http-port and rls-port
 }
 
 // startTLS applies the certificates of the configuration. They are read again by CONFIG SET of any
@@ -51,8 +51,8 @@ func (s *Server) prepareTLS(next *config.Config) (apply func(), err error) {
 // only the admin port does, the result requests no certificates of clients.
 func loadTLS(c *config.Config) (*tls.Config, error) {
 	options := c.TLSOptions()
-	if c.Value("tls-port") == "0" && (!c.Yes("http-tls") || c.Value("http-port") == "0") {
-		if !c.Yes("admin-tls") || c.Value("admin-port") == "0" {
+	if c.Value("tls-port") == "0" && !encrypted(c, "http-port", "http-tls") && !encrypted(c, "rls-port", "rls-tls") {
+		if !encrypted(c, "admin-port", "admin-tls") {
 			return nil, nil
 		}
 		options.AuthClients = tlsconfig.Ignore // there is no TLS port for clients
@@ -60,10 +60,13 @@ func loadTLS(c *config.Config) (*tls.Config, error) {
 	return tlsconfig.Load(options)
 }
 
+// encrypted reports whether c has a port with the option port, and the option tls is yes.
+func encrypted(c *config.Config, port, tls string) bool { return c.Value(port) != "0" && c.Yes(tls) }
+
 // soonExpired is the remaining validity of a certificate below which the server logs a warning.
 const soonExpired = 14 * 24 * time.Hour
 
-// useTLS makes new connections to the admin port and to http-port use conf and, if clients is true, new connections
+// useTLS makes new connections to the admin port, http-port and rls-port use conf and, if clients is true, new connections
 // to tls-port, too. If clients is false, tls-port is closed or is about to be closed, and keeps its
 // configuration for clients that still connect. useTLS logs the certificate if it has changed, and
 // a warning if it expires soon.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/cellserver/cellserver/front/descriptors"
 	"github.com/cellserver/cellserver/front/headers"
 	"github.com/cellserver/cellserver/front/login"
 )
@@ -41,7 +42,7 @@ type Limit struct {
 
 // Config has the parts that a [Server] uses and the settings of its options.
 type Config struct {
-	// Open opens a client of the RESP server. The error of a client that is refused is a [Refusal]. Required.
+	// Open opens a client of the RESP server. The error of a client that is refused is a Refusal of package front/use. Required.
 	Open func(Peer) (Caller, error)
 	// Door checks the passwords of users. Required.
 	Door *login.Door
@@ -53,6 +54,10 @@ type Config struct {
 	// Limits appends the clauses of the limits that apply to key under policy to dst. blocked says that a block
 	// applies. known is false if there is no such policy. Required.
 	Limits func(policy, key []byte, dst []Limit) (limits []Limit, blocked, known bool)
+	// Service answers requests of Envoy's rate limit service; nil means that the port does not serve them.
+	Service *descriptors.Service
+	// NotReady returns why Service cannot answer, or "" if it can. It is required with Service.
+	NotReady func() string
 	// Style says which header fields answers have.
 	Style headers.Style
 	// Gateway says what asks for checks. Trusted are the networks of proxies whose header fields count.
@@ -65,12 +70,6 @@ type Config struct {
 	// MaxConnections is the maximum number of open connections; 0 means [DefaultMaxConnections].
 	MaxConnections int
 }
-
-// Refusal is the error reply with which the RESP server refuses a client.
-type Refusal string
-
-// Error implements the error interface.
-func (r Refusal) Error() string { return string(r) }
 
 // These bound what clients of the port can use.
 const (

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/front/descriptors"
+	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/listen"
 )
 
@@ -124,6 +126,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.use(w, r)
 	case strings.HasPrefix(path, checkPath):
 		s.check(w, r, path)
+	case path == jsonPath && s.Service != nil:
+		s.descriptors(w, r)
+	case path == healthPath && s.Service != nil:
+		s.health(w, r)
 	default:
 		refuse(w, http.StatusNotFound, "there is nothing at this path")
 	}
@@ -216,7 +222,9 @@ func headerSize(r *http.Request) int {
 type scratch struct {
 	in, out, key []byte
 	limits       []Limit
+	reply        use.Answer
 	answer       answer
+	call         descriptors.Call
 }
 
 // kept is the maximum size of the memory that is kept for other requests.
@@ -224,20 +232,25 @@ const kept = 8 << 10
 
 // ask has the call c of the user decided, and passes the answer to respond. The answer is valid until respond
 // returns.
-func (s *Server) ask(r *http.Request, user string, c *call, m *scratch) (*answer, error) {
+func (s *Server) ask(r *http.Request, user string, c *use.Call, m *scratch) (*answer, error) {
 	caller, err := connectionOf(r.Context()).caller(user, s.Open)
 	if err != nil {
 		return nil, err
 	}
-	m.in = c.appendTo(m.in[:0])
+	m.in = c.AppendTo(m.in[:0])
 	if m.out, err = caller.Do(m.in, 1, m.out[:0]); err != nil {
 		return nil, fmt.Errorf("the client was disconnected: %w", err)
 	}
-	if err := c.parse(m.out, &m.answer); err != nil {
-		return nil, err
+	rest, err := m.reply.Read(m.out)
+	if err == nil && len(rest) > 0 {
+		err = use.ErrReply
 	}
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a use.Refusal becomes a status
+	}
+	m.answer.decided(c, &m.reply)
 	var blocked, known bool
-	m.limits, blocked, known = s.Limits(c.policy, c.key, m.limits[:0])
+	m.limits, blocked, known = s.Limits(c.Policy, c.Key, m.limits[:0])
 	m.answer.describe(m.limits, blocked, known)
 	return &m.answer, nil
 }
@@ -246,7 +259,7 @@ func (s *Server) ask(r *http.Request, user string, c *call, m *scratch) (*answer
 func (s *Server) borrow() *scratch { return s.scratch.Get().(*scratch) }
 
 func (s *Server) giveBack(m *scratch) {
-	if cap(m.in)+cap(m.out)+cap(m.key) <= kept {
+	if cap(m.in)+cap(m.out)+cap(m.key)+m.call.Bytes() <= kept {
 		s.scratch.Put(m)
 	}
 }

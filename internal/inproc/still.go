@@ -54,6 +54,7 @@ func (w *World) still(clock *clocktest.Clock, o server.Options, options []string
 	w.t.Helper()
 	l, err := w.Net.Listen(net.JoinHostPort(w.Host(), "0"))
 	require.NoError(w.t, err)
+	o.Listen = func(_, address string) (net.Listener, error) { return w.Net.Listen(address) }
 	s, err := newServer(clock, []net.Listener{l}, o, append([]string{"--transport", "goroutine"}, options...))
 	require.NoError(w.t, err)
 	done := make(chan error, 1)

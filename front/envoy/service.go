@@ -1,0 +1,117 @@
+package envoy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // the codec of the health service
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/cellserver/cellserver/front/descriptors"
+	"github.com/cellserver/cellserver/rls/wire"
+)
+
+// service describes the rate limit service to grpc-go.
+var service = grpc.ServiceDesc{
+	ServiceName: "envoy.service.ratelimit.v3.RateLimitService",
+	HandlerType: (*any)(nil),
+	Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: shouldRateLimit}},
+	Metadata:    "envoy/service/ratelimit/v3/rls.proto",
+}
+
+// message is a request, and then its response. After the first calls a message allocates no memory.
+type message struct {
+	in, out []byte
+	call    descriptors.Call
+}
+
+var messages = sync.Pool{New: func() any { return new(message) }}
+
+// maxKept is the maximum size of a buffer that is kept for further messages, in bytes.
+const maxKept = 8 << 10
+
+func (m *message) recycle() {
+	if cap(m.in) <= maxKept && cap(m.out) <= maxKept && m.call.Bytes() <= 8*maxKept {
+		messages.Put(m)
+	}
+}
+
+// codec passes the bytes of messages through. Messages of the health service are encoded as the library does it.
+type codec struct{}
+
+// Name implements [encoding.CodecV2].
+func (codec) Name() string { return "proto" }
+
+// Unmarshal implements [encoding.CodecV2]. It copies a request, which shouldRateLimit decodes.
+func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(*message)
+	if !ok {
+		return encoding.GetCodecV2("proto").Unmarshal(data, v) //nolint:wrapcheck // the codec of the library
+	}
+	m.in = m.in[:0]
+	for _, b := range data {
+		m.in = append(m.in, b.ReadOnlyData()...)
+	}
+	return nil
+}
+
+// Marshal implements [encoding.CodecV2].
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(*message)
+	if !ok {
+		return encoding.GetCodecV2("proto").Marshal(v) //nolint:wrapcheck // the codec of the library
+	}
+	out := mem.BufferSlice{mem.Copy(m.out, mem.DefaultBufferPool())}
+	m.recycle()
+	return out, nil
+}
+
+// shouldRateLimit answers a call.
+func shouldRateLimit(of any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	s, p := of.(*Server), peerOf(ctx)
+	m := messages.Get().(*message)
+	err := decode(m)
+	if err == nil {
+		if err = m.answer(s.config.Service, p); err != nil {
+			err = status.Error(statuses[descriptors.CodeOf(err)], err.Error())
+		}
+	}
+	if err != nil {
+		m.recycle()
+		return nil, err
+	}
+	return m, nil // Marshal recycles it
+}
+
+// peerOf returns the client of the connection that a call came from.
+func peerOf(ctx context.Context) *client {
+	p, _ := peer.FromContext(ctx)
+	return p.AuthInfo.(*client)
+}
+
+// answer sets out to the response of s to the request in m.in.
+func (m *message) answer(s *descriptors.Service, by *client) error {
+	if err := wire.Decode(m.in, &m.call.Request); err != nil {
+		s.Counts.Refused()
+		return fmt.Errorf("%w: %w", descriptors.ErrMessage, err)
+	}
+	if err := s.Answer(&m.call, by); err != nil {
+		return err //nolint:wrapcheck // its text is that of the status
+	}
+	m.out = wire.AppendResponse(m.out[:0], &m.call.Answer, m.call.Names)
+	return nil
+}
+
+// statuses are the codes of gRPC.
+var statuses = [...]codes.Code{
+	descriptors.InvalidArgument:  codes.InvalidArgument,
+	descriptors.PermissionDenied: codes.PermissionDenied,
+	descriptors.Unknown:          codes.Unknown,
+	descriptors.Unavailable:      codes.Unavailable,
+}

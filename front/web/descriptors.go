@@ -1,0 +1,102 @@
+package web
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/cellserver/cellserver/front/descriptors"
+	"github.com/cellserver/cellserver/rls"
+	"github.com/cellserver/cellserver/rls/messages"
+	"github.com/cellserver/cellserver/rls/wire"
+)
+
+// These are the paths that envoyproxy/ratelimit serves over HTTP, too.
+const (
+	jsonPath   = "/json"
+	healthPath = "/healthcheck"
+)
+
+// descriptors serves POST /json: a request of Envoy's rate limit service in JSON. As ratelimit does, it takes any type of
+// content, and answers faults of a request with the text of [badRequest].
+func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		refuse(w, http.StatusMethodNotAllowed, "a request of the rate limit service is a POST")
+		return
+	}
+	if headerSize(r) > MaxHeader {
+		refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		badRequest(w)
+		return
+	}
+	user, _, ok := s.user(w, r, true)
+	if !ok {
+		return
+	}
+	by, err := connectionOf(r.Context()).caller(user, s.Open)
+	if err != nil {
+		refuse(w, statusOf(err), err.Error())
+		return
+	}
+	m := s.borrow()
+	defer s.giveBack(m)
+	if m.in, err = messages.AppendRequest(m.in[:0], body); err == nil {
+		err = wire.Decode(m.in, &m.call.Request)
+	}
+	if err != nil {
+		s.Service.Counts.Refused()
+		badRequest(w)
+		return
+	}
+	if err := s.Service.Answer(&m.call, by); err != nil {
+		refuseDescriptors(w, err)
+		return
+	}
+	m.out = wire.AppendResponse(m.out[:0], &m.call.Answer, m.call.Names)
+	text, err := messages.AppendJSON(nil, m.out)
+	if err != nil {
+		panic("web: a response cannot be written as JSON") // its texts are those of rules and of the request, which are UTF-8
+	}
+	status := http.StatusOK
+	if m.call.Answer.Overall == rls.OverLimit {
+		status = http.StatusTooManyRequests
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the client may be gone
+}
+
+// badRequest responds to a faulty request as ratelimit does.
+func badRequest(w http.ResponseWriter) { http.Error(w, "Bad Request", http.StatusBadRequest) }
+
+// refuseDescriptors responds to a request that err has ended.
+func refuseDescriptors(w http.ResponseWriter, err error) {
+	switch descriptors.CodeOf(err) {
+	case descriptors.InvalidArgument, descriptors.Unknown:
+		badRequest(w)
+	case descriptors.PermissionDenied:
+		refuse(w, http.StatusForbidden, err.Error())
+	default:
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+	}
+}
+
+// health serves GET /healthcheck: 200 if the rate limit service can answer, and otherwise 500, as ratelimit does.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(w, http.StatusMethodNotAllowed, "the health is asked for by GET")
+		return
+	}
+	if why := s.NotReady(); why != "" {
+		http.Error(w, why, http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "OK") // the client may be gone
+}

@@ -1,0 +1,238 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/rlstest"
+)
+
+// rulesOf writes files with the rules in text, and returns the option that names them.
+func rulesOf(t *testing.T, text string) []string {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600))
+	return []string{"--rls-config", dir}
+}
+
+// onService are the flags of a server with a port for Envoy's rate limit service, and rules.
+func onService(t *testing.T, more ...string) []string {
+	return append(append([]string{"--rls-port", "8081"}, rulesOf(t, fooTwo)...), more...)
+}
+
+// calls returns a client of the rate limit service of n.
+func calls(t *testing.T, w *inproc.World, n *inproc.Node, creds credentials.TransportCredentials) *grpc.ClientConn {
+	t.Helper()
+	dial := w.Dialer(n.Host)
+	c, err := grpc.NewClient("passthrough:"+n.Server.ServiceAddr().String(), grpc.WithTransportCredentials(creds),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// bytesCodec passes messages through as bytes.
+type bytesCodec struct{}
+
+func (bytesCodec) Name() string { return "proto" }
+func (bytesCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (bytesCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// limits calls the service with the request that has the given text, and returns the text of the response.
+func limits(t *testing.T, c *grpc.ClientConn, request string) (string, error) {
+	t.Helper()
+	in, out := rlstest.Encode(t, "Request", request), []byte(nil)
+	err := c.Invoke(t.Context(), "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", &in, &out, grpc.ForceCodecV2(bytesCodec{}))
+	if err != nil {
+		return "", err //nolint:wrapcheck // a status
+	}
+	return rlstest.Decode(t, "Response", out), nil
+}
+
+// answers requires that the service answers the request with the response, by their texts.
+func answers(t *testing.T, c *grpc.ClientConn, request, response string) {
+	t.Helper()
+	got, err := limits(t, c, request)
+	require.NoError(t, err)
+	require.Equal(t, rlstest.Decode(t, "Response", rlstest.Encode(t, "Response", response)), got)
+}
+
+// one is a request of one descriptor.
+func one(key, value string) string {
+	return fmt.Sprintf(`domain: "rl" descriptors { entries { key: %q value: %q } }`, key, value)
+}
+
+const (
+	okOf2   = `overall_code: 1 statuses { code: 1 current_limit { requests_per_unit: 2 unit: 2 } limit_remaining: %d duration_until_reset { seconds: %d } }`
+	overOf2 = `overall_code: 2 statuses { code: 2 current_limit { requests_per_unit: 2 unit: 2 } duration_until_reset { seconds: %d } }`
+)
+
+func TestEnvoyAsksForDecisions(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.Start(onService(t)...)
+		c, s := n.Dial(), calls(t, w, n, insecure.NewCredentials())
+		left := 60 - time.Now().Unix()%60
+		answers(t, s, one("foo", "x"), fmt.Sprintf(okOf2, 1, left))
+		answers(t, s, one("foo", "x"), fmt.Sprintf(okOf2, 0, left))
+		answers(t, s, one("foo", "x"), fmt.Sprintf(overOf2, left))
+		answers(t, s, one("foo", "y")+` hits_addend: 2`, fmt.Sprintf(okOf2, 0, left))
+		answers(t, s, one("bar", "x"), `overall_code: 1 statuses { code: 1 }`)
+		answers(t, s, `domain: "other" descriptors { entries { key: "foo" } }`, `overall_code: 1 statuses { code: 1 }`)
+
+		c.Set("RL.BLOCK rls.rl.foo acme EX 3600 REASON loop")
+		answers(t, s, one("foo", "acme"), fmt.Sprintf(overOf2, 3600))
+		require.Contains(t, c.Do("RL.EXPLAIN", "rls.rl.foo", "acme"), "loop")
+		c.Set("RL.OVERRIDE SET rls.rl.foo big LIMITS SW 9 60 FIXED")
+		answers(t, s, one("foo", "big"), fmt.Sprintf(`overall_code: 1 statuses { code: 1 current_limit { requests_per_unit: 9 unit: 2 } limit_remaining: 8 duration_until_reset { seconds: %d } }`, left))
+		require.Contains(t, c.Do("RL.USE", "rls.rl.foo", "x"), "*5\r\n:1\r\n:2\r\n:0\r\n", "the same count")
+
+		c.Set("CONFIG SET rls-headers ratelimit")
+		got, err := limits(t, s, one("foo", "z"))
+		require.NoError(t, err)
+		require.Contains(t, got, `key:"RateLimit-Remaining" value:"1"`)
+		list := c.Do("CLIENT", "LIST")
+		require.Contains(t, list, "lib-name=rls")
+		require.Contains(t, list, "cmd=rl.use")
+		_ = s.Close()
+		w.Settle()
+		require.NotContains(t, c.Do("CLIENT", "LIST"), "lib-name=rls")
+	})
+}
+
+func TestErrorsOfTheRateLimitService(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.Start(onService(t, "--rls-user", "envoy", "--user", "envoy", "on", "nopass", "~rls.rl.foo:*", "+rl.use")...)
+		c, s := n.Dial(), calls(t, w, n, insecure.NewCredentials())
+		for request, want := range map[string]string{
+			``:                                      "Unknown rate limit domain must not be empty",
+			`domain: "rl"`:                          "Unknown rate limit descriptor list must not be empty",
+			`domain: "rl" descriptors { limit {} }`: "InvalidArgument the limit of a descriptor needs a unit: second, minute, hour, day, week, month or year",
+			`domain: "rl" descriptors { hits_addend { value: 9223372036854775808 } }`: "InvalidArgument hits_addend must be less than 2^63",
+		} {
+			_, err := limits(t, s, request)
+			require.Equal(t, want, status.Code(err).String()+" "+status.Convert(err).Message())
+		}
+		answers(t, s, one("foo", "x"), fmt.Sprintf(okOf2, 1, 60-time.Now().Unix()%60))
+		c.Set("ACL SETUSER envoy resetkeys")
+		_, err := limits(t, s, one("foo", "x"))
+		require.Equal(t, codes.PermissionDenied, status.Code(err))
+		require.Contains(t, c.Do("ACL", "LOG"), "rls.rl.foo:x")
+		require.Equal(t, ":1\r\n", c.Do("ACL", "DELUSER", "envoy"))
+		_, err = limits(t, s, one("foo", "x"))
+		require.Error(t, err)
+		_, err = limits(t, s, one("foo", "x"))
+		require.Equal(t, codes.PermissionDenied, status.Code(err), "the user is gone")
+	})
+}
+
+func TestHealthOfTheRateLimitService(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.Start(onService(t)...)
+		h := grpc_health_v1.NewHealthClient(calls(t, w, n, insecure.NewCredentials()))
+		is := func() string {
+			r, err := h.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			require.NoError(t, err)
+			return r.GetStatus().String()
+		}
+		require.Equal(t, "SERVING", is())
+		c := n.Dial()
+		c.Set("REPLICAOF 127.0.0.1 1")
+		require.Equal(t, "NOT_SERVING", is(), "a replica")
+		c.Set("REPLICAOF NO ONE")
+		require.Equal(t, "SERVING", is())
+	})
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		other := w.Start("--rls-port", "8081")
+		h := grpc_health_v1.NewHealthClient(calls(t, w, other, insecure.NewCredentials()))
+		r, err := h.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		require.Equal(t, "NOT_SERVING", r.GetStatus().String(), "no rules")
+	})
+}
+
+// TestRatelimitsPathsOverHTTP: http-port serves the paths of envoyproxy/ratelimit if there are rules.
+func TestRatelimitsPathsOverHTTP(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := onHTTP(w, rulesOf(t, fooTwo)...)
+		c, web := n.Dial(), w.HTTP(n.Host)
+		posts := func(body string) answer { return asks(t, web, n, "POST", "/json", body, "", "") }
+		require.Equal(t, answer{200, nil, "OK"}, answer{asks(t, web, n, "GET", "/healthcheck", "", "", "").status, nil, asks(t, web, n, "GET", "/healthcheck", "", "", "").body})
+		require.Equal(t, 405, asks(t, web, n, "POST", "/healthcheck", "", "", "").status)
+		require.Equal(t, 405, asks(t, web, n, "GET", "/json", "", "", "").status)
+		const request = `{"domain":"rl","descriptors":[{"entries":[{"key":"foo","value":"x"}]}]}`
+		require.Equal(t, 200, posts(request).status)
+		require.Equal(t, 200, posts(request).status)
+		over := posts(request)
+		require.Equal(t, 429, over.status)
+		require.Contains(t, over.body, "OVER_LIMIT")
+		require.Equal(t, "application/json", over.header.Get("Content-Type"))
+		for _, body := range []string{
+			"", "{", "[]", "{}", `{"domain":"rl"}`, `{"domain":"rl","other":1}`, `{"domain":"rl","descriptors":[{"limit":{"requestsPerUnit":1}}]}`,
+			`{"domain":"` + strings.Repeat("x", 70_000) + `"}`, "{\"domain\":\"\xff\"}",
+		} {
+			got := posts(body)
+			require.Equal(t, 400, got.status, "%.40s", body)
+			require.Equal(t, "Bad Request\n", got.body)
+		}
+		c.Set("ACL SETUSER default resetkeys ~api:*")
+		require.Equal(t, 403, posts(request).status)
+		c.Set("ACL SETUSER default allkeys", "REPLICAOF 127.0.0.1 1")
+		require.Equal(t, 503, posts(request).status)
+		got := asks(t, web, n, "GET", "/healthcheck", "", "", "")
+		require.Equal(t, 500, got.status)
+		require.Equal(t, "refuses-changes\n", got.body)
+	})
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := onHTTP(w)
+		for _, path := range []string{"/json", "/healthcheck"} {
+			require.Equal(t, 404, asks(t, w.HTTP(n.Host), n, "POST", path, "{}", "", "").status, "without rls-config")
+		}
+	})
+}
+
+// TestTogetherChargesOnlyWhatIsOver asks over the port with rls-charge together.
+func TestTogetherChargesOnlyWhatIsOver(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.Start(onService(t, "--rls-charge", "together")...)
+		c, s := n.Dial(), calls(t, w, n, insecure.NewCredentials())
+		both := one("foo", "x") + `descriptors { entries { key: "foo" value: "y" } }`
+		left := 60 - time.Now().Unix()%60
+		answers(t, s, one("foo", "x")+" hits_addend: 2", fmt.Sprintf(okOf2, 0, left))
+		over := fmt.Sprintf(`overall_code: 2 statuses { code: 2 current_limit { requests_per_unit: 2 unit: 2 } duration_until_reset { seconds: %d } }
+			statuses { code: 1 current_limit { requests_per_unit: 2 unit: 2 } limit_remaining: 2 duration_until_reset { seconds: %d } }`, left, left)
+		answers(t, s, both, over)
+		require.Contains(t, c.Do("RL.USE", "rls.rl.foo", "y", "PEEK"), "*5\r\n:0\r\n:2\r\n:2\r\n", "not charged")
+	})
+}
+
+// TestACallShowsAsItsCommands: MONITOR and SLOWLOG show the calls of RL.USE that a request makes.
+func TestACallShowsAsItsCommands(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.Start(onService(t, "--slowlog-log-slower-than", "0")...)
+		s := calls(t, w, n, insecure.NewCredentials())
+		answers(t, s, `domain: "rl" descriptors { entries { key: "foo" value: "x" } limit { requests_per_unit: 9 unit: 3 } }`,
+			fmt.Sprintf(`overall_code: 1 statuses { code: 1 current_limit { requests_per_unit: 9 unit: 3 } limit_remaining: 8 duration_until_reset { seconds: %d } }`, 3600-time.Now().Unix()%3600))
+		require.Contains(t, n.Dial().Do("SLOWLOG", "GET", "9"), "$6\r\nRL.USE\r\n$10\r\nrls.rl.foo\r\n$7\r\nx%@hour\r\n$1\r\n1\r\n$5\r\nLIMIT\r\n$1\r\n9\r\n$7\r\n3600000\r\n")
+	})
+}
