@@ -4,10 +4,15 @@ import "strconv"
 
 // FixedWindow returns the limits "SW most seconds FIXED". The bounds are those of that clause: most is at least 0
 // and seconds at least 1, and FixedWindow panics if one of them is out of range.
-func FixedWindow(most, seconds int64) *Limits {
-	l, err := ParseLimits([][]byte{[]byte("SW"), strconv.AppendInt(nil, most, 10), strconv.AppendInt(nil, seconds, 10), []byte("FIXED")}, false, Bounds{})
+func FixedWindow(most, seconds int64) *Limits { return fixedWindow(most, seconds, false) }
+
+// FixedWindowMillis does what [FixedWindow] does, for a window in milliseconds.
+func FixedWindowMillis(most, millis int64) *Limits { return fixedWindow(most, millis, true) }
+
+func fixedWindow(most, window int64, millis bool) *Limits {
+	l, err := ParseLimits([][]byte{[]byte("SW"), strconv.AppendInt(nil, most, 10), strconv.AppendInt(nil, window, 10), []byte("FIXED")}, millis, Bounds{})
 	if err != "" {
-		panic("policy: FixedWindow: " + string(err))
+		panic("policy: a fixed window: " + string(err))
 	}
 	return l
 }

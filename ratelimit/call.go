@@ -99,8 +99,8 @@ type Call struct {
 	// Class is the name of the class of the call, or nil. [Decider.Find] sets Keep to what the policy says of it.
 	Class []byte
 	// Own are limits that the call brings with it, or nil. They take the place of those of the policy and of its
-	// candidate, but not of an override for the key. The policy need not exist; if it does not, denied calls are
-	// charged, as under a policy with the flag Count.
+	// candidate, but not of an override for the key. The policy need not exist. Denied calls are
+	// charged, as under a policy with the flag Count, and the errors are those of such a policy.
 	Own *policy.Limits
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it from Policy
 	// and Key; otherwise nil. It is not used if the keys of the policy are addresses.

@@ -108,7 +108,7 @@ func (d *Decider) findLimits(l *Lookup) error {
 	if err := l.findKeep(); err != nil {
 		return err
 	}
-	if l.Rules.Main.Count && (l.Mode == Partial || l.Mode >= Wait || l.reserves()) {
+	if l.counting() && (l.Mode == Partial || l.Mode >= Wait || l.reserves()) {
 		return ErrCount
 	}
 	if err := d.findApplied(l); err != nil {

@@ -142,8 +142,12 @@ func (l *Lookup) quantity(i int, c *policy.Clause) int64 {
 	return n
 }
 
-// counts reports whether the call is charged even if the limits deny it, because of the flag of the policy.
-func (l *Lookup) counts() bool { return l.Rules.Main.Count && l.Mode == Whole }
+// counting reports whether denied calls of the kind of l are charged: because of the flag of the policy, or because the
+// call brings limits of its own.
+func (l *Lookup) counting() bool { return l.Rules.Main.Count || l.Own != nil }
+
+// counts reports whether the call is charged even if the limits deny it.
+func (l *Lookup) counts() bool { return l.counting() && l.Mode == Whole }
 
 // reserves reports whether the call is a reservation.
 func (l *Lookup) reserves() bool { return l.Reserve.TTL > 0 }
@@ -174,7 +178,11 @@ func (l *Lookup) findKeep() error {
 	if l.Keep.None() || l.Mode == Force || l.Quantity <= 0 {
 		return nil // such a call ignores Keep
 	}
-	clauses := l.Rules.Main.Limits.Clauses
+	limits := l.Rules.Main.Limits
+	if l.Own != nil {
+		limits = l.Own
+	}
+	clauses := limits.Clauses
 	if l.Keep.Units > 0 && len(clauses) > 1 {
 		return ErrKeepUnits
 	}

@@ -25,14 +25,14 @@ func (s *Service) ownOrNone(l *Lookup) (*policy.Policy, error) {
 			return nil, err
 		}
 	}
-	return counting(), nil
+	return blank(), nil
 }
 
-// counting returns a policy with the flag Count and without entries for keys, for calls with limits of their own.
-var counting = sync.OnceValue(func() *policy.Policy {
+// blank returns a policy without entries for keys, for calls with limits of their own.
+var blank = sync.OnceValue(func() *policy.Policy {
 	const name = "request"
 	b := policy.NewBuilder(policy.Sizes{})
-	if err := b.Set(&policy.Entry{Kind: policy.Main, Policy: name, Flags: policy.Flags{Count: true}, Limits: policy.Unlimited(), Until: limit.MaxInstant}); err != nil {
+	if err := b.Set(&policy.Entry{Kind: policy.Main, Policy: name, Limits: policy.Unlimited(), Until: limit.MaxInstant}); err != nil {
 		panic("ratelimit: NONE is not a policy")
 	}
 	return b.Table().Policy([]byte(name))

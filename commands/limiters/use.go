@@ -169,10 +169,12 @@ func (u *useCall) failure(err error) resp.Error {
 			len(u.Quantities), len(u.Limits.Clauses)))
 	case errors.Is(err, ratelimit.ErrPartial):
 		return errUsePartial
+	case errors.Is(err, ratelimit.ErrCount) && u.Own != nil:
+		return errOwnMode
 	case errors.Is(err, ratelimit.ErrCount):
 		return errUseCount
 	case errors.Is(err, ratelimit.ErrNoClass):
-		return command.NoClass(u.Rules.Name, u.Class)
+		return command.NoClass(string(u.Policy), u.Class)
 	case errors.Is(err, ratelimit.ErrKeepDebt):
 		return errUseDebt
 	case errors.Is(err, ratelimit.ErrKeepUnits):

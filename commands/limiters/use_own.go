@@ -2,11 +2,14 @@ package limiters
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/rls"
+	"github.com/cellserver/cellserver/slidingwindow"
 )
 
 // ownLimit has the arguments of LIMIT: a limit that a call of RL.USE brings with it. A call of Envoy's rate limit service
@@ -17,20 +20,21 @@ type ownLimit struct{ most, window []byte }
 // caller may use.
 const errOwnPolicy resp.Error = "ERR LIMIT is for the policies of rls-config, which begin with " + rls.Prefix
 
-// ownLimits are the limits of the latest calls with LIMIT, by their arguments.
+// errOwnMode is the error for LIMIT with an option that it excludes, because a denied call is charged, too.
+const errOwnMode resp.Error = "ERR PARTIAL, WAIT, BLOCK and RESERVE are not for a call with LIMIT"
+
+// ownLimits are the limits of the latest calls with LIMIT.
 type ownLimits map[ownNumbers]*policy.Limits
 
-// ownNumbers are the arguments of LIMIT.
-type ownNumbers struct {
-	most, window int64
-	millis       bool
-}
+// ownNumbers are the numbers of LIMIT: units, and the window in milliseconds.
+type ownNumbers struct{ most, window int64 }
 
 // maxOwnLimits is the maximum number of limits that ownLimits keeps.
 const maxOwnLimits = 64
 
-// setOwn sets u.Own to the limits of the argument LIMIT, if there is one. It remembers them in kept. Both numbers are
-// checked as those of the clause SW are. The error is "" on success.
+// setOwn sets u.Own to the limits of the argument LIMIT, if there is one. It remembers them in kept. The bounds of both
+// numbers are those of the clause SW. The policy need not exist, but its name must be valid: another one would have the
+// state keys of other policies. The error is "" on success.
 func (u *useCall) setOwn(kept *ownLimits) resp.Error {
 	if u.own.window == nil {
 		return ""
@@ -38,22 +42,16 @@ func (u *useCall) setOwn(kept *ownLimits) resp.Error {
 	if !bytes.HasPrefix(u.Policy, []byte(rls.Prefix)) {
 		return errOwnPolicy
 	}
-	var is ownNumbers
-	is.millis = u.millis
-	var ok bool
-	if is.most, ok = arg.Int(u.own.most); !ok {
-		return resp.Argument(resp.ErrNotInteger, "LIMIT", u.own.most, "an integer of at least 0")
+	if err := policy.CheckName(u.Policy); err != nil {
+		return resp.Error("ERR " + err.Error())
 	}
-	if is.window, ok = arg.Int(u.own.window); !ok {
-		return resp.Argument(resp.ErrNotInteger, "LIMIT", u.own.window, "a window of at least 1")
+	is, err := u.ownNumbers()
+	if err != "" {
+		return err
 	}
 	l := (*kept)[is]
 	if l == nil {
-		var err resp.Error
-		l, err = policy.ParseLimits([][]byte{[]byte("SW"), u.own.most, u.own.window, []byte("FIXED")}, u.millis, policy.Bounds{})
-		if err != "" {
-			return err
-		}
+		l = policy.FixedWindowMillis(is.most, is.window)
 		if *kept == nil || len(*kept) == maxOwnLimits {
 			*kept = make(ownLimits, maxOwnLimits)
 		}
@@ -61,4 +59,17 @@ func (u *useCall) setOwn(kept *ownLimits) resp.Error {
 	}
 	u.Own = l
 	return ""
+}
+
+// ownNumbers returns the numbers of the argument LIMIT. The error is "" on success.
+func (u *useCall) ownNumbers() (is ownNumbers, _ resp.Error) {
+	most, ok := arg.Int(u.own.most)
+	if !ok || most < 0 {
+		return is, resp.Argument(resp.ErrNotInteger, "LIMIT", u.own.most, "an integer of at least 0")
+	}
+	window, ok := arg.Int(u.own.window)
+	if window = limit.SatMul(window, int64(u.unit())); !ok || window < 1 || window > int64(slidingwindow.MaxWindow) {
+		return is, resp.Argument(resp.ErrNotInteger, "LIMIT", u.own.window, "a window of at least 1, in seconds, or with MS in milliseconds, and at most 73 years")
+	}
+	return ownNumbers{most, window / int64(time.Millisecond)}, ""
 }
