@@ -202,6 +202,7 @@ func FuzzFeed(f *testing.F) {
 		"HELLO 3\r\nSW.ALLOW k 5 60 1 LOG\r\nRL.INFO k\r\n", "WATCH k\r\nMULTI\r\nTB.ACQUIRE b 1 1 1 WAIT 5\r\nEXEC\r\nRESET\r\n",
 		"SW.ALLOW s 5 60 3 RESERVE a 30\r\nRL.RENEW s a 60\r\nRL.COMMIT s a 2\r\nRL.CANCEL s a\r\n",
 		"RL.POLICY SET p LIMITS SW 5 60 TB 9 1 1\r\nRL.USE p k 3 RESERVE a 30\r\nRL.RENEW k a 60 POLICY p\r\nRL.COMMIT k a 2 1 POLICY p\r\nRL.CANCEL k a POLICY p\r\n",
+		"RL.USE rls.p k 3 LIMIT 5 60\r\nRL.USE rls.p k LIMIT 0 1 MS\r\nRL.USE rls.p k LIMIT -1 99999999999\r\n",
 		"CLIENT REPLY SKIP\r\nPING\r\nCLIENT REPLY OFF\r\nPING\r\n*x\r\n", "POST / HTTP/1.1\r\nHost: x\r\n", "\x00\r\nPING \"a\\x00\" 'b'\r\n",
 	} {
 		f.Add([]byte(seed), uint16(len(seed)/2))

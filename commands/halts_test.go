@@ -24,12 +24,12 @@ var (
 	looks = []string{
 		"CL.THROTTLE k 3 1 60 0", "RL.THROTTLE k 3 1 60 0", "SW.ALLOW k 5 60 0", "SW.ALLOW k 5 60 1 PEEK", "TB.ACQUIRE k 10 1 1 0",
 		"TB.ACQUIRE k 10 1 1 2 PEEK", "CC.ACQUIRE k 3 10 m PEEK", "RL.MULTI 1 k SW 5 60 1 PEEK", "RL.MULTI 2 a b SW 5 60 0 TB 10 1 1 0",
-		"RL.USE p k PEEK", "RL.USE p k 0 MEMBER m",
+		"RL.USE p k PEEK", "RL.USE p k 0 MEMBER m", "RL.USE rls.p k 0 LIMIT 5 60",
 	}
 	takes = []string{
 		"CL.THROTTLE k 3 1 60", "CL.THROTTLE k 3 1 60 1", "CL.THROTTLE k 3 1 60 -1", "CL.THROTTLE k x", "SW.ALLOW k 5 60", "TB.ACQUIRE k 10 1 1 1",
 		"CC.ACQUIRE k 3 10 m", "CC.RELEASE k m", "CC.RENEW k 10 m", "RL.COMMIT k a 1", "RL.CANCEL k a", "RL.RENEW k a 5", "RL.MULTI 1 k SW 5 60 1", "RL.MULTI 2 a b SW 5 60 0 TB 10 1 1 1",
-		"RL.USE p k", "RL.USE p k -1", "RL.USE p k 0 x", "RL.BLOCK p k EX 1",
+		"RL.USE p k", "RL.USE p k -1", "RL.USE p k 0 x", "RL.USE rls.p k LIMIT 5 60", "RL.BLOCK p k EX 1",
 		"SET a b", "DEL a", "FLUSHALL", "LPUSH l a", "BLPOP l 0", "EXPIRE a 1",
 	}
 )

@@ -123,6 +123,8 @@ func TestUseAllocatesNothing(t *testing.T) {
 		{"policy17", "key"}, // denied
 		{"policy18", "key", "WITHDETAILS"},
 		{"policy18", "other", "AND", "policy17", "other", "WITHDETAILS"},
+		{"rls.none", "key", "LIMIT", "100", "60"},
+		{"rls.none", "key", "LIMIT", "1", "60000", "MS", "WITHDETAILS"}, // denied
 		{"policy07", "boosted"},
 		{"policy07", "blocked1"},
 		{"policy07", "exempt"},

@@ -46,6 +46,8 @@ func TestParseUse(t *testing.T) {
 		"api acme -1 -2 FORCE":               {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: -2, Quantities: []int64{-1, -2}, Mode: ratelimit.Force}}},
 		"api acme 0 0 MEMBER 1":              {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantities: []int64{0, 0}, Member: []byte("1")}}},
 		"api _":                              {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1}}},
+		"rls.a acme LIMIT 5 60":              {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1}}, own: ownLimit{[]byte("5"), []byte("60")}},
+		"rls.a acme 0 MS limit LIMIT _":      {Lookup: ratelimit.Lookup{Call: ratelimit.Call{}}, own: ownLimit{[]byte("LIMIT"), []byte{}}, millis: true},
 		"_ acme#1":                           {Lookup: ratelimit.Lookup{Call: ratelimit.Call{Quantity: 1}}},
 	} {
 		args := useWords(line)
@@ -83,6 +85,12 @@ func TestParseUseRefuses(t *testing.T) {
 		"api acme MEMBER _ MEMBER b":       near("MEMBER"),
 		"api acme MS MS":                   near("MS"),
 		"api acme WITHDETAILS WITHDETAILS": near("WITHDETAILS"),
+		"rls.a acme LIMIT":                 near("LIMIT"),
+		"rls.a acme LIMIT 5":               near("LIMIT"),
+		"rls.a acme LIMIT 5 60 LIMIT 5 60": near("LIMIT"),
+		"rls.a acme LIMIT 5 _ LIMIT 5 60":  near("LIMIT"),
+		"rls.a acme LIMIT 5 60 FIXED":      near("FIXED"),
+		"rls.a acme LIMIT 5 60 9":          near("9"),
 		"api acme WAIT x":                  resp.ErrNotInteger,
 		"api acme WAIT 1.5":                resp.ErrNotInteger,
 		"api acme WAIT -1":                 resp.ErrTimeoutNegative,
@@ -129,6 +137,7 @@ func FuzzParseUse(f *testing.F) {
 	for _, line := range []string{
 		"api acme", "api acme 7 PARTIAL", "api acme WAIT 5 MS", "api acme BLOCK 0.5 MEMBER m WITHDETAILS", "api acme#2", "a b -1 FORCE", "a b 1e3",
 		"api acme 400 RESERVE r 30 MEMBER m", "api acme 1 2 RESERVE r 1000 MS",
+		"rls.a acme LIMIT 5 60", "rls.a acme 3 MS LIMIT 0 9223372036854775807 ID i",
 	} {
 		f.Add([]byte(line))
 	}
@@ -150,6 +159,12 @@ func FuzzParseUse(f *testing.F) {
 			require.NotEmpty(t, u.id.Token)
 			require.GreaterOrEqual(t, u.Reserve.TTL, reservation.MinTTL)
 			require.LessOrEqual(t, u.Reserve.TTL, reservation.MaxTTL)
+		}
+		var kept ownLimits
+		if err := u.setOwn(&kept); err != "" || u.own.window == nil {
+			require.Nil(t, u.Own)
+		} else {
+			require.Len(t, u.Own.Clauses, 1)
 		}
 	})
 }
@@ -210,6 +225,8 @@ func TestParseUseOfSeveralRefuses(t *testing.T) {
 		"a k AND b k MEMBER":                     near("MEMBER", ""),
 		"a k AND b k MS MS":                      near("MS", ""),
 		"a k AND b k WAIT -1":                    resp.ErrTimeoutNegative,
+		"rls.a k AND rls.b k LIMIT 5 60":         near("LIMIT", ": it is for a call of one policy"),
+		"rls.a k ANY rls.b k LIMIT 5 60":         near("LIMIT", ": it is for a call of one policy"),
 		"a k ANY b k WAIT x":                     resp.ErrNotInteger,
 		"a k ANY b k BLOCK 1":                    near("BLOCK", ": with ANY no call waits"),
 		"a k ANY b k partial":                    near("PARTIAL", ": with ANY one policy is charged for the whole quantity"),

@@ -384,7 +384,7 @@ func TestRandomWords(t *testing.T) {
 			"api", "other", "k", "k*", "*", "", "\x00\xff", "1", "0", "-1", "9223372036854775807", "-9223372036854775808", "1.5", "MS", "SHADOW",
 			"COMMENT", "REASON", "LIMITS", "EX", "TB", "SW", "CL", "CC", "FIXED", "LOG", "INIT", "DEBT", "PEEK", "PARTIAL", "FORCE", "WAIT",
 			"MEMBER", "WITHDETAILS", "OFF", "COUNT", "POLICY", "10", "60", "policies:", "ANCHOR", "KEY", "INTERVAL", "NONE", "AND", "ANY",
-			"KEEP", "CLASS", "30%", "100%", "batch", "BLOCK", "BAN", "FACTOR", "MAX", "NOTIFY", "80%",
+			"KEEP", "CLASS", "30%", "100%", "batch", "BLOCK", "BAN", "FACTOR", "MAX", "NOTIFY", "80%", "LIMIT", "rls.a",
 		}
 		names := []string{
 			"RL.USE", "RL.USE", "RL.USE", "RL.EXPLAIN", "RL.POLICY SET", "RL.POLICY SET", "RL.POLICY GET", "RL.POLICY LIST", "RL.POLICY DEL",
