@@ -54,3 +54,28 @@ func TestOwnLimitsNeedNoPolicy(t *testing.T) {
 	_, err = f.decide("k", own(two))
 	require.ErrorIs(t, err, unread)
 }
+
+// TestOwnLimitsCountDeniedCalls: whatever the flags of the policy say, a denied call is charged, and what takes a part,
+// waits or reserves is an error.
+func TestOwnLimitsCountDeniedCalls(t *testing.T) {
+	f := open(t, main(t, "SW 100 60 FIXED"))
+	two := policy.FixedWindow(2, 60)
+	require.Equal(t, int64(1), f.decided(t, "k", own(two), quantity(7)).Refused)
+	require.Equal(t, int64(92), f.decided(t, "k").Remaining)
+	for _, mode := range []ratelimit.Mode{ratelimit.Partial, ratelimit.Wait, ratelimit.Block} {
+		_, err := f.decide("k", own(two), func(c *ratelimit.Call) { c.Mode = mode })
+		require.ErrorIs(t, err, ratelimit.ErrCount)
+	}
+	require.Zero(t, f.decided(t, "k", own(two), func(c *ratelimit.Call) { c.Mode = ratelimit.Force }).Refused)
+}
+
+// TestOwnLimitsKeep: units that a call keeps are of its own limit, however many clauses the policy has.
+func TestOwnLimitsKeep(t *testing.T) {
+	f := open(t, main(t, "SW 100 60 FIXED TB 9 9 60 DEBT"))
+	two := policy.FixedWindow(2, 60)
+	keep := func(c *ratelimit.Call) { c.Keep.Units = 2 }
+	_, err := f.decide("k", keep)
+	require.ErrorIs(t, err, ratelimit.ErrKeepUnits)
+	require.Equal(t, int64(1), f.decided(t, "k", own(two), keep).Refused)
+	require.Zero(t, f.decided(t, "j", own(two)).Refused)
+}
