@@ -25,7 +25,7 @@ func TestMadeLimitsAreThoseOfWords(t *testing.T) {
 		require.Equal(t, parsed, made)
 		require.Equal(t, []string{words}, made.Text)
 	}
-	require.Equal(t, policy.FixedWindow(7, 60).Clauses, policy.FixedWindowMillis(7, 60_000).Clauses)
+	require.Equal(t, policy.FixedWindow(7, 60).Clauses[0].Window.Window, policy.FixedWindowMillis(7, 60_000).Clauses[0].Window.Window)
 	require.Equal(t, []string{"SW 7 60000 FIXED"}, policy.FixedWindowMillis(7, 60_000).Text)
 	require.Panics(t, func() { policy.FixedWindowMillis(1, 0) })
 	require.Panics(t, func() { policy.FixedWindow(-1, 1) })

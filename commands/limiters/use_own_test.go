@@ -25,7 +25,7 @@ func TestOwnLimitsAreRemembered(t *testing.T) {
 	require.Nil(t, ownOf(t, &kept, "api k"))
 	require.Nil(t, kept)
 	first := ownOf(t, &kept, "rls.a k LIMIT 5 60")
-	require.Equal(t, policy.FixedWindow(5, 60).Clauses, first.Clauses)
+	require.Equal(t, policy.FixedWindowMillis(5, 60_000), first)
 	require.Same(t, first, ownOf(t, &kept, "rls.b j 3 LIMIT 5 60"))
 	require.Same(t, first, ownOf(t, &kept, "rls.a k LIMIT 5 60000 MS"))
 	for _, other := range []string{"LIMIT 5 60 MS", "LIMIT 60 5", "LIMIT 5 61", "LIMIT 6 60"} {
