@@ -14,6 +14,9 @@ const (
 	MaxClauses = 16
 )
 
+// RulesPrefix is the beginning of the names of the policies that the option rls-config makes.
+const RulesPrefix = "rls."
+
 // These are the errors of an invalid name or pattern.
 var (
 	// ErrName means that the name of a policy is empty, is too long or has a character that is not

@@ -12,7 +12,7 @@ import (
 )
 
 // Prefix is the beginning of the names of all policies of rules.
-const Prefix = "rls."
+const Prefix = policy.RulesPrefix
 
 // NameOf returns the name of the policy of the rule with the given path in a domain: [Prefix], and the domain and
 // the texts of the steps, joined by '.'. Characters that the name of a policy must not have, and each '.' of the

@@ -8,7 +8,6 @@ import (
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/rls"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -18,7 +17,7 @@ type ownLimit struct{ most, window []byte }
 
 // errOwnPolicy is the error for LIMIT with a policy that is none of a rule. Other policies decide alone how much a
 // caller may use.
-const errOwnPolicy resp.Error = "ERR LIMIT is for the policies of rls-config, which begin with " + rls.Prefix
+const errOwnPolicy resp.Error = "ERR LIMIT is for the policies of rls-config, which begin with " + policy.RulesPrefix
 
 // errOwnMode is the error for LIMIT with an option that it excludes, because a denied call is charged, too.
 const errOwnMode resp.Error = "ERR PARTIAL, WAIT, BLOCK and RESERVE are not for a call with LIMIT"
@@ -39,7 +38,7 @@ func (u *useCall) setOwn(kept *ownLimits) resp.Error {
 	if u.own.window == nil {
 		return ""
 	}
-	if !bytes.HasPrefix(u.Policy, []byte(rls.Prefix)) {
+	if !bytes.HasPrefix(u.Policy, []byte(policy.RulesPrefix)) {
 		return errOwnPolicy
 	}
 	if err := policy.CheckName(u.Policy); err != nil {
