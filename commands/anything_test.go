@@ -25,6 +25,7 @@ var calls = map[string]string{
 	"rl.commit":               "b id 1",
 	"rl.cancel":               "b id",
 	"rl.renew":                "b id 60",
+	"rl.match":                "domain key=value",
 	"sw.allow":                "s 5 60",
 	"tb.acquire":              "b 5 1 60",
 	"cl.throttle":             "k 5 1 60",

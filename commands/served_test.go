@@ -139,7 +139,7 @@ func TestWithAStoreNoCommandReachesAKeyspace(t *testing.T) {
 const served = "acl asking auth cc.acquire cc.list cc.release cc.renew cl.throttle client cluster command config dbsize debug del discard echo exec " +
 	"exists expire expireat expiretime failover flushdb get hello increx info latency memory module monitor multi persist pexpire pexpireat " +
 	"pexpiretime ping psync pttl quit readonly readwrite replconf replicaof reset rl.block rl.boost rl.cancel rl.changes rl.commit rl.exempt " +
-	"rl.explain rl.info rl.multi rl.override rl.policy rl.renew rl.report rl.reset rl.throttle rl.top rl.unblock rl.unboost rl.unexempt " +
+	"rl.explain rl.info rl.match rl.multi rl.override rl.policy rl.renew rl.report rl.reset rl.rules rl.throttle rl.top rl.unblock rl.unboost rl.unexempt " +
 	"rl.use role scan select shutdown slaveof slowlog sw.allow sync tb.acquire time touch ttl type unlink wait"
 
 // TestWithAStoreTheTableHasWhatIsServed: COMMAND lists exactly the commands that are served.

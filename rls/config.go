@@ -29,6 +29,8 @@ type domain struct {
 	level
 	// request is the name of the policy of limits that requests bring with them and that no rule matches.
 	request []byte
+	// from and to are the place of the rules of the domain in those of the Config.
+	from, to int
 }
 
 // level has the steps of one list of descriptors.
@@ -41,6 +43,7 @@ type level struct {
 // step is a descriptor of a file.
 type step struct {
 	level
+	text string
 	// pattern is not nil if the text has a star.
 	pattern *rulefile.Pattern
 	// prefix is the key with '_' behind it. It is nil if the key has a star: such a key is no prefix of what the
@@ -66,6 +69,8 @@ type Rule struct {
 	Limit *rulefile.Limit
 	// Shadow and Quota are shadow_mode and quota_mode.
 	Shadow, Quota bool
+	// Shared says that a step of the path has share_threshold.
+	Shared bool
 	// Metadata is nil if there is none.
 	Metadata strict.Struct
 	// File and Line are the place of the rule. Line is counted from 1.
@@ -106,21 +111,29 @@ type loader struct {
 }
 
 func (l *loader) domain(d *rulefile.Domain) {
-	is := &domain{request: []byte(NameOf(d.Name, "request"))}
+	is := &domain{request: []byte(NameOf(d.Name, "request")), from: len(l.config.rules)}
 	l.config.domains[d.Name] = is
 	l.config.bytes += stepBytes + int64(len(d.Name)+len(is.request))
-	l.level(&is.level, d.Name, nil, d.Descriptors)
+	l.level(&is.level, above{domain: d.Name}, d.Descriptors)
+	is.to = len(l.config.rules)
 }
 
-// level fills in is, the level with the descriptors of list. path has the texts of the steps above.
-func (l *loader) level(is *level, domain string, path []string, list []*rulefile.Descriptor) {
+// above is what is above the steps of a level.
+type above struct {
+	domain string
+	path   []string // the texts of the steps
+	shared bool     // one of the steps is shared
+}
+
+// level fills in is, the level with the descriptors of list.
+func (l *loader) level(is *level, up above, list []*rulefile.Descriptor) {
 	if len(list) == 0 {
 		return
 	}
 	is.steps = make(map[string]*step, len(list))
 	for _, d := range list {
 		text := d.Text()
-		s := &step{pattern: rulefile.NewPattern(text), exact: d.Value != "" && !strings.Contains(text, "*"), shared: d.Share}
+		s := &step{text: text, pattern: rulefile.NewPattern(text), exact: d.Value != "" && !strings.Contains(text, "*"), shared: d.Share}
 		if !strings.Contains(d.Key, "*") {
 			s.prefix = append([]byte(d.Key), '_')
 		}
@@ -129,19 +142,19 @@ func (l *loader) level(is *level, domain string, path []string, list []*rulefile
 			is.patterns = append(is.patterns, s)
 		}
 		l.config.bytes += stepBytes + 3*int64(len(text))
-		here := append(path[:len(path):len(path)], text)
+		here := above{up.domain, append(up.path[:len(up.path):len(up.path)], text), up.shared || d.Share}
 		if d.Limit != nil {
-			s.rule = l.rule(domain, here, d)
+			s.rule = l.rule(here, d)
 		}
-		l.level(&s.level, domain, here, d.Children)
+		l.level(&s.level, here, d.Children)
 	}
 }
 
-// rule returns the rule for the limit of d.
-func (l *loader) rule(domain string, path []string, d *rulefile.Descriptor) *Rule {
+// rule returns the rule for the limit of d. at has the step of d.
+func (l *loader) rule(at above, d *rulefile.Descriptor) *Rule {
 	r := &Rule{
-		Domain: domain, Path: path, Policy: NameOf(domain, path...), Limit: d.Limit, Limits: l.limitsOf(d.Limit),
-		Shadow: d.Shadow, Quota: d.Quota, Metadata: d.Metadata, File: d.File, Line: d.Line,
+		Domain: at.domain, Path: at.path, Policy: NameOf(at.domain, at.path...), Limit: d.Limit, Limits: l.limitsOf(d.Limit),
+		Shadow: d.Shadow, Quota: d.Quota, Shared: at.shared, Metadata: d.Metadata, File: d.File, Line: d.Line,
 	}
 	r.policy = []byte(r.Policy)
 	switch other := l.config.named[r.Policy]; {
@@ -189,12 +202,26 @@ func (c *Config) Bytes() int64 {
 	return c.bytes
 }
 
-// Rules returns the rules in the order of the files. The caller must not change them. c may be nil.
+// Rules returns the rules domain by domain, those of a domain in the order of the files. The caller must not change
+// them. c may be nil.
 func (c *Config) Rules() []*Rule {
 	if c == nil {
 		return nil
 	}
 	return c.rules
+}
+
+// RulesOf returns the rules of a domain in the order of the files. The caller must not change them. ok reports whether
+// there is the domain, which may have no rule. c may be nil.
+func (c *Config) RulesOf(name []byte) (rules []*Rule, ok bool) {
+	if c == nil {
+		return nil, false
+	}
+	d := c.domains[string(name)]
+	if d == nil {
+		return nil, false
+	}
+	return c.rules[d.from:d.to:d.to], true
 }
 
 // Len returns the number of rules. c may be nil.

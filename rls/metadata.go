@@ -16,7 +16,7 @@ func (p *Plan) metadata(statuses []Status) Struct {
 		d := &r.Descriptors[i]
 		entries := make([]any, len(d.Entries))
 		for j := range d.Entries {
-			entries[j] = string(d.Entries[j].Key) + "=" + string(d.Entries[j].Value)
+			entries[j] = d.Entries[j].String()
 		}
 		is := Struct{{Name: "entries", Value: entries}}
 		if d.HasHits {

@@ -144,7 +144,7 @@ func TestNoLoopWaitsForAChange(t *testing.T) {
 		<-busy
 		var wait []*inproc.Client
 		for _, words := range []string{
-			"RL.CHANGES", "RL.POLICY DUMP", "RL.POLICY RELOAD", "RL.POLICY GET api", "RL.POLICY LIST", "RL.POLICY DIFF x", "RL.OVERRIDE LIST api",
+			"RL.CHANGES", "RL.POLICY DUMP", "RL.POLICY RELOAD", "RL.POLICY GET api", "RL.POLICY LIST", "RL.POLICY DIFF x", "RL.OVERRIDE LIST api", "RL.RULES", "RL.MATCH shop foo=x",
 		} {
 			w := f.Dial()
 			w.Command(strings.Fields(words)...)

@@ -32,14 +32,14 @@ func changes(c *command.Call) {
 			writeChange(c.W, &is)
 			if !reply.More() {
 				c.W.Cut(reply.Mark)
-				c.Fail(errTooManyChanges)
+				c.Fail(errSmallerCount)
 				return
 			}
 		}
 	})
 }
 
-const errTooManyChanges resp.Error = "ERR the reply is too long, use a smaller COUNT"
+const errSmallerCount resp.Error = "ERR the reply is too long, use a smaller COUNT"
 
 // changesSize is the ReplySize function of RL.CHANGES. It returns the approximate maximum size of
 // the reply in bytes.

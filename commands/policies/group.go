@@ -8,7 +8,7 @@ import (
 // show policies. Its Decay hook removes expired entries of policies.
 func Group() command.Group {
 	return command.Group{
-		Commands: command.Entries(defaults(), []*command.Command{
+		Commands: command.Entries(defaults(), append([]*command.Command{
 			policyContainer(),
 			overrideContainer(),
 			{
@@ -49,7 +49,7 @@ func Group() command.Group {
 				Reply: "an array of maps: id, time, user, address, command, policy, pattern, before, after", Run: shown(changes),
 				ReplySize: changesSize,
 			},
-		}),
+		}, rulesCommands()...)),
 		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
 			k := &keeper{server: s}
 			return k, command.Hooks{Decay: func(*command.Worker) { k.tidy() }}

@@ -11,7 +11,7 @@ import (
 )
 
 // showing are the commands that show policies.
-var showing = []string{"RL.POLICY GET api", "RL.POLICY LIST", "RL.POLICY DUMP", "RL.POLICY DIFF x", "RL.OVERRIDE LIST api", "RL.CHANGES"}
+var showing = []string{"RL.POLICY GET api", "RL.POLICY LIST", "RL.POLICY DUMP", "RL.POLICY DIFF x", "RL.OVERRIDE LIST api", "RL.CHANGES", "RL.RULES", "RL.MATCH shop foo=x"}
 
 // deniedAll checks that a client may make none of the calls, in any way.
 func deniedAll(t *testing.T, c *inproc.Client, calls []string) {

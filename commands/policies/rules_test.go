@@ -1,0 +1,109 @@
+package policies_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/script"
+)
+
+// ruleFiles returns the directory of the rules that testdata/rules/cellserver/rules.script is about.
+func ruleFiles(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("testdata", "rules", "files"))
+	require.NoError(t, err)
+	return dir
+}
+
+// TestRules plays testdata/rules/cellserver/rules.script on servers with the rules of the folder beside it.
+func TestRules(t *testing.T) {
+	all, err := script.LoadDir("testdata/rules")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	for _, section := range all[0].Sections {
+		section.Config = append(section.Config, [2]string{"rls-config", ruleFiles(t)})
+		for _, proto := range section.Protocols {
+			t.Run(section.RunName(proto), func(t *testing.T) { inproc.PlaySection(t, all[0], section, proto, nil) })
+		}
+	}
+}
+
+// manyRules writes a file of n rules, each with a step of the given length, and returns its path.
+func manyRules(t *testing.T, n, length int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("domain: d\ndescriptors:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "- {key: k%0*d, rate_limit: {unit: day, requests_per_unit: 1}}\n", length-1, i)
+	}
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
+	return file
+}
+
+// TestManyRulesAreShownPartByPart: a reply has at most 1,000 rules, and OFFSET leads to all of them.
+func TestManyRulesAreShownPartByPart(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start("--rls-config", manyRules(t, 2500, 6)).Dial()
+		require.Equal(t, 100, strings.Count(c.Say("RL.RULES"), inproc.Bulk("place")))
+		require.Equal(t, 100, strings.Count(c.Say("RL.RULES d"), inproc.Bulk("place")))
+		for from, want := range map[int]int{0: 1000, 1000: 1000, 2000: 500, 2499: 1, 2500: 0} {
+			reply := c.Say(fmt.Sprintf("RL.RULES d OFFSET %d COUNT 1000", from))
+			require.Contains(t, reply, inproc.Bulk("total")+":2500\r\n")
+			require.Equal(t, want, strings.Count(reply, inproc.Bulk("place")), from)
+			if want > 0 {
+				require.Contains(t, reply, inproc.Bulk(fmt.Sprintf("k%05d", from)))
+				require.Contains(t, reply, inproc.Bulk(fmt.Sprintf("k%05d", from+want-1)))
+			}
+		}
+	})
+}
+
+// TestLongListsOfRulesAreOnTheAccountOfLongReplies: lists of rules count as long replies until they are read.
+func TestLongListsOfRulesAreOnTheAccountOfLongReplies(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--rls-config", manyRules(t, 1000, 1000))
+		c := s.Dial()
+		c.Command("RL.RULES", "COUNT", "1000")
+		w.Settle()
+		require.Greater(t, s.Engine().LargeReplies(), int64(1000*1000))
+		require.Equal(t, 1000, strings.Count(c.Reply(), inproc.Bulk("place")))
+		w.Settle()
+		require.Zero(t, s.Engine().LargeReplies())
+	})
+}
+
+// TestWhoMaySeeRules: the commands need @policy, and no key.
+func TestWhoMaySeeRules(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--rls-config", ruleFiles(t))
+		admin := s.Dial()
+		calls := []string{"RL.RULES shop", "RL.MATCH shop foo=x"}
+		app := s.Dial().As(admin, "~*", "+@all", "-@policy")
+		deniedAll(t, app, calls)
+		support := s.Dial().As(admin, "+@policy", "-@admin")
+		for _, words := range calls {
+			require.True(t, strings.HasPrefix(support.Say(words), "*"), words)
+		}
+		one := s.Dial().As(admin, "+rl.match")
+		deniedAll(t, one, calls[:1])
+		require.Contains(t, one.Say(calls[1]), inproc.Bulk("rls.shop.foo"))
+	})
+}
+
+// TestRulesOfAReplica: a replica shows the rules of its own files.
+func TestRulesOfAReplica(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		a, b := w.Start(), w.Start("--rls-config", ruleFiles(t))
+		b.Follow(a)
+		c := b.Dial()
+		require.Contains(t, c.Say("RL.RULES shop"), inproc.Bulk("total")+":6\r\n")
+		require.Contains(t, c.Say("RL.MATCH shop foo=x"), inproc.Bulk("rls.shop.foo"))
+	})
+}
