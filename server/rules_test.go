@@ -55,3 +55,25 @@ func TestRulesAreLoadedWhenTheirFilesChange(t *testing.T) {
 		limitIs("SW 2 60 FIXED")
 	})
 }
+
+// TestRulesAreShown: RL.RULES and RL.MATCH show the rules in force, also while a store has not told its policies yet.
+func TestRulesAreShown(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		file := filepath.Join(t.TempDir(), "a.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(fooTwo), 0o600))
+		e := newSharedStore(t)
+		e.setAway(true)
+		c := startOver(w, e, "--rls-config", file).Dial()
+		require.Contains(t, c.Do("RL.POLICY", "GET", "rls.rl.foo"), "-UNAVAILABLE ")
+		require.Contains(t, c.Do("RL.RULES"), inproc.Bulk(file+":3"))
+		require.Contains(t, c.Do("RL.MATCH", "rl", "foo=x"), inproc.Bulk("SW 2 60 FIXED"))
+		require.Contains(t, c.Do("RL.MATCH", "rl", "bar=x"), "no limit applies")
+		require.NoError(t, os.WriteFile(file, []byte(fooTwo+"- {key: bar, rate_limit: {unlimited: true}}\n"), 0o600))
+		time.Sleep(2 * time.Second)
+		require.Contains(t, c.Do("RL.MATCH", "rl", "bar=x"), inproc.Bulk("rls.rl.bar"))
+		require.Contains(t, c.Do("RL.RULES", "rl"), inproc.Bulk("total")+":2\r\n")
+		require.NoError(t, os.WriteFile(file, []byte("domain: rl\n"), 0o600))
+		require.Contains(t, c.Do("RL.POLICY", "RELOAD"), ":2\r\n")
+		require.Contains(t, c.Do("RL.RULES", "rl"), inproc.Bulk("total")+":0\r\n")
+	})
+}
