@@ -3,7 +3,6 @@ package policies
 import (
 	"bytes"
 	"errors"
-	"math"
 	"strconv"
 
 	"github.com/cellserver/cellserver/arg"
@@ -153,17 +152,17 @@ func rulesSize(cl *command.Client, _ env.Store, _ *command.Command, args [][]byt
 		return 0
 	}
 	const other = 256 // the names of the fields, and what is short
-	size := int64(0)
+	size := 0
 	_, part, _ := which.of(rulesOf(cl.Server))
 	for _, r := range part {
-		size += other + int64(len(r.Domain)+len(r.Policy)+len(r.Limit.Name)+len(r.File))
+		size += other + len(r.Domain) + len(r.Policy) + len(r.Limit.Name) + len(r.File)
 		for _, list := range [][]string{r.Path, r.Limit.Replaces} {
 			for _, text := range list {
-				size += int64(len(text)) + 16
+				size += len(text) + 16
 			}
 		}
 	}
-	return int(min(size, math.MaxInt32))
+	return min(size, command.MaxReply)
 }
 
 // ruleFlags are the flags of a rule, in the order in which they are shown.
