@@ -18,7 +18,7 @@ const maxKey = 16_000
 func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 	c, err := parseCheck(path)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		s.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	if headerSize(r) > MaxHeader {
@@ -31,7 +31,7 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 		return
 	}
 	if c.params.Hits < 0 && !proven {
-		refuse(w, http.StatusForbidden, "negative hits need a client certificate")
+		s.refuse(w, http.StatusForbidden, "negative hits need a client certificate")
 		return
 	}
 	m := s.borrow()
@@ -51,6 +51,7 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 		return
 	}
 	setFields(w.Header(), &a.Answer, s.Style)
+	s.count(&a.Answer)
 	if !a.Denied {
 		w.WriteHeader(http.StatusOK)
 		return
@@ -67,14 +68,14 @@ func (s *Server) refuseCheck(w http.ResponseWriter, p *Params, err error) {
 	)
 	switch {
 	case errors.As(err, &f) && f.denied:
-		refuse(w, p.Deny, f.text)
+		s.deny(w, p.Deny, f.text)
 	case errors.As(err, &f):
-		refuse(w, f.status, f.text)
+		s.refuse(w, f.status, f.text)
 	case errors.As(err, &reply) && byKey(reply):
-		refuse(w, p.Deny, reply.Word())
+		s.deny(w, p.Deny, reply.Word())
 	case errors.As(err, &reply):
-		refuse(w, statusOf(err), reply.Word())
+		s.refuse(w, statusOf(err), reply.Word())
 	default:
-		refuse(w, statusOf(err), "the server cannot decide now")
+		s.refuse(w, statusOf(err), "the server cannot decide now")
 	}
 }

@@ -22,16 +22,16 @@ const (
 func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "a request of the rate limit service is a POST")
+		s.refuse(w, http.StatusMethodNotAllowed, "a request of the rate limit service is a POST")
 		return
 	}
 	if headerSize(r) > MaxHeader {
-		refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
+		s.refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {
-		badRequest(w)
+		s.badRequest(w)
 		return
 	}
 	user, _, ok := s.user(w, r, true)
@@ -40,7 +40,7 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 	}
 	by, err := connectionOf(r.Context()).caller(user, s.Open)
 	if err != nil {
-		refuse(w, statusOf(err), err.Error())
+		s.refuse(w, statusOf(err), err.Error())
 		return
 	}
 	m := s.borrow()
@@ -50,11 +50,11 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		s.Service.Counts.Refused()
-		badRequest(w)
+		s.badRequest(w)
 		return
 	}
 	if err := s.Service.Answer(&m.call, by); err != nil {
-		refuseDescriptors(w, err)
+		s.refuseDescriptors(w, err)
 		return
 	}
 	m.out = wire.AppendResponse(m.out[:0], &m.call.Answer, m.call.Names)
@@ -72,17 +72,17 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 }
 
 // badRequest responds to a faulty request as ratelimit does.
-func badRequest(w http.ResponseWriter) { http.Error(w, "Bad Request", http.StatusBadRequest) }
+func (s *Server) badRequest(w http.ResponseWriter) { http.Error(w, "Bad Request", http.StatusBadRequest) }
 
 // refuseDescriptors responds to a request that err has ended.
-func refuseDescriptors(w http.ResponseWriter, err error) {
+func (s *Server) refuseDescriptors(w http.ResponseWriter, err error) {
 	switch descriptors.CodeOf(err) {
 	case descriptors.InvalidArgument, descriptors.Unknown:
-		badRequest(w)
+		s.badRequest(w)
 	case descriptors.PermissionDenied:
-		refuse(w, http.StatusForbidden, err.Error())
+		s.refuse(w, http.StatusForbidden, err.Error())
 	default:
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+		s.refuse(w, http.StatusServiceUnavailable, err.Error())
 	}
 }
 
@@ -90,7 +90,7 @@ func refuseDescriptors(w http.ResponseWriter, err error) {
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "the health is asked for by GET")
+		s.refuse(w, http.StatusMethodNotAllowed, "the health is asked for by GET")
 		return
 	}
 	if why := s.NotReady(); why != "" {

@@ -34,8 +34,20 @@ func write(w http.ResponseWriter, status int, kind string, body any) {
 	_, _ = w.Write(append(text, '\n')) // a client that has disconnected gets nothing
 }
 
-// refuse sends a problem that is no denial.
-func refuse(w http.ResponseWriter, status int, detail string) {
+// refuse sends a problem that is no denial, and counts it.
+func (s *Server) refuse(w http.ResponseWriter, status int, detail string) {
+	s.counts.add(status)
+	sendProblem(w, status, detail)
+}
+
+// deny sends the problem of a denial that has no answer to a call, and counts it. status is that of denials.
+func (s *Server) deny(w http.ResponseWriter, status int, detail string) {
+	s.counts.add(http.StatusTooManyRequests)
+	sendProblem(w, status, detail)
+}
+
+// sendProblem sends a problem with a detail.
+func sendProblem(w http.ResponseWriter, status int, detail string) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="cellserver", charset="UTF-8"`)
 	}

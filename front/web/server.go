@@ -41,6 +41,7 @@ type Server struct {
 	Config
 	bound       *listen.Connections
 	connections connections
+	counts      counts
 	http        http.Server
 	scratch     sync.Pool // of *scratch
 }
@@ -131,7 +132,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case path == healthPath && s.Service != nil:
 		s.health(w, r)
 	default:
-		refuse(w, http.StatusNotFound, "there is nothing at this path")
+		s.refuse(w, http.StatusNotFound, "there is nothing at this path")
 	}
 }
 
@@ -140,7 +141,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) recovered(w http.ResponseWriter) {
 	if recover() != nil {
 		s.Log.Error("a request to http-port failed on an internal error")
-		refuse(w, http.StatusInternalServerError, "internal error")
+		s.refuse(w, http.StatusInternalServerError, "internal error")
 	}
 }
 
@@ -163,7 +164,7 @@ func (s *Server) user(w http.ResponseWriter, r *http.Request, login bool) (name 
 		return s.login(w, r)
 	}
 	if name, ok = s.User(); !ok {
-		refuse(w, http.StatusUnauthorized, "a user and a password of the server's ACL are needed")
+		s.refuse(w, http.StatusUnauthorized, "a user and a password of the server's ACL are needed")
 	}
 	return name, false, ok
 }
@@ -181,7 +182,7 @@ func (s *Server) certified(is *tls.ConnectionState) (user string, ok bool) {
 func (s *Server) login(w http.ResponseWriter, r *http.Request) (name string, proven, ok bool) {
 	name, password, ok := r.BasicAuth()
 	if !ok {
-		refuse(w, http.StatusUnauthorized, "Authorization has another scheme than Basic")
+		s.refuse(w, http.StatusUnauthorized, "Authorization has another scheme than Basic")
 		return "", false, false
 	}
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -192,16 +193,16 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) (name string, pro
 	switch {
 	case refused:
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, "too many failed logins from this address")
+		s.refuse(w, http.StatusTooManyRequests, "too many failed logins from this address")
 		return "", false, false
 	case u == nil:
-		refuse(w, http.StatusUnauthorized, "the password is wrong, or the user does not exist or is off")
+		s.refuse(w, http.StatusUnauthorized, "the password is wrong, or the user does not exist or is off")
 		return "", false, false
 	case !u.Rules().NoPass:
 		return u.Name, true, true
 	}
 	if own, ok := s.User(); !ok || own != u.Name {
-		refuse(w, http.StatusUnauthorized, "the user needs no password, and is not that of http-user")
+		s.refuse(w, http.StatusUnauthorized, "the user needs no password, and is not that of http-user")
 		return "", false, false
 	}
 	return u.Name, false, true

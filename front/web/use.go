@@ -33,29 +33,29 @@ type result struct {
 func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "a call is a POST")
+		s.refuse(w, http.StatusMethodNotAllowed, "a call is a POST")
 		return
 	}
 	if headerSize(r) > MaxHeader {
-		refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
+		s.refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
 		return
 	}
 	// A page of another origin cannot send this type without asking first, which this server never answers.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, "the body of a call is application/json")
+		s.refuse(w, http.StatusUnsupportedMediaType, "the body of a call is application/json")
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body of a call has at most %d bytes", MaxBody))
+		s.refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body of a call has at most %d bytes", MaxBody))
 		return
 	} else if err != nil {
-		refuse(w, http.StatusBadRequest, "the body of the call is not complete")
+		s.refuse(w, http.StatusBadRequest, "the body of the call is not complete")
 		return
 	}
 	c, err := decodeCall(body)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		s.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	user, proven, ok := s.user(w, r, true)
@@ -63,14 +63,14 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c.needsProof() && !proven {
-		refuse(w, http.StatusForbidden, "force and negative quantities need a password or a client certificate")
+		s.refuse(w, http.StatusForbidden, "force and negative quantities need a password or a client certificate")
 		return
 	}
 	m := s.borrow()
 	defer s.giveBack(m)
 	a, err := s.ask(r, user, &c.Call, m)
 	if err != nil {
-		refuse(w, statusOf(err), err.Error())
+		s.refuse(w, statusOf(err), err.Error())
 		return
 	}
 	b := &a.Binding
@@ -79,6 +79,7 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 		RetryAfterMs: b.RetryMillis, ResetAfterMs: b.ResetMillis,
 	}
 	setFields(w.Header(), &a.Answer, s.Style)
+	s.count(&a.Answer)
 	if !a.Denied {
 		write(w, http.StatusOK, "application/json", answered)
 		return
