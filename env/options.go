@@ -101,6 +101,9 @@ type Options struct {
 	// ReloadRules reads the files of rules again, and returns the number of policies that have changed. It may wait for a
 	// disk. It is nil without the option rls-config.
 	ReloadRules func() (changed int, err error)
+	// RulesFault returns why the files of rules were not loaded when they were looked at last, in one line; "" if their
+	// rules are in force. It is nil without the option rls-config.
+	RulesFault func() string
 	// Groups says how decisions are counted by groups of keys.
 	Groups stats.GroupOptions
 	// Log receives messages for operators; nil means that they are discarded.

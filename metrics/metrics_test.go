@@ -66,12 +66,16 @@ func crowd() map[string]reader {
 		"decisions_total":             many("limiter", 6, "allowed", "denied", "error"),
 		"group_decisions_total":       many("group", 102, "allowed", "denied"),
 		"group_near_limit_total":      many("group", 102),
+		"http_requests_total":         many("code", 9),
 		"policy_calls_total":          many("result", 9),
 		"policy_notices_total":        many("result", 2),
 		"policy_reserved_units_total": many("kind", 2),
 		"policy_decisions_total":      many("policy", 200, "allowed", "denied"),
 	}
 }
+
+// fronts are figures that are absent with the default options, which open no port of another protocol and name no rules.
+var fronts = []string{"http_requests_total", "rls_config_ok", "rls_config_age_seconds", "rls_rules"}
 
 // registry returns the figures of a server with fake readers. The given ones replace those of
 // crowd.
@@ -138,14 +142,18 @@ func seriesIn(page string) (n int) {
 // it.
 func TestSeriesAreBounded(t *testing.T) {
 	backwards := false
-	h := handler(t, map[string]reader{"commands_total": func(_ *figure.View, emit figure.Emit) {
+	given := map[string]reader{"commands_total": func(_ *figure.View, emit figure.Emit) {
 		for i := range 400 {
 			if backwards {
 				i = 399 - i
 			}
 			emit(1, fmt.Sprintf("command%d", i))
 		}
-	}})
+	}}
+	for _, name := range fronts {
+		given[name] = func(*figure.View, figure.Emit) {}
+	}
+	h := handler(t, given)
 	first := scrape(t, h)
 	require.LessOrEqual(t, seriesIn(first), metrics.MaxSeries)
 	require.Greater(t, seriesIn(first), metrics.MaxSeries-50, "the bound is no larger than it has to be")

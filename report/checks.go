@@ -28,7 +28,7 @@ func (r *Recorder) checks() []Check {
 	recent, over := r.recent(window)
 	long, _ := r.recent(longWindow)
 	answers, _, p99 := r.latency()
-	return append([]Check{
+	all := append([]Check{
 		checkP99(answers, p99),
 		{
 			ID: CheckLoops, Name: "Event loops have room", Value: rounded(f.Loops), Limit: mostLoops, OK: f.Loops <= mostLoops,
@@ -48,6 +48,10 @@ func (r *Recorder) checks() []Check {
 			Text: thousands(long.logins) + " in 5 min", Bound: "≤ 10",
 		},
 	}, dependencyChecks(&f.Dependencies)...)
+	if f.HasRules {
+		all = append(all, checkRules(f))
+	}
+	return all
 }
 
 // mostAckAge is the maximum time since the last acknowledgement of a replica. Replicas acknowledge
@@ -164,6 +168,14 @@ func checkClock(f *Figures) Check {
 	}
 	if f.ManualClock {
 		c.OK, c.Text, c.Bound = false, "moves only by DEBUG CLOCK ADD", "clock system"
+	}
+	return c
+}
+
+func checkRules(f *Figures) Check {
+	c := Check{ID: CheckRules, Name: "Rules are loaded", OK: f.RulesFault == "", Text: thousands(f.Rules) + " in force", Bound: "no fault"}
+	if !c.OK {
+		c.Value, c.Text = 1, f.RulesFault
 	}
 	return c
 }

@@ -56,6 +56,8 @@ func (s *Sample) Take(v *figure.View) {
 	s.Loops = v.Max("loop_busy_ratio")
 	s.ClockStep = time.Duration(value("clock_step_seconds") * float64(time.Second))
 	s.ManualClock = value("clock_manual") == 1
+	_, s.HasRules = v.Value("rls_config_ok")
+	s.Rules = int64(value("rls_rules"))
 	_, s.HasStore = v.Value("store_up")
 	age, read := v.Value("store_policies_age_seconds")
 	s.PoliciesRead, s.PoliciesAge = read, time.Duration(age*float64(time.Second))
@@ -86,6 +88,11 @@ type Figures struct {
 	OutOfMemory   int64 // OOM replies since the start
 	Keeps         bool  // there is a log
 	Fault         string
+	// HasRules says that the option rls-config is set, Rules is the number of rules in force, and RulesFault says why
+	// those of the files were not loaded, "" if they were.
+	HasRules   bool
+	Rules      int64
+	RulesFault string
 	Dependencies
 	SyncAge   time.Duration
 	ClockStep time.Duration

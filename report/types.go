@@ -104,6 +104,8 @@ const (
 	CheckLink      = "link"
 	CheckReplicas  = "replicas"
 	CheckAcks      = "acks"
+	// CheckRules exists if the option rls-config is set.
+	CheckRules = "rules"
 )
 
 // Check is the result of one check, a part of the answer to "is the limiter sick?".

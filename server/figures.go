@@ -52,7 +52,7 @@ func (s *Server) addFigures() {
 
 // serverFigures returns the figures that belong to no group of commands.
 func serverFigures() []figure.Figure {
-	return slices.Concat(ownFigures(), gauges(), memoryFigures(), counters(), infoFigures(), remoteFigures(), replicationFigures())
+	return slices.Concat(ownFigures(), gauges(), memoryFigures(), counters(), infoFigures(), remoteFigures(), replicationFigures(), frontFigures())
 }
 
 // ownFigures returns the figures that only package server can read.

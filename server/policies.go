@@ -104,7 +104,7 @@ func (s *Server) newRegistry(o *env.Options, readable func(level int) error) *re
 	})
 	s.policies.registry, o.Policies = r, r
 	if s.config.Path("rls-config") != "" {
-		o.ReloadRules = s.reloadRules
+		o.ReloadRules, o.RulesFault = s.reloadRules, func() string { return s.rules.fault.Load().String() }
 	}
 	return r
 }

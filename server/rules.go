@@ -3,7 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/config"
@@ -17,8 +20,31 @@ type rules struct {
 	mu sync.Mutex // a load is in progress
 	// tried is what the files were that were loaded last, with success or not; it is guarded by mu.
 	tried *ruledir.State
-	// fault is the error of the last load, or ""; it is guarded by mu.
-	fault string
+	// fault is why the files were not loaded when the server has last looked at them; nil if their rules are in force. It is
+	// set by holders of mu.
+	fault atomic.Pointer[rulesFault]
+	// confirmed is the instant of the stopwatch at which the rules in force were last seen to be those of the files.
+	confirmed atomic.Int64
+}
+
+// rulesFault has the faults of files of rules. all is the text of all of them, first that of the first one in one line, and
+// more the number of the others.
+type rulesFault struct {
+	all, first string
+	more       int
+}
+
+// String returns the first fault, and how many others there are. A nil fault is "".
+func (f *rulesFault) String() string {
+	switch {
+	case f == nil:
+		return ""
+	case f.more == 0:
+		return f.first
+	case f.more == 1:
+		return f.first + ", and another fault"
+	}
+	return fmt.Sprintf("%s, and %d other faults", f.first, f.more)
 }
 
 // rulesPeriod is the time between two looks at the files of rules.
@@ -88,7 +114,9 @@ func (s *Server) prepareRules(*config.Config) (apply func(), err error) {
 // caller holds mu of the rules.
 func (s *Server) applyRules(is *ruledir.State, l *loadedRules) (changed int) {
 	path := s.config.Path("rls-config")
-	s.rules.tried, s.rules.fault = is, ""
+	s.rules.tried = is
+	s.rules.fault.Store(nil)
+	s.rulesConfirmed()
 	_, before := s.policies.registry.InForce()
 	changed = s.policies.registry.SetRules(path, l.config)
 	if l.config.Len() == 0 && before.Len() > 0 {
@@ -108,6 +136,7 @@ func (s *Server) reloadRules() (changed int, err error) {
 	defer s.rules.mu.Unlock()
 	is, err := ruledir.Look(s.config.Path("rls-config"))
 	if err != nil {
+		s.rulesAway(err)
 		return 0, err
 	}
 	return s.tryRules(is)
@@ -128,16 +157,29 @@ func (s *Server) tryRules(is *ruledir.State) (changed int, err error) {
 // rulesFail writes err, why rules were not loaded, to the log, unless it is that of the load before. The caller holds
 // mu of the rules.
 func (s *Server) rulesFail(err error) {
-	if err.Error() == s.rules.fault {
+	text := err.Error()
+	if before := s.rules.fault.Load(); before != nil && text == before.all {
 		return
 	}
-	s.rules.fault = err.Error()
 	faults := config.Faults(err)
+	s.rules.fault.Store(&rulesFault{text, oneLine.Replace(faults[0].Error()), len(faults) - 1})
 	s.log.Error("the rules were not loaded: those before stay in force", "faults", len(faults))
 	for _, fault := range faults[:min(len(faults), maxFaultLines)] {
 		s.log.Error("fault of the rules", "error", fault)
 	}
 }
+
+// oneLine removes the ends of lines, which the name of a file may have.
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
+
+// rulesAway notes that the files of rules could not be looked at, because of err. The caller holds mu of the rules.
+func (s *Server) rulesAway(err error) {
+	s.rulesFail(err)
+	s.rules.tried = nil
+}
+
+// rulesConfirmed notes that the rules in force are those of the files now.
+func (s *Server) rulesConfirmed() { s.rules.confirmed.Store(int64(s.stopwatch())) }
 
 // followRules looks at the files of rules every rulesPeriod, and loads those that have changed, until ctx ends. It does
 // nothing without the option rls-config.
@@ -165,9 +207,10 @@ func (s *Server) lookAtRules(path string) {
 	is, err := ruledir.Look(path)
 	switch {
 	case err != nil:
-		s.rulesFail(err)
-		s.rules.tried = nil
+		s.rulesAway(err)
 	case !is.Same(s.rules.tried):
 		_, _ = s.tryRules(is) // the log has the faults
+	case s.rules.fault.Load() == nil:
+		s.rulesConfirmed()
 	}
 }
