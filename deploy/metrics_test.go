@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -78,8 +79,10 @@ func (s scraped) has(t *testing.T, where, name, labels string) {
 // the tests of the rules is in the scrape.
 func TestEveryMetricOfRulesAndDashboardIsShown(t *testing.T) {
 	needs(t, "make")
-	admin := activation.Open(t, "admin-port")
-	s := startWith(t, exec.Command(program(t), "--dir="+t.TempDir(), "--appendonly=yes", "--maxmemory=64mb", "--admin-port="+admin.Port()), "", admin)
+	admin, web := activation.Open(t, "admin-port"), activation.Open(t, "http-port")
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	require.NoError(t, os.WriteFile(limits, []byte("domain: a\n"), 0o600))
+	s := startWith(t, exec.Command(program(t), "--dir="+t.TempDir(), "--appendonly=yes", "--maxmemory=64mb", "--admin-port="+admin.Port(), "--http-port="+web.Port(), "--rls-config="+limits), "", admin, web)
 	for range 40 {
 		for _, command := range []string{"CL.THROTTLE api:k 9 10 3600", "EVAL return(1) 0", "KEYS *", "NOSUCH"} {
 			_, err := s.ask(command)
