@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -38,6 +39,14 @@ var installations = map[string]struct {
 	"monitored": {
 		"{auth: {existingSecret: s}, admin: {enabled: true}, serviceMonitor: {enabled: true, labels: {release: p}}, prometheusRule: {enabled: true}}",
 		"ConfigMap NetworkPolicy PodDisruptionBudget PrometheusRule Service Service ServiceMonitor StatefulSet",
+	},
+	"for gateways": {
+		"{http: {enabled: true}, rls: {enabled: true}, rules: {files: {shop.yaml: \"domain: shop\\n\"}}, config: {http-gateway: nginx}}",
+		"ConfigMap ConfigMap NetworkPolicy PodDisruptionBudget Service Service StatefulSet",
+	},
+	"with rules of others": {
+		"{http: {enabled: true, port: 8000}, rules: {existingConfigMap: limits}}",
+		"ConfigMap NetworkPolicy PodDisruptionBudget Service Service StatefulSet",
 	},
 	"several with a store": {
 		"{replicas: 3, store: {existingSecret: u}, config: {fail-policy: local, store-servers: 3}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}",
@@ -144,19 +153,27 @@ func TestChartMakesWhatKubernetesKnows(t *testing.T) {
 // TestChartRefusesWhatWouldNotWork: before anything is installed, and with the reason.
 func TestChartRefusesWhatWouldNotWork(t *testing.T) {
 	for text, why := range map[string]string{
-		"{replicas: 2}":                       "share no limits without a store",
-		"{replicas: 0}":                       "replicas",
-		"{admin: {enabled: true}}":            "auth.existingSecret",
-		"{serviceMonitor: {enabled: true}}":   "admin.enabled",
-		"{replica: 1}":                        "replica",
-		"{config: {port: 1}}":                 "port",
-		"{config: {admin-hosts: x}}":          "admin-hosts",
-		"{admin: {hosts: [\"a\\nport 1\"]}}":  "hosts",
-		"{admin: {hosts: [https://a]}}":       "hosts",
-		"{config: {maxmemory: \"1\\nport\"}}": "maxmemory",
-		"{persistence: {size: much}}":         "size",
-		"{admin: {port: 80}}":                 "port",
-		"{image: {pullPolicy: Sometimes}}":    "pullPolicy",
+		"{replicas: 2}":                                       "share no limits without a store",
+		"{replicas: 0}":                                       "replicas",
+		"{admin: {enabled: true}}":                            "auth.existingSecret",
+		"{serviceMonitor: {enabled: true}}":                   "admin.enabled",
+		"{replica: 1}":                                        "replica",
+		"{config: {port: 1}}":                                 "port",
+		"{config: {admin-hosts: x}}":                          "admin-hosts",
+		"{admin: {hosts: [\"a\\nport 1\"]}}":                  "hosts",
+		"{admin: {hosts: [https://a]}}":                       "hosts",
+		"{config: {maxmemory: \"1\\nport\"}}":                 "maxmemory",
+		"{persistence: {size: much}}":                         "size",
+		"{admin: {port: 80}}":                                 "port",
+		"{image: {pullPolicy: Sometimes}}":                    "pullPolicy",
+		"{http: {port: 6379}}":                                "port",
+		"{config: {http-port: 1}}":                            "http-port",
+		"{config: {rls-config: x}}":                           "rls-config",
+		"{rls: {enabled: true}}":                              "has no limits without rules",
+		"{rules: {files: {.a.yaml: x}}}":                      "files",
+		"{rules: {files: {a.json: x}}}":                       "files",
+		"{rules: {existingConfigMap: a, files: {a.yaml: x}}}": "either files or existingConfigMap",
+		"{http: {enabled: true}, rls: {port: 8080, enabled: true}, rules: {existingConfigMap: a}}": "rls.port: 8080 is that of http, too",
 	} {
 		_, err := render(t, text)
 		require.ErrorContains(t, err, why, text)
@@ -205,6 +222,58 @@ func TestChartRunsTheImageAsItIsMade(t *testing.T) {
 	for _, m := range c.VolumeMounts {
 		require.True(t, mounted[m.Name], m.Name)
 	}
+}
+
+// TestChartOpensPortsForGateways: each port has a name in the pod, the service and the network policy, and the files of
+// rules are where the configuration says. A change of the files makes no other pods.
+func TestChartOpensPortsForGateways(t *testing.T) {
+	pods := map[string]string{}
+	for _, text := range []string{"domain: shop", "domain: other"} {
+		objects, err := render(t, "{http: {enabled: true}, rls: {enabled: true}, rules: {files: {shop.yaml: \""+text+"\"}}}")
+		require.NoError(t, err)
+		var conf, files string
+		var named, reached, allowed []string
+		for _, o := range objects {
+			switch o := o.(type) {
+			case *appsv1.StatefulSet:
+				pod := o.Spec.Template
+				pods[pod.Annotations["checksum/config"]] = text
+				for _, p := range pod.Spec.Containers[0].Ports {
+					named = append(named, fmt.Sprintf("%s %d", p.Name, p.ContainerPort))
+				}
+				require.Contains(t, pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "rules", MountPath: "/etc/cellserver-rules", ReadOnly: true})
+				for _, v := range pod.Spec.Volumes {
+					if v.Name == "rules" {
+						files = v.ConfigMap.Name
+					}
+				}
+			case *corev1.Service:
+				for _, p := range o.Spec.Ports {
+					if o.Spec.ClusterIP != "None" {
+						reached = append(reached, fmt.Sprintf("%s %d", p.TargetPort.StrVal, p.Port))
+					}
+				}
+			case *networkingv1.NetworkPolicy:
+				for _, p := range o.Spec.Ingress[0].Ports {
+					allowed = append(allowed, p.Port.StrVal)
+				}
+			case *corev1.ConfigMap:
+				if o.Name == "limits-cellserver-rules" {
+					require.Equal(t, map[string]string{"shop.yaml": text}, o.Data)
+					continue
+				}
+				conf = o.Data["cellserver.conf"]
+			}
+		}
+		require.Equal(t, []string{"redis 6379", "http 8080", "grpc-rls 8081"}, named)
+		require.Equal(t, named, reached)
+		require.Equal(t, []string{"redis", "http", "grpc-rls"}, allowed)
+		require.Equal(t, "limits-cellserver-rules", files)
+		for _, line := range []string{"http-port 8080\n", "http-bind * -::*\n", "rls-port 8081\n", "rls-bind * -::*\n", "rls-config /etc/cellserver-rules\n"} {
+			require.Contains(t, conf, line)
+		}
+	}
+	require.Len(t, pods, 1)
 }
 
 // TestChartKnowsTheNamesOfItsServices: the admin port may be asked for by every name of the

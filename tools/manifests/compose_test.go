@@ -43,7 +43,18 @@ func TestComposeFileIsValid(t *testing.T) {
 	server := p.Services["cellserver"]
 	require.Equal(t, "a", *server.Environment["CELLSERVER_REQUIREPASS"])
 	require.Equal(t, "cellserver", *server.Environment["CELLSERVER_ADMIN_HOSTS"], "Prometheus asks by the name of the service")
+	for _, port := range []string{"ADMIN", "HTTP"} {
+		require.Contains(t, published(server), *server.Environment["CELLSERVER_"+port+"_PORT"])
+	}
 	require.FileExists(t, filepath.Join(server.Build.Context, "Dockerfile"))
+}
+
+// published returns the ports of a service that the machine has.
+func published(s types.ServiceConfig) (ports []string) {
+	for _, p := range s.Ports {
+		ports = append(ports, p.Published)
+	}
+	return ports
 }
 
 // TestComposeWantsPasswords: nothing starts with a password that everybody can read here.

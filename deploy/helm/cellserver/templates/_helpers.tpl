@@ -15,6 +15,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
+{{- /* The ConfigMap with the files of rules; empty without any. */}}
+{{- define "cellserver.rules" -}}
+{{- if .Values.rules.files }}{{ include "cellserver.name" . }}-rules
+{{- else }}{{ .Values.rules.existingConfigMap }}{{ end }}
+{{- end }}
+
 {{- /* The names by which the admin port may be asked for: those of its service, and admin.hosts. */}}
 {{- define "cellserver.hosts" -}}
 {{- $service := printf "%s-pods" (include "cellserver.name" .) }}
