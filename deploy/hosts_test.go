@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -24,14 +25,17 @@ func TestComposeNamesItsServerToItself(t *testing.T) {
 	require.NoError(t, err)
 	target := regexp.MustCompile(`targets: \["([^"]+)"\]`).FindSubmatch(prometheus)
 	require.NotNil(t, target)
-	admin := activation.Open(t, "admin-port")
-	cmd := exec.Command(program(t), "--dir="+t.TempDir(), "--bind=127.0.0.1", "--admin-port="+admin.Port(), "--admin-bind=127.0.0.1")
+	rules, err := filepath.Abs("compose/rules")
+	require.NoError(t, err)
+	admin, web := activation.Open(t, "admin-port"), activation.Open(t, "http-port")
+	cmd := exec.Command(program(t), "--dir="+t.TempDir(), "--bind=127.0.0.1", "--admin-port="+admin.Port(), "--admin-bind=127.0.0.1",
+		"--http-port="+web.Port(), "--rls-config="+rules)
 	for _, o := range optionInEnvironment.FindAllStringSubmatch(string(compose), -1) {
 		if o[1] != "PASSWORD" && o[1] != "REQUIREPASS" {
 			cmd.Env = append(cmd.Env, "CELLSERVER_"+o[1]+"="+o[3])
 		}
 	}
-	startWith(t, cmd, "secret", admin)
+	startWith(t, cmd, "secret", admin, web)
 	get := func(host, path, password string) int {
 		r, err := http.NewRequest(http.MethodGet, "http://"+admin.Addr+path, nil)
 		require.NoError(t, err)

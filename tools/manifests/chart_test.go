@@ -170,8 +170,8 @@ func TestChartRefusesWhatWouldNotWork(t *testing.T) {
 		"{config: {http-port: 1}}":                            "http-port",
 		"{config: {rls-config: x}}":                           "rls-config",
 		"{rls: {enabled: true}}":                              "has no limits without rules",
-		"{rules: {files: {.a.yaml: x}}}":                      "files",
-		"{rules: {files: {a.json: x}}}":                       "files",
+		"{rules: {files: {.a.yaml: x}}}":                      "propertyName '.a.yaml'",
+		"{rules: {files: {a.json: x}}}":                       "propertyName 'a.json'",
 		"{rules: {existingConfigMap: a, files: {a.yaml: x}}}": "either files or existingConfigMap",
 		"{http: {enabled: true}, rls: {port: 8080, enabled: true}, rules: {existingConfigMap: a}}": "rls.port: 8080 is that of http, too",
 	} {
