@@ -67,6 +67,7 @@ func crowd() map[string]reader {
 		"group_decisions_total":       many("group", 102, "allowed", "denied"),
 		"group_near_limit_total":      many("group", 102),
 		"http_requests_total":         many("code", 9),
+		"rls_requests_total":          many("domain", 101, "ok", "over_limit"),
 		"policy_calls_total":          many("result", 9),
 		"policy_notices_total":        many("result", 2),
 		"policy_reserved_units_total": many("kind", 2),
@@ -75,7 +76,7 @@ func crowd() map[string]reader {
 }
 
 // fronts are figures that are absent with the default options, which open no port of another protocol and name no rules.
-var fronts = []string{"http_requests_total", "rls_config_ok", "rls_config_age_seconds", "rls_rules"}
+var fronts = []string{"http_requests_total", "rls_config_ok", "rls_config_age_seconds", "rls_rules", "rls_requests_total"}
 
 // registry returns the figures of a server with fake readers. The given ones replace those of
 // crowd.

@@ -45,5 +45,15 @@ func frontFigures() []figure.Figure {
 				return float64(rules.Len())
 			}),
 		},
+		{
+			Name: "rls_requests_total", Kind: figure.Counter, Labels: []string{"domain", "code"},
+			Values: "`ok`, `over_limit`, `invalid_argument`, `permission_denied`, `unknown`, `unavailable`",
+			Help:   "Requests of Envoy's rate limit service by the domain and the code of the answer. Domains beyond 100, those without rules, and errors have the domain other. Absent without the option rls-config.",
+			Read: func(v *figure.View, emit figure.Emit) {
+				for _, c := range figure.Of[*Server](v).service.counts.Snapshot() {
+					emit(float64(c.Calls), c.Domain, c.Code.String())
+				}
+			},
+		},
 	}
 }

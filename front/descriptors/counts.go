@@ -72,7 +72,7 @@ var ErrMessage = errors.New("the message is no request")
 // maxDomains is the maximum number of domains that are counted by themselves.
 const maxDomains = 100
 
-// other is the domain of requests whose domain has no rules, and of those beyond maxDomains.
+// other is the domain of requests whose domain has no rules, of those beyond maxDomains, and of requests that have failed.
 const other = "other"
 
 // Counts counts answers by domain and code. The zero Counts is ready for use. Any goroutine may call its methods.
@@ -93,14 +93,14 @@ func (n *Counts) note(s *Service, c *Call, err error) {
 	if n == nil {
 		return
 	}
-	is := OK
 	switch {
 	case err != nil:
-		is = CodeOf(err)
+		n.add(other)[CodeOf(err)].Add(1)
 	case c.Answer.Overall == rls.OverLimit:
-		is = OverLimit
+		n.of(s, c.Request.Domain)[OverLimit].Add(1)
+	default:
+		n.of(s, c.Request.Domain)[OK].Add(1)
 	}
-	n.of(s, c.Request.Domain)[is].Add(1)
 }
 
 // Refused counts a message that is no request.

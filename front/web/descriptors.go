@@ -66,13 +66,17 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 	if m.call.Answer.Overall == rls.OverLimit {
 		status = http.StatusTooManyRequests
 	}
+	s.counts.add(status)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // the client may be gone
 }
 
 // badRequest responds to a faulty request as ratelimit does.
-func (s *Server) badRequest(w http.ResponseWriter) { http.Error(w, "Bad Request", http.StatusBadRequest) }
+func (s *Server) badRequest(w http.ResponseWriter) {
+	s.counts.add(http.StatusBadRequest)
+	http.Error(w, "Bad Request", http.StatusBadRequest)
+}
 
 // refuseDescriptors responds to a request that err has ended.
 func (s *Server) refuseDescriptors(w http.ResponseWriter, err error) {
@@ -94,9 +98,11 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if why := s.NotReady(); why != "" {
+		s.counts.add(http.StatusInternalServerError)
 		http.Error(w, why, http.StatusInternalServerError)
 		return
 	}
+	s.counts.add(http.StatusOK)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "OK") // the client may be gone
 }
