@@ -60,9 +60,10 @@ type setCheck struct {
 	prepare  Prepare
 }
 
-// sources are the arguments, the environment variables of this server and the standard input from
-// which a configuration was read.
+// sources are the presets, the arguments, the environment variables of this server and the standard input
+// from which a configuration was read.
 type sources struct {
+	presets       []Preset
 	args, environ []string
 	stdin         []byte
 }

@@ -18,7 +18,23 @@ func Load(args, environ []string) (*Config, error) { return LoadFrom(args, envir
 // LoadFrom is [Load] for args that may end with "-". In that case it also reads stdin, like another
 // file.
 func LoadFrom(args, environ []string, stdin io.Reader) (*Config, error) {
+	return LoadOver(nil, args, environ, stdin)
+}
+
+// Preset is a setting that follows from an environment variable of another program.
+type Preset struct {
+	Variable string // the name of the variable, for errors
+	Option   string // the name of the option
+	Value    string
+}
+
+// LoadOver is [LoadFrom] with presets, which replace the defaults. Each other source takes precedence over them.
+func LoadOver(presets []Preset, args, environ []string, stdin io.Reader) (*Config, error) {
 	l := newLoader()
+	l.begin()
+	for _, p := range presets {
+		l.directive(environmentOrigin+p.Variable, p.Option, []string{p.Value})
+	}
 	var given bytes.Buffer
 	if stdin != nil {
 		stdin = io.TeeReader(stdin, &given)
@@ -37,14 +53,14 @@ func LoadFrom(args, environ []string, stdin io.Reader) (*Config, error) {
 	l.environment(environ)
 	l.begin()
 	l.flags(args)
-	l.c.keepSources(all, environ, given.Bytes())
+	l.c.keepSources(presets, all, environ, given.Bytes())
 	return l.finish()
 }
 
 // keepSources keeps the sources from which the configuration was read, for Reload.
-func (c *Config) keepSources(args, environ []string, stdin []byte) {
+func (c *Config) keepSources(presets []Preset, args, environ []string, stdin []byte) {
 	ours := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return !strings.HasPrefix(entry, environmentPrefix) })
-	c.from = sources{slices.Clone(args), ours, stdin}
+	c.from = sources{slices.Clone(presets), slices.Clone(args), ours, stdin}
 }
 
 // begin begins a layer: an option that may be given several times starts empty in each layer.

@@ -1,5 +1,7 @@
 package config
 
+import "slices"
+
 // options returns all options of this server, in the order of the sample file. An option with the
 // meaning of a Redis option has the name of that option.
 func options() []option {
@@ -30,7 +32,7 @@ func optionGroups() []optionGroup {
 		{"Limits in a store", storeOptions()},
 		{"Admin port", adminOptions()},
 		{"Decisions over HTTP", httpOptions()},
-		{"Envoy's rate limit service", serviceOptions()},
+		{"Envoy's rate limit service", slices.Concat(serviceOptions(), ruleOptions())},
 		{"Metrics", metricsOptions()},
 		{"Process", processOptions()},
 	}

@@ -82,7 +82,7 @@ func (c *Config) reread() (*Config, error) {
 	}
 	args := slices.Clone(c.from.args)
 	args[0] = c.file // the working directory may have changed
-	return LoadFrom(args, c.from.environ, bytes.NewReader(c.from.stdin))
+	return LoadOver(c.from.presets, args, c.from.environ, bytes.NewReader(c.from.stdin))
 }
 
 // changesOfImmutable returns a fault for each setting that is different in next and that only a

@@ -27,8 +27,8 @@ type listener struct {
 
 // listen sets the listeners for clients. If given is not nil, it uses those in given. Otherwise it
 // uses, for each option, its inherited sockets, or else opens the listeners that the option
-// describes, and returns an error if there is no listener at all. listen also sets the port that
-// INFO shows.
+// describes, and returns an error if there is no listener at all, and no port of a front either.
+// listen also sets the port that INFO shows.
 func (s *Server) listen(given []net.Listener) error {
 	open := &s.listening.open
 	for _, l := range given {
@@ -58,11 +58,17 @@ func (s *Server) listen(given []net.Listener) error {
 		}
 		*open = append(*open, &listener{Listener: l, option: "unixsocket"})
 	}
-	if len(*open) == 0 {
+	if len(*open) == 0 && !s.hasFront() {
 		return errNoListener
 	}
 	s.notePort()
 	return nil
+}
+
+// hasFront reports whether the server has a port for decisions in another protocol: http-port or rls-port.
+func (s *Server) hasFront() bool {
+	return len(s.config.HTTPAddresses()) > 0 || len(s.config.ServiceAddresses()) > 0 ||
+		len(s.given.Inherited["http-port"]) > 0 || len(s.given.Inherited["rls-port"]) > 0
 }
 
 // portOptions are the options for client ports, in the order of listening.open.

@@ -49,14 +49,17 @@ func (s *Server) openLog(given *slog.Logger) error {
 	return nil
 }
 
-// logIdle logs the options of Redis in the configuration that have no effect in this server, and
-// the modules in it, which are built in.
-func logIdle(c *config.Config, log *slog.Logger) {
+// logIdle logs the options of Redis in the configuration that have no effect in this server, the
+// modules in it, which are built in, and the variables of ratelimit that have no effect.
+func logIdle(c *config.Config, variables []string, log *slog.Logger) {
 	for _, m := range c.Modules() {
 		log.Info("redis-cell is built in, so its module is not loaded", "loadmodule", m)
 	}
 	if idle := c.Idle(); len(idle) > 0 {
 		log.Warn("options of Redis that have no effect here were ignored", "options", strings.Join(idle, " "))
+	}
+	if len(variables) > 0 {
+		log.Warn("variables of ratelimit that have no effect here were ignored", "variables", strings.Join(variables, " "))
 	}
 }
 

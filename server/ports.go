@@ -36,7 +36,7 @@ func (s *Server) preparePorts(next *config.Config) (apply func(), err error) {
 		l.late = true
 	}
 	others := func(l *listener) bool { return !slices.Contains(changed, l.option) }
-	if len(opened) == 0 && !slices.ContainsFunc(s.listening.all(), others) {
+	if len(opened) == 0 && !slices.ContainsFunc(s.listening.all(), others) && !s.hasFront() {
 		return nil, next.At(changed[0], errNoListener)
 	}
 	return func() { s.replaceListeners(changed, opened) }, nil

@@ -74,10 +74,11 @@ func readRules(is *ruledir.State, merge bool) (*loadedRules, error) {
 	return nil, errors.Join(all...)
 }
 
-// checkRules returns the faults of the files that the option rls-config of c names; nil if there are none.
+// checkRules returns the faults of the files that the option rls-config of c names; nil if there are none, or if the
+// server starts without them.
 func checkRules(c *config.Config) error {
 	path := c.Path("rls-config")
-	if path == "" {
+	if path == "" || !c.Yes("rls-config-required") {
 		return nil
 	}
 	is, err := ruledir.Look(path)
@@ -86,6 +87,18 @@ func checkRules(c *config.Config) error {
 	}
 	_, err = readRules(is, c.Yes("rls-merge-domains"))
 	return err
+}
+
+// startRules loads the files of rules at the start, and registers their reload. A fault is an error, unless
+// rls-config-required is no: then it goes to the log, and there are no rules until the files are loaded.
+func (s *Server) startRules() error {
+	path := s.config.Path("rls-config")
+	if path == "" || s.config.Yes("rls-config-required") {
+		return s.start(s.prepareRules)
+	}
+	s.lookAtRules(path)
+	s.config.OnReload(s.prepareRules)
+	return nil
 }
 
 // prepareRules is a [config.Prepare]. It reads the files of rules, and returns a function apply that puts them in

@@ -43,6 +43,9 @@ import (
 type Options struct {
 	// Groups returns the groups of commands that the server has; nil uses [commands.Groups].
 	Groups func() []command.Group
+	// IdleVariables are the environment variables of envoyproxy/ratelimit that were given and have no
+	// effect here. A line of the log names them.
+	IdleVariables []string
 	// Clock is the clock by which the server decides; nil uses the one that the option clock names.
 	Clock clock.Clock
 	// Time has the sources of time for the [clock.System]. The zero value uses the machine's
@@ -158,7 +161,7 @@ func New(c *config.Config, o Options) (*Server, error) {
 	if err := s.openLog(o.Log); err != nil {
 		return nil, err
 	}
-	logIdle(c, s.log)
+	logIdle(c, o.IdleVariables, s.log)
 	s.persistence = s.newPersistence()
 	if err := s.persistence.Lock(); err != nil {
 		return nil, errors.Join(err, s.abandon())
@@ -189,7 +192,7 @@ func New(c *config.Config, o Options) (*Server, error) {
 	if err := s.start(s.preparePolicies); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
-	if err := s.start(s.prepareRules); err != nil {
+	if err := s.startRules(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	if err := s.startTLS(); err != nil {

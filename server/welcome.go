@@ -50,7 +50,9 @@ func (s *Server) greeting(keeps string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cellserver %s is ready. It answers as Redis %s with redis-cell.\n\n", Version, command.RedisVersion)
 	line := func(name, text string) { fmt.Fprintf(&b, "  %-11s %s\n", name, text) }
-	line("listens on", strings.Join(s.addresses(), ", "))
+	if own := s.addresses(); len(own) > 0 {
+		line("listens on", strings.Join(own, ", "))
+	}
 	if keeps == keepsNothing && s.config.Kept() {
 		keeps += ": --appendonly yes keeps everything over a restart"
 	}
@@ -68,7 +70,9 @@ func (s *Server) greeting(keeps string) string {
 		line("maxmemory", "no bound: --maxmemory 1gb sets one")
 	}
 	line("password", map[bool]string{true: "none", false: "yes"}[s.config.Value("requirepass") == ""])
-	line("try", s.tryLine()+" CL.THROTTLE user123 15 30 60")
+	if len(s.addresses()) > 0 {
+		line("try", s.tryLine()+" CL.THROTTLE user123 15 30 60")
+	}
 	line("help", "cellserver help; Ctrl-C stops")
 	b.WriteByte('\n')
 	return b.String()

@@ -97,7 +97,7 @@ func described() *reference.Program {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		p.Topics = append(p.Topics, name)
 		c := reference.NewCommand(name, all[name])
-		c.Configures = name == "check-config"
+		c.Configures = name == "check-config" || name == serviceTool
 		p.Commands = append(p.Commands, c)
 	}
 	for _, c := range commandNames() {

@@ -70,7 +70,7 @@ func topicNames() []string {
 
 // words returns the possible first arguments that are neither a file nor an option.
 func words() []string {
-	return append(slices.Sorted(maps.Keys(tools)), "help", "version")
+	return append(slices.Sorted(maps.Keys(tools)), serviceTool, "help", "version")
 }
 
 // mistyped returns an error if arg, the first argument, is neither an option nor a file, and looks

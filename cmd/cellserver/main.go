@@ -15,6 +15,7 @@
 //	cellserver policy diff FILE redis://host:port [--user name] [--askpass] [--tls]
 //	cellserver policy from-envoy FILE [FILE ...]
 //	cellserver policy from-limitador FILE [FILE ...]
+//	cellserver ratelimit [--name value ...]
 //	cellserver top [redis://host:port] [-h host] [-p port] [--user name] [--askpass] [--tls] [--once]
 //	cellserver doctor redis://host:port [--sample n] [--timeout d]
 //	cellserver help [name]
@@ -46,7 +47,7 @@ func main() {
 // run is the program with its dependencies as parameters. It returns the exit status.
 func run(args, environ []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
-		return serve(args, environ, stderr)
+		return serve(launch{}, environ, stderr)
 	}
 	name, rest := args[0], args[1:]
 	if name == "help" || name == "--help" || name == "-h" {
@@ -64,10 +65,13 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		}
 		return report(stderr, tool(rest, stdout))
 	}
+	if name == serviceTool {
+		return serveRateLimit(args, environ, stdout, stderr)
+	}
 	if err := mistyped(name); err != nil {
 		return fail(stderr, err)
 	}
-	return serve(args, environ, stderr)
+	return serve(launch{args: args, options: args}, environ, stderr)
 }
 
 // report prints the error of a tool, if it has one, and returns the exit status: 0 for no error,
@@ -86,15 +90,23 @@ func report(stderr io.Writer, err error) int {
 	return fail(stderr, err)
 }
 
+// launch says which server a process runs.
+type launch struct {
+	args    []string // the arguments of the process
+	options []string // those of args that are a configuration
+	presets []config.Preset
+	idle    []string // variables of ratelimit that have no effect
+}
+
 // serve runs a server until it is stopped, and returns the exit status. In the background, stderr
 // is that of the starting process until the server listens.
-func serve(args, environ []string, stderr io.Writer) int {
+func serve(l launch, environ []string, stderr io.Writer) int {
 	ready := detached()
 	if ready != nil {
 		stderr = ready
 	}
 	var given bytes.Buffer
-	c, err := config.LoadFrom(args, environ, io.TeeReader(os.Stdin, &given))
+	c, err := config.LoadOver(l.presets, l.options, environ, io.TeeReader(os.Stdin, &given))
 	if err != nil {
 		return fail(stderr, err)
 	}
@@ -105,7 +117,7 @@ func serve(args, environ []string, stderr io.Writer) int {
 	// A process that receives sockets from its supervisor stays in the foreground, since the
 	// supervisor watches it.
 	if server.Background(c) && ready == nil && inherited == nil {
-		if err := detach(args, &given); err != nil {
+		if err := detach(l.args, &given); err != nil {
 			return fail(stderr, err)
 		}
 		return 0
@@ -113,7 +125,7 @@ func serve(args, environ []string, stderr io.Writer) int {
 	tuneRuntime(c)
 	ctx, stop := untilSignal() // before any other process can know that there is a server
 	defer stop()
-	o := server.Options{FreeHeap: debug.FreeOSMemory, Inherited: inherited}
+	o := server.Options{FreeHeap: debug.FreeOSMemory, Inherited: inherited, IdleVariables: l.idle}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		o.Terminal = os.Stderr
 	}

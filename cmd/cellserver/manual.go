@@ -58,6 +58,14 @@ is the environment.
 Prints the files of a stopped server as JSON, one line for each entry or effect, with keys
 and values. DIR is dir/appenddirname.
 `,
+	serviceTool: `usage: cellserver ratelimit [--name value ...]
+
+Starts a server in the place of envoyproxy/ratelimit: its environment variables become options.
+gRPC is at GRPC_PORT (8081), HTTP at PORT (8080), and there is no port for Redis clients. The
+arguments are options of the server, such as --unixsocket PATH, and have precedence, as have
+variables CELLSERVER_<NAME>. One line of the log names variables that have no effect. See
+docs/ratelimit-image.md.
+`,
 	"import": `usage: cellserver import ADDRESS DIR [--match pattern] [--db n] [--dry-run]
 
 Copies the keys of redis-cell from a running Redis or Valkey into DIR, the

@@ -39,6 +39,8 @@ Commands:
   help [NAME]            Print this text, or explain a command, an option, or a
                          command of clients.
   version                Print the version.
+  ratelimit              Serve in the place of envoyproxy/ratelimit, by its
+                         environment variables.
   top [ADDRESS]          Show in the terminal how a running server is. --once
                          prints it.
   ping [ADDRESS]         Say whether a server answers; the status is 0 if so.

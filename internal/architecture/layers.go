@@ -396,6 +396,10 @@ var layers = map[string]layer{
 		imports: []string{"policy", "remote/engine", "commands", "acl", "env", "stats", "optionfile", "resp", "tlsconfig", "transport"},
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
+	"config/envoyenv": {
+		imports: []string{"config"}, pure: true,
+		why: "the variables of another program become options of this one: only the names of options are known here, and the caller reads the environment",
+	},
 	"server": {
 		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "clause", "command", "command/policystore", "commands", "config", "env", "figure", "front/headers", "front/login", "front/web", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "ratelimit", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "rls", "rls/ruledir", "rls/rulefile", "session", "slidingwindow", "stats", "tlsconfig", "transport", "transport/direct", "transport/epoll", "transport/goroutine"},
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",

@@ -1,0 +1,49 @@
+package envoyenv
+
+// Idle returns the variables that are accepted and have no effect, whatever their values. The caller may change the result.
+func Idle() []IdleGroup {
+	return []IdleGroup{
+		{[]string{
+			"REDIS_SOCKET_TYPE", "REDIS_TYPE", "REDIS_URL", "REDIS_POOL_SIZE", "REDIS_AUTH", "REDIS_TLS", "REDIS_TLS_CLIENT_CERT",
+			"REDIS_TLS_CLIENT_KEY", "REDIS_TLS_CACERT", "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "REDIS_PIPELINE_WINDOW",
+			"REDIS_PIPELINE_LIMIT", "REDIS_CLUSTER_PIPELINE_PARALLELISM", "REDIS_PERSECOND", "REDIS_PERSECOND_SOCKET_TYPE",
+			"REDIS_PERSECOND_TYPE", "REDIS_PERSECOND_URL", "REDIS_PERSECOND_POOL_SIZE", "REDIS_PERSECOND_AUTH",
+			"REDIS_PERSECOND_TLS", "REDIS_SENTINEL_AUTH", "REDIS_PERSECOND_SENTINEL_AUTH", "REDIS_PERSECOND_PIPELINE_WINDOW",
+			"REDIS_PERSECOND_PIPELINE_LIMIT", "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM", "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION",
+			"REDIS_TIMEOUT", "REDIS_PERSECOND_TIMEOUT", "REDIS_POOL_ON_EMPTY_BEHAVIOR", "REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
+			"REDIS_STARTUP_INITIAL_INTERVAL", "REDIS_STARTUP_MAX_INTERVAL", "REDIS_STARTUP_MAX_ELAPSED_TIME", "BACKEND_TYPE",
+		}, "the server keeps the counts itself"},
+		{[]string{
+			"MEMCACHE_HOST_PORT", "MEMCACHE_MAX_IDLE_CONNS", "MEMCACHE_SRV", "MEMCACHE_SRV_REFRESH", "MEMCACHE_TLS", "MEMCACHE_TLS_CLIENT_CERT",
+			"MEMCACHE_TLS_CLIENT_KEY", "MEMCACHE_TLS_CACERT", "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
+		}, "the server keeps the counts itself"},
+		{[]string{"LOCAL_CACHE_SIZE_IN_BYTES", "EXPIRATION_JITTER_MAX_SECONDS", "CACHE_KEY_PREFIX"}, "there is no cache in front of the counts, and a key ends with its window"},
+		{[]string{
+			"USE_DOG_STATSD", "USE_DOG_STATSD_MOGRIFIERS", "USE_STATSD", "STATSD_HOST", "STATSD_PORT", "EXTRA_TAGS", "STATS_FLUSH_INTERVAL",
+			"DISABLE_STATS", "USE_PROMETHEUS", "PROMETHEUS_ADDR", "PROMETHEUS_PATH", "PROMETHEUS_MAPPER_YAML", "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS",
+		}, "`admin-port` has the metrics, and needs a password or TLS where other machines can reach it"},
+		{[]string{
+			"TRACING_ENABLED", "TRACING_SERVICE_NAME", "TRACING_SERVICE_NAMESPACE", "TRACING_SERVICE_INSTANCE_ID", "TRACING_EXPORTER_PROTOCOL",
+			"TRACING_SAMPLING_RATE",
+		}, "there are no traces"},
+		{[]string{"DEBUG_HOST", "DEBUG_PORT"}, "there is no port for debugging: `admin-port` is the one for operators"},
+		{[]string{"RUNTIME_IGNOREDOTFILES", "RUNTIME_WATCH_ROOT"}, "names that begin with a dot are not read, and links are followed"},
+		{[]string{"GRPC_MAX_CONNECTION_AGE_GRACE"}, "a connection ends when its calls have ended"},
+		{[]string{"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED"}, "the gRPC health service always needs rules"},
+		{[]string{"LOG_FORMAT"}, "the log has one format"},
+	}
+}
+
+// XDS returns the variables that the program of tools/xds reads. The caller may change the result.
+func XDS() []Variable {
+	return []Variable{
+		{"CONFIG_GRPC_XDS_NODE_ID", "default"}, {"CONFIG_GRPC_XDS_NODE_METADATA", ""},
+		{"CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000"}, {"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "3s"},
+		{"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ""}, {"CONFIG_GRPC_XDS_SERVER_USE_TLS", "false"},
+		{"CONFIG_GRPC_XDS_CLIENT_TLS_CERT", ""}, {"CONFIG_GRPC_XDS_CLIENT_TLS_KEY", ""},
+		{"CONFIG_GRPC_XDS_SERVER_TLS_CACERT", ""}, {"CONFIG_GRPC_XDS_SERVER_TLS_SAN", ""},
+		{"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "10s"}, {"XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s"},
+		{"XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5"}, {"XDS_CLIENT_BACKOFF_JITTER", "true"},
+		{"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", ""},
+	}
+}
