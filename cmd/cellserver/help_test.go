@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,7 +19,7 @@ import (
 // TestHelpExplainsEverything: there is help for each tool and each option, and for a mistyped
 // name the nearest one is suggested.
 func TestHelpExplainsEverything(t *testing.T) {
-	for name := range tools {
+	for _, name := range append(slices.Collect(maps.Keys(tools)), serviceTool) {
 		require.Contains(t, manual[name], "usage: cellserver "+name)
 		for _, args := range [][]string{{"help", name}, {name, "--help"}, {name, "x", "-h"}, {"--help", name}} {
 			var out, errs bytes.Buffer
@@ -26,7 +28,7 @@ func TestHelpExplainsEverything(t *testing.T) {
 			require.Empty(t, errs.String())
 		}
 	}
-	require.Len(t, manual, len(tools))
+	require.Len(t, manual, len(tools)+1)
 	for args, want := range map[[2]string]string{
 		{"help", ""}:                          "\n  doctor ADDRESS ",
 		{"help", "maxmemory"}:                 "--maxmemory <bytes>\n",
