@@ -22,9 +22,10 @@ FUZZTIME ?= 10s
 MODULES := compat_test/chaos compat_test/page
 # PACKAGED are modules that make and check what is published, and that check it for other platforms.
 PACKAGED := tools/dist tools/manifests tools/crosscheck
-# TOOLS are modules of programs for this project: what measures, draws and writes pages. Those of
+# TOOLS are modules of programs for this project: what measures, draws and writes pages, and the program
+# beside the server that gets rules by xDS, whose dependencies the server is to be without. Those of
 # their tests that start programs have the tag real, as in this module.
-TOOLS := tools/bench tools/docgen
+TOOLS := tools/bench tools/docgen tools/xds
 # LINTED are the modules that vet and lint read.
 LINTED := $(MODULES) $(TOOLS) tools/dist tools/crosscheck
 IN = for module in $(1); do ( cd "$$module" && $(2) ); done

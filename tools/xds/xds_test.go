@@ -140,7 +140,7 @@ func TestResponsesAreAcknowledged(t *testing.T) {
 	require.Empty(t, first.GetVersionInfo())
 
 	refused := answer("0", config(t, "x", "rl", "", ratelimit.RateLimitUnit_MINUTE))
-	require.Contains(t, refused.GetErrorDetail().GetMessage(), "empty key")
+	require.Contains(t, refused.GetErrorDetail().GetMessage(), "a descriptor has no key")
 	require.Empty(t, refused.GetVersionInfo())
 	require.NoFileExists(t, dir)
 
@@ -217,7 +217,7 @@ descriptors:
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 		l := &loader{path: dir}
 		require.NoError(t, l.Reload(t.Context()))
-		require.Equal(t, 1, l.count())
+		require.Equal(t, 2, l.count())
 	}
 
 	future := &anypb.Any{TypeUrl: whole.GetTypeUrl(), Value: protowire.AppendVarint(protowire.AppendTag(nil, 99, protowire.VarintType), 1)}
