@@ -47,7 +47,7 @@ func main() {
 // run is the program with its dependencies as parameters. It returns the exit status.
 func run(args, environ []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
-		return serve(launch{}, environ, stderr)
+		return serve(invocation{}, environ, stderr)
 	}
 	name, rest := args[0], args[1:]
 	if name == "help" || name == "--help" || name == "-h" {
@@ -71,7 +71,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	if err := mistyped(name); err != nil {
 		return fail(stderr, err)
 	}
-	return serve(launch{args: args, options: args}, environ, stderr)
+	return serve(invocation{args: args, options: args}, environ, stderr)
 }
 
 // report prints the error of a tool, if it has one, and returns the exit status: 0 for no error,
@@ -90,8 +90,8 @@ func report(stderr io.Writer, err error) int {
 	return fail(stderr, err)
 }
 
-// launch says which server a process runs.
-type launch struct {
+// invocation says which server a process runs.
+type invocation struct {
 	args    []string // the arguments of the process
 	options []string // those of args that are a configuration
 	presets []config.Preset
@@ -100,13 +100,13 @@ type launch struct {
 
 // serve runs a server until it is stopped, and returns the exit status. In the background, stderr
 // is that of the starting process until the server listens.
-func serve(l launch, environ []string, stderr io.Writer) int {
+func serve(i invocation, environ []string, stderr io.Writer) int {
 	ready := detached()
 	if ready != nil {
 		stderr = ready
 	}
 	var given bytes.Buffer
-	c, err := config.LoadOver(l.presets, l.options, environ, io.TeeReader(os.Stdin, &given))
+	c, err := config.LoadOver(i.presets, i.options, environ, io.TeeReader(os.Stdin, &given))
 	if err != nil {
 		return fail(stderr, err)
 	}
@@ -117,7 +117,7 @@ func serve(l launch, environ []string, stderr io.Writer) int {
 	// A process that receives sockets from its supervisor stays in the foreground, since the
 	// supervisor watches it.
 	if server.Background(c) && ready == nil && inherited == nil {
-		if err := detach(l.args, &given); err != nil {
+		if err := detach(i.args, &given); err != nil {
 			return fail(stderr, err)
 		}
 		return 0
@@ -125,7 +125,7 @@ func serve(l launch, environ []string, stderr io.Writer) int {
 	tuneRuntime(c)
 	ctx, stop := untilSignal() // before any other process can know that there is a server
 	defer stop()
-	o := server.Options{FreeHeap: debug.FreeOSMemory, Inherited: inherited, IdleVariables: l.idle}
+	o := server.Options{FreeHeap: debug.FreeOSMemory, Inherited: inherited, IdleVariables: i.idle}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		o.Terminal = os.Stderr
 	}

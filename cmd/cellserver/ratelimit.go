@@ -20,5 +20,5 @@ func serveRateLimit(args, environ []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
-	return serve(launch{args, options, presets, idle}, environ, stderr)
+	return serve(invocation{args, options, presets, idle}, environ, stderr)
 }

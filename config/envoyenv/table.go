@@ -52,8 +52,10 @@ func Rows() []Row {
 		one("rls-metadata", Variable{"RESPONSE_DYNAMIC_METADATA", "false"}, boolean, ""),
 		{
 			Option: "rls-headers", Variables: []Variable{
-				{"LIMIT_RESPONSE_HEADERS_ENABLED", "false"}, {"LIMIT_LIMIT_HEADER", "RateLimit-Limit"},
-				{"LIMIT_REMAINING_HEADER", "RateLimit-Remaining"}, {"LIMIT_RESET_HEADER", "RateLimit-Reset"},
+				{"LIMIT_RESPONSE_HEADERS_ENABLED", "false"},
+				{"LIMIT_LIMIT_HEADER", "RateLimit-Limit"},
+				{"LIMIT_REMAINING_HEADER", "RateLimit-Remaining"},
+				{"LIMIT_RESET_HEADER", "RateLimit-Reset"},
 			},
 			Note:  "the three names if the first is true, and otherwise `none`",
 			value: headers,
