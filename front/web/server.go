@@ -36,6 +36,10 @@ const mostHeader = 64 << 10
 // maxStreams is the maximum number of requests at once on a connection of HTTP/2.
 const maxStreams = 250
 
+// maxFrame is the maximum length of a frame of HTTP/2, in bytes: the smallest bound that RFC 9113 allows. A frame is
+// read as a whole, so every connection could make the server keep as much.
+const maxFrame = 16 << 10
+
 // Server is an HTTP port for decisions: see [New].
 type Server struct {
 	Config
@@ -65,7 +69,7 @@ func New(c Config) *Server {
 	s.http = http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame},
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       bodyTime,
 		WriteTimeout:      answerTime,
