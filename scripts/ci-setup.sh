@@ -133,7 +133,7 @@ programs() {
   judges
 }
 
-# judges notes which programs are missing that tell whether packages are well-formed.
+# judges notes which programs are missing that tell whether packages and files for operators are right.
 judges() {
   have buildah || packaged 60 buildah
   have promtool || packaged 100 prometheus
@@ -145,6 +145,9 @@ judges() {
   have zsh || packaged 20 zsh
   have fish || packaged 15 fish
   have shellcheck || packaged 30 shellcheck
+  have nginx || [ -x /usr/sbin/nginx ] || packaged 6 nginx
+  have haproxy || [ -x /usr/sbin/haproxy ] || packaged 5 haproxy
+  have caddy || packaged 36 caddy
 }
 
 # announce says what the first pass has noted.
