@@ -188,6 +188,7 @@ func (r *gatewayTest) get(path string, forge bool) (status int, header http.Head
 			q.Header.Set(name, "192.0.2.7")
 		}
 		q.Header.Set("Authorization", "Basic eDp5")
+		q.Header.Set("Connection", "X-Forwarded-For, X-Forwarded-Uri, X-Forwarded-Method, X-Original-Uri, X-Original-Method")
 	}
 	w, err := r.client.Do(q)
 	require.NoError(r, err)
