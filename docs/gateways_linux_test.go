@@ -28,41 +28,42 @@ import (
 type gateway struct {
 	program string
 	args    []string
-	// files are those of the page, in examples/gateways. listen is what the first one has for its own port, and port
-	// stands in listen in place of the number.
-	files           []string
-	listen, replace string
-	// more replaces other text: paths, and the time that the gateway waits, since a busy machine must not fail the test.
-	more []string
+	files   []string // those of the page, in examples/gateways
+	// changes are pairs of texts of the files and what the test has in their place: addresses, in which PORT is the port
+	// of the gateway, and folders.
+	changes []string
 	// kind is the option http-gateway; "none" if the gateway sends nothing about the original request.
 	kind string
-	// fault and away are the statuses if there is no such policy, and if the server is away.
-	fault, away int
+	// fault, away and hangs are the statuses if there is no such policy, if the server is away, and if it never answers.
+	fault, away, hangs int
 }
 
 var gateways = []gateway{
 	{
 		program: "nginx", args: []string{"-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid; error_log stderr;"},
-		files: []string{"nginx.conf"}, listen: "listen 80;", replace: "listen 127.0.0.1:PORT;",
-		more: []string{
-			"50ms", "60s",
+		files: []string{"nginx.conf"},
+		changes: []string{
+			"listen 80;", "listen 127.0.0.1:PORT;",
 			"http {\n", "http {\naccess_log off; client_body_temp_path 1; proxy_temp_path 2; fastcgi_temp_path 3; uwsgi_temp_path 4; scgi_temp_path 5;\n",
 		},
-		kind: "nginx", fault: 500, away: 200,
+		kind: "nginx", fault: 500, away: 200, hangs: 200,
 	},
 	{
 		program: "haproxy", args: []string{"-db", "-f", "haproxy.cfg"},
-		files: []string{"haproxy.cfg", "haproxy-check.lua"}, listen: "bind :80\n", replace: "bind 127.0.0.1:PORT\n",
-		more: []string{"timeout = 50,", "timeout = 60000,"},
-		kind: "none", fault: 500, away: 200,
+		files:   []string{"haproxy.cfg", "haproxy-check.lua"},
+		changes: []string{"bind :80\n", "bind 127.0.0.1:PORT\n", "abns@limits", "abns@limits-PORT"},
+		kind:    "none", fault: 500, away: 200, hangs: 200,
 	},
 	{
 		program: "caddy", args: []string{"run", "--config", "Caddyfile", "--adapter", "caddyfile"},
-		files: []string{"Caddyfile"}, listen: ":80 {", replace: "http://:PORT {\n\tbind 127.0.0.1",
-		more: []string{"{\n\tservers", "{\n\tadmin off\n\tservers"},
-		kind: "caddy", fault: 404, away: 502,
+		files:   []string{"Caddyfile"},
+		changes: []string{":80 {", "http://:PORT {\n\tbind 127.0.0.1", "{\n\tservers", "{\n\tadmin off\n\tservers"},
+		kind:    "caddy", fault: 404, away: 502, hangs: 504,
 	},
 }
+
+// patient changes how long gateways wait for an answer, since a busy machine must not fail the test.
+var patient = []string{"50ms", "60s", "timeout = 200,", "timeout = 60000,"}
 
 // gatewayClient is the address of the client. It is not the one from which gateways ask, which is a trusted proxy.
 const gatewayClient = "127.0.0.9"
@@ -89,12 +90,10 @@ func TestGateways(t *testing.T) {
 		t.Run(g.program, func(t *testing.T) {
 			t.Run("requests", func(t *testing.T) { g.requests(g.start(t, "")) })
 			t.Run("statuses", func(t *testing.T) { g.statuses(g.start(t, "")) })
-			t.Run("original request", func(t *testing.T) {
-				if g.kind == "none" {
-					t.Skip("the example has no fields about the original request")
-				}
-				g.originals(g.start(t, "&key=method&key=host&key=uri"))
-			})
+			t.Run("hangs", g.hanging)
+			if g.kind != "none" {
+				t.Run("original request", func(t *testing.T) { g.originals(g.start(t, "&key=method&key=host&key=uri")) })
+			}
 		})
 	}
 }
@@ -102,7 +101,6 @@ func TestGateways(t *testing.T) {
 // start starts a server with the policy of the page, an application, and the gateway. parts are added to the key.
 func (g *gateway) start(t *testing.T, parts string) *gatewayTest {
 	t.Helper()
-	program := programs.Find(t, g.program)
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	_, number, err := net.SplitHostPort(port.Addr().String())
@@ -113,38 +111,45 @@ func (g *gateway) start(t *testing.T, parts string) *gatewayTest {
 	}, "--http-port", number, "--http-gateway", g.kind, "--http-trusted-proxies", "127.0.0.1")
 	r.redis = r.server.Dial()
 	r.redis.Set("RL.POLICY SET api LIMITS SW 2 60 FIXED")
-	application := httptest.NewServer(r)
-	t.Cleanup(application.Close)
+	g.run(r, port.Addr().String(), append([]string{"key=ip", "key=ip" + parts}, patient...)...)
+	return r
+}
 
-	dir, own := t.TempDir(), freeport.Choose()
-	changes := strings.NewReplacer(append([]string{
-		"127.0.0.1:8080", port.Addr().String(), "127.0.0.1:3000", application.Listener.Addr().String(),
-		"key=ip", "key=ip" + parts, g.listen, strings.ReplaceAll(g.replace, "PORT", own),
-	}, g.more...)...)
+// run starts the application, and the gateway with the address of http-port and further changes to its files.
+func (g *gateway) run(r *gatewayTest, limits string, changes ...string) {
+	r.Helper()
+	program := programs.Find(r, g.program)
+	application := httptest.NewServer(r)
+	r.Cleanup(application.Close)
+	dir, own := r.TempDir(), freeport.Choose()
+	changes = append(changes, "127.0.0.1:8080", limits, "127.0.0.1:3000", application.Listener.Addr().String())
+	for _, text := range g.changes {
+		changes = append(changes, strings.ReplaceAll(text, "PORT", own))
+	}
 	for _, name := range g.files {
 		text, err := os.ReadFile(filepath.Join("..", "examples", "gateways", name))
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(changes.Replace(string(text))), 0o644))
+		require.NoError(r, err)
+		require.NoError(r, os.WriteFile(filepath.Join(dir, name), []byte(strings.NewReplacer(changes...).Replace(string(text))), 0o644))
 	}
-	cmd := exec.Command(program, g.args...)
+	cmd := exec.CommandContext(r.Context(), program, g.args...)
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, inproc.Patience
 	log := &inproc.LogBuffer{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
-	require.NoError(t, cmd.Start())
+	require.NoError(r, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = cmd.Wait() // the test says what the program did wrong
 	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	r.Cleanup(func() {
 		<-ended
-		if t.Failed() {
-			t.Log(log.String())
+		if r.Failed() {
+			r.Log(log.String())
 		}
 	})
 	r.url = "http://127.0.0.1:" + own
-	inproc.Await(t, "a gateway that listens", func() bool {
+	inproc.Await(r, "a gateway that listens", func() bool {
 		c, err := net.Dial("tcp", r.url[len("http://"):])
 		if err == nil {
 			_ = c.Close() // nothing was sent
@@ -155,7 +160,6 @@ func (g *gateway) start(t *testing.T, parts string) *gatewayTest {
 		DisableKeepAlives: true,
 		DialContext:       (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(gatewayClient)}}).DialContext,
 	}, Timeout: inproc.Patience}
-	return r
 }
 
 // ServeHTTP is the application.
@@ -259,6 +263,20 @@ func (g *gateway) statuses(r *gatewayTest) {
 	require.Equal(r, g.away, status)
 	require.Empty(r, header.Get("RateLimit"))
 	if g.away == 200 {
+		r.wants("/", 1)
+	}
+}
+
+// hanging checks a server that accepts connections and never answers.
+func (g *gateway) hanging(t *testing.T) {
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer deaf.Close()
+	r := &gatewayTest{T: t}
+	g.run(r, deaf.Addr().String())
+	status, _, _ := r.get("/", false)
+	require.Equal(t, g.hangs, status)
+	if status == 200 {
 		r.wants("/", 1)
 	}
 }

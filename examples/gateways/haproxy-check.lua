@@ -5,9 +5,10 @@ local fields = { "ratelimit-policy", "ratelimit", "retry-after" }
 core.register_action("check", { "http-req" }, function(txn, policy)
   local client = core.httpclient()
   local answer = client:get{
-    url = "http://127.0.0.1:8080/v1/check/" .. policy .. "/key=ip",
+    url = "http://limits/v1/check/" .. policy .. "/key=ip",
     headers = { ["x-forwarded-for"] = { txn.f:src() } }, -- and no field of the client
-    timeout = 50,
+    dst = "abns@limits",
+    timeout = 200,
   }
   local status = answer and answer.status or 0
   if status == 200 then
