@@ -88,18 +88,19 @@ func TestGateways(t *testing.T) {
 	for i := range gateways {
 		g := &gateways[i]
 		t.Run(g.program, func(t *testing.T) {
-			t.Run("requests", func(t *testing.T) { g.requests(g.start(t, "")) })
-			t.Run("statuses", func(t *testing.T) { g.statuses(g.start(t, "")) })
+			t.Run("requests", func(t *testing.T) { g.requests(g.start(t, "KEY IP 32 56 ", "")) })
+			t.Run("statuses", func(t *testing.T) { g.statuses(g.start(t, "KEY IP 32 56 ", "")) })
 			t.Run("hangs", g.hanging)
 			if g.kind != "none" {
-				t.Run("original request", func(t *testing.T) { g.originals(g.start(t, "&key=method&key=host&key=uri")) })
+				t.Run("original request", func(t *testing.T) { g.originals(g.start(t, "", "&key=method&key=host&key=uri")) })
 			}
 		})
 	}
 }
 
-// start starts a server with the policy of the page, an application, and the gateway. parts are added to the key.
-func (g *gateway) start(t *testing.T, parts string) *gatewayTest {
+// start starts a server with a policy, an application, and the gateway. policy is what the policy has before its limits, and
+// parts are added to the key of the check.
+func (g *gateway) start(t *testing.T, policy, parts string) *gatewayTest {
 	t.Helper()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -110,7 +111,7 @@ func (g *gateway) start(t *testing.T, parts string) *gatewayTest {
 		o.Clock, o.Inherited = clocktest.New(midnight), map[string][]net.Listener{"http-port": {port}}
 	}, "--http-port", number, "--http-gateway", g.kind, "--http-trusted-proxies", "127.0.0.1")
 	r.redis = r.server.Dial()
-	r.redis.Set("RL.POLICY SET api LIMITS SW 2 60 FIXED")
+	r.redis.Set("RL.POLICY SET api " + policy + "LIMITS SW 2 60 FIXED")
 	g.run(r, port.Addr().String(), append([]string{"key=ip", "key=ip" + parts}, patient...)...)
 	return r
 }
@@ -234,7 +235,7 @@ func (*gateway) requests(r *gatewayTest) {
 		require.Contains(r, body, `"status":429`)
 	}
 	r.wants(chosen, 2)
-	require.Equal(r, inproc.Array(inproc.Bulk("api:"+gatewayClient)), r.redis.Do("KEYS", "*"))
+	require.Equal(r, inproc.Array(inproc.Bulk("api:"+gatewayClient+"/32")), r.redis.Do("KEYS", "*"))
 }
 
 // statuses checks a block, a header that is too long, a policy that is not there, and a server that is away.
