@@ -40,6 +40,8 @@ type holding struct {
 	lapses bool
 	lapsed uint32
 	gives  []slidingwindow.Given // memory for lapse
+	// begun says that begin was called since the last forget.
+	begun bool
 }
 
 // reserved is what a charged call holds. Its zero value is that of a call that is no reservation.
@@ -62,6 +64,7 @@ const maxEnded = 1024
 // returns the limiter without reservations and remembered calls, as a call of the family f sees it: see
 // limiter. It does not change e. seed is the key of the hashes if e has none.
 func (h *holding) begin(e *entry.Entry, now limit.Instant, seed uint64, f Family) entry.Entry {
+	h.begun = true
 	state, records, before := entry.Parts(e)
 	h.before, h.records, h.kind, h.stored, h.state = before, records, state.Kind, state.Value, state.Value
 	h.copied, h.changed, h.unused, h.adds, h.remembers, h.drops = false, false, false, false, false, false
@@ -232,6 +235,10 @@ func (h *holding) end(hash idempotency.Hash, r idempotency.Record) {
 
 // forget drops the references to the value.
 func (h *holding) forget() {
+	if !h.begun {
+		return
+	}
+	h.begun = false
 	h.before, h.records, h.stored, h.state = nil, nil, nil, nil
 	if cap(h.work) > maxSpare {
 		h.work = nil
