@@ -2,7 +2,6 @@ package decide
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"slices"
 
@@ -317,9 +316,13 @@ func (p *Parts) find(key []byte) (at place, ok bool) {
 	return place{&p.Others[state-1], n}, true
 }
 
-// find returns the index in All of the part with the number n, or of the first part after it.
+// find returns the index in All of the part with the number n, or of the first part after it. A state has few parts, so it
+// looks at one after another.
 func (s *State) find(n uint8) (i int, found bool) {
-	return slices.BinarySearchFunc(s.All, n, func(is Part, n uint8) int { return cmp.Compare(is.Number, n) })
+	for i < len(s.All) && s.All[i].Number < n {
+		i++
+	}
+	return i, i < len(s.All) && s.All[i].Number == n
 }
 
 // entry returns the entry of the part with the number n, which is valid until a part changes.

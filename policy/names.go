@@ -77,7 +77,10 @@ func endsInClause(key []byte) bool {
 // key as a clause of another key. For the same reason it adds one '#' if any number of '#' follow
 // that ending.
 func isMarked(key []byte) bool {
-	return len(key) > 1 && (key[len(key)-1] == '#' || key[len(key)-1] <= '9') && endsInClause(bytes.TrimRight(key, "#"))
+	for len(key) > 0 && key[len(key)-1] == '#' {
+		key = key[:len(key)-1]
+	}
+	return endsInClause(key)
 }
 
 // AppendStateKey appends the key under which the keyspace stores the state of clause i, from 1 to

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/cellserver/cellserver/decide"
@@ -108,6 +109,9 @@ func (j *joint) Run(decide func(*decide.Ask)) error {
 
 // Number implements [decide.Program].
 func (j *joint) Number(key []byte) (n uint8, ok bool) {
+	if bytes.Equal(key, j.lookup.StateKey) { // as most keys are
+		return 1, true
+	}
 	return policy.StateNumber(key, j.lookup.Policy, j.lookup.state())
 }
 
