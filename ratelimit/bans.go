@@ -9,9 +9,9 @@ import (
 )
 
 // banAsk returns the ask about the bans of the key of l under limits, which have some. denied says that the call is
-// denied, which counts. candidate says that the limits are those of the policy's candidate. The ask is s.bans.
+// denied, which counts. candidate says that the limits are those of the policy's candidate. The ask is that of s.rarely.
 func (s *steps) banAsk(l *Lookup, limits *policy.Limits, denied, candidate bool) *decide.Ask {
-	a := &s.bans
+	a := &s.rarely().bans
 	a.Key = policy.AppendBanKey(a.Key[:0], l.Policy, l.state(), candidate)
 	a.DB, a.Family, a.Err, a.Bans, a.Denied = l.DB, decide.Ban, nil, limits.Bans, denied
 	return a

@@ -135,7 +135,7 @@ func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 // counted counts what s, which has decided the call by the ask a, has come to, and returns the answer.
 func (d *Decider) counted(l *Lookup, a *decide.Ask, x *outcome, s *steps) Answer {
 	if x.free {
-		d.countFree(l, &s.free)
+		d.countFree(l, &s.seldom.free)
 	}
 	d.countAnswer(l, a, x)
 	if x.tries {

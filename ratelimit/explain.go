@@ -95,7 +95,7 @@ func (d *Decider) Explain(call Call) (e Explanation, err error) {
 		pass(&e.Decision)
 	}
 	if e.Tries() {
-		e.Candidate, _, e.CandidateErr = d.look(l, l.Rules.Candidate.Limits, candidate, &d.tried)
+		e.Candidate, _, e.CandidateErr = d.look(l, l.Rules.Candidate.Limits, candidate, &d.rarely().tried)
 		if left := d.candidateBan(l); left > 0 {
 			for i := range e.Candidate {
 				e.Candidate[i].banned(left)

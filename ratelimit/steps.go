@@ -16,21 +16,46 @@ type steps struct {
 	service *Service
 	store   Store
 	keys    keys
-	room    clause.Room // a boosted clause
-	// main and tried are the memory for the clauses of the limits in force and of a candidate.
-	main, tried clause.Memory
-	second      decide.Ask     // the ask of a candidate
-	free        decide.Ask     // the ask of a reservation of nothing, of a call under one policy
-	whole       limit.Decision // the decision of the last answer that is not in its ask
-	// bans is the ask about the bans of a key, with the memory of its key.
-	bans decide.Ask
+	room    clause.Room    // a boosted clause
+	main    clause.Memory  // for the clauses of the limits in force
+	whole   limit.Decision // the decision of the last answer that is not in its ask
+	// seldom has what few calls need, or is nil if none has needed it yet: see rarely.
+	seldom *rare
 	// kept has the decisions of the limits on the clauses of a call that passes although the limits may deny it.
 	kept []limit.Decision
-	// spare has the decisions of a reservation of nothing.
-	spare [policy.MaxClauses]limit.Decision
 	// pieces are what a call under several policies has come to for each of them, and linked the keys of its reservation.
 	pieces []piece
 	linked [][]byte
+}
+
+// rare is the memory for a candidate, for bans and for a reservation of nothing. It is larger than the rest of steps.
+type rare struct {
+	tried  clause.Memory // for the clauses of a candidate
+	second decide.Ask    // the ask of a candidate
+	free   decide.Ask    // the ask of a reservation of nothing, of a call under one policy
+	// spare has the decisions of a reservation of nothing.
+	spare [policy.MaxClauses]limit.Decision
+	// bans is the ask about the bans of a key, with the memory of its key.
+	bans decide.Ask
+}
+
+// rarely returns the memory for what few calls need.
+func (s *steps) rarely() *rare {
+	if s.seldom == nil {
+		s.seldom = new(rare)
+	}
+	return s.seldom
+}
+
+// endBatch frees what the calls of the batch refer to, and the memory of calls with many clauses. dropped says that
+// keys were dropped, to which the clauses may refer.
+func (r *rare) endBatch(dropped bool) {
+	r.tried.Trim()
+	r.second.Forget()
+	r.free.Forget()
+	if dropped {
+		r.tried.Forget()
+	}
 }
 
 // outcome is what the steps of a call have come to.
@@ -40,7 +65,7 @@ type outcome struct {
 	decided []limit.Decision
 	// denied says that the limits in force deny the call, even if it passes.
 	denied bool
-	// free says that there is a reservation of nothing, which is steps.free.
+	// free says that there is a reservation of nothing, which is rare.free.
 	free bool
 	// tries says that the candidate of the policy has decided the call, too, with the result trial.
 	tries bool
@@ -64,7 +89,7 @@ func (s *steps) decide(l *Lookup, h how, a *decide.Ask, x *outcome) error {
 		return a.Err
 	}
 	if l.Lenient() {
-		x.free = s.reserveNothing(a, &s.free)
+		x.free = s.reserveNothing(a, &s.rarely().free)
 	}
 	s.conclude(l, a, x)
 	if x.tries = l.tries() && !a.Repeats(); x.tries {
@@ -124,7 +149,7 @@ func (s *steps) reserveNothing(a, b *decide.Ask) bool {
 		return false
 	}
 	*b = *a
-	b.Reserve.Free, b.Details, b.Lapsed = true, s.spare[:len(a.Details)], 0
+	b.Reserve.Free, b.Details, b.Lapsed = true, s.rarely().spare[:len(a.Details)], 0
 	s.store.Decide(b)
 	return b.Err == nil
 }
@@ -138,10 +163,11 @@ func (s *steps) try(l *Lookup) (t trial) {
 		l.Reserve, l.ID = reservation.Terms{}, idempotency.Call{}
 		defer func() { l.Call = was }()
 	}
-	a := &s.second
+	r := s.rarely()
+	a := &r.second
 	t.refused = true
 	limits := l.Rules.Candidate.Limits
-	if s.candidateBan(l) != 0 || s.ask(l, limits, candidate, &s.tried, a) != nil {
+	if s.candidateBan(l) != 0 || s.ask(l, limits, candidate, &r.tried, a) != nil {
 		return t
 	}
 	s.store.Decide(a)
@@ -161,9 +187,6 @@ func (s *steps) endBatch() {
 	if len(s.kept) > policy.MaxClauses {
 		s.kept = nil
 	}
-	s.tried.Trim()
-	s.second.Forget()
-	s.free.Forget()
 	for i := range s.pieces {
 		s.pieces[i].ask.Forget()
 		s.pieces[i].free.Forget()
@@ -171,8 +194,11 @@ func (s *steps) endBatch() {
 	}
 	s.pieces = s.pieces[:0]
 	clear(s.linked[:cap(s.linked)])
-	if s.keys.endBatch() {
+	dropped := s.keys.endBatch()
+	if dropped {
 		s.main.Forget()
-		s.tried.Forget()
+	}
+	if s.seldom != nil {
+		s.seldom.endBatch(dropped)
 	}
 }
