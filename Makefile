@@ -234,3 +234,7 @@ cluster-demo: build ## Show three servers that hold one limit in a cluster, kill
 .PHONY: ha-demo
 ha-demo: build ## Show a standby with three sentinels, and kill the primary (ARGS='-replicas 1', ARGS='-acks 0'; half a minute)
 	$(GO) run ./examples/standby $(ARGS)
+
+.PHONY: gateway-demo
+gateway-demo: build ## Show Envoy in front of a page, and block a tenant by redis-cli while a load runs (ten seconds)
+	$(GO) run ./examples/gateway
