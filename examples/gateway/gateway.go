@@ -19,7 +19,7 @@ import (
 )
 
 // files is the folder of the configuration, below the folder of the module. It is the example of the documentation.
-const files = "examples/gateways/envoy"
+const files = "examples/envoy"
 
 // patience is the maximum time until Envoy is ready.
 const patience = time.Minute

@@ -28,7 +28,7 @@ import (
 )
 
 // root is the folder of the module.
-const root = "../../.."
+const root = "../.."
 
 // envoyAddr is the address from which Envoy asks for checks. Only this address is a trusted proxy: the clients of the tests have
 // 127.0.0.1.
