@@ -38,7 +38,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "thousand-streams",
             thousand_streams(endpoint.connect().await?).await,
         );
-        report.check("health-check", health_check(endpoint.connect().await?).await);
+        report.check(
+            "health-check",
+            health_check(endpoint.connect().await?).await,
+        );
         report.end()
     })
 }
@@ -84,7 +87,12 @@ async fn answers(channel: Channel) -> Check {
 
 async fn hits(channel: Channel) -> Check {
     let mut client = RateLimitServiceClient::new(channel);
-    for (hits, own, left) in [(5, None, 95), (5, Some(0), 95), (5, Some(10), 85), (0, None, 84)] {
+    for (hits, own, left) in [
+        (5, None, 95),
+        (5, Some(0), 95),
+        (5, Some(10), 85),
+        (0, None, 84),
+    ] {
         let answer = client
             .should_rate_limit(request("hundred", "hits", hits, own))
             .await?
@@ -102,10 +110,7 @@ async fn errors(channel: Channel) -> Check {
         Ok(_) => Err("an empty request has an answer".into()),
         Err(why) => equal(
             (why.code(), why.message()),
-            (
-                tonic::Code::Unknown,
-                "rate limit domain must not be empty",
-            ),
+            (tonic::Code::Unknown, "rate limit domain must not be empty"),
         ),
     }
 }
