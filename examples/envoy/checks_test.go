@@ -23,10 +23,21 @@ type trick struct {
 // tricks are appended parameters, paths, and all header fields that gateways use for the original request.
 func tricks() []trick {
 	all := []trick{
-		{path: "/?key=x&hits=0&deny=200"}, {path: "/a?key=x&hits=0&deny=200"}, {path: "/&key=x&hits=0&deny=200"}, {path: "/key=x&hits=0&deny=200"},
-		{path: "/%26key=x%26hits=0"}, {path: "/..%2fkey=x"}, {path: "/../key=x&hits=0"}, {path: "/%2e%2e/%2e%2e/other/key=x"}, {path: "//other/key=x"},
-		{path: "/%00"}, {path: "/;key=x"}, {path: "/%23?%23"}, {path: "/?" + "hits=-1000000"},
-		{path: "/v1/check/api/key=x"}, {path: "/v1/use"},
+		{path: "/?key=x&hits=0&deny=200"},
+		{path: "/a?key=x&hits=0&deny=200"},
+		{path: "/&key=x&hits=0&deny=200"},
+		{path: "/key=x&hits=0&deny=200"},
+		{path: "/%26key=x%26hits=0"},
+		{path: "/..%2fkey=x"},
+		{path: "/../key=x&hits=0"},
+		{path: "/%2e%2e/%2e%2e/other/key=x"},
+		{path: "//other/key=x"},
+		{path: "/%00"},
+		{path: "/;key=x"},
+		{path: "/%23?%23"},
+		{path: "/?" + "hits=-1000000"},
+		{path: "/v1/check/api/key=x"},
+		{path: "/v1/use"},
 	}
 	for _, name := range []string{
 		"X-Forwarded-Uri", "X-Forwarded-Method", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Prefix",
