@@ -1,7 +1,7 @@
 //go:build real
 
-// Package envoy_test runs Envoy with the configuration in this folder, in front of an application, with the program as
-// its rate limit service and for its checks.
+// Package envoy_test runs Envoy with the configuration in this folder, in front of an application. The program is its
+// rate limit service, and answers its checks.
 package envoy_test
 
 import (

@@ -406,6 +406,7 @@ var layers = map[string]layer{
 	},
 
 	"examples/cluster": {imports: []string{"examples/demo"}, why: exampleWhy},
+	"examples/gateway": {imports: []string{"examples/demo"}, why: exampleWhy},
 	"examples/standby": {imports: []string{"examples/demo"}, why: exampleWhy},
 }
 
