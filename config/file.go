@@ -72,7 +72,7 @@ func (l *loader) lacksValue(name string) error {
 func (l *loader) assign(where string, i int, name string, values []string) error {
 	o, value := &l.c.table[i], strings.Join(values, " ")
 	switch o.kind.(type) {
-	case words, outputLimits, groupBy, percentiles, primary:
+	case words, outputLimits, groupBy, percentiles, primary, headerNames:
 	case savePoints, byPrefix:
 		if l.given[o.name] && value != "" {
 			value = l.c.values[i] + " " + value

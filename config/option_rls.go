@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/env"
-	"github.com/cellserver/cellserver/rls"
-	"github.com/cellserver/cellserver/rls/wire"
 )
 
 // serviceOptions returns the options about Envoy's rate limit service.
@@ -57,25 +55,21 @@ func notOfToken(c rune) bool {
 func (headerNames) hint() string { return "none|ratelimit|names" }
 
 // of returns the names in v, which parse has accepted.
-func (headerNames) of(v string) (names wire.Headers) {
-	switch all := strings.Fields(v); {
-	case len(all) == 3:
-		names = wire.Headers{Limit: all[0], Remaining: all[1], Reset: all[2]}
-	case v == "ratelimit":
-		names = wire.Headers{Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset"}
+func (headerNames) of(v string) (names [3]string) {
+	if v == "ratelimit" {
+		return [3]string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
+	}
+	if all := strings.Fields(v); len(all) == len(names) {
+		copy(names[:], all)
 	}
 	return names
 }
 
-// rateLimitService returns the options that the commands of Envoy's rate limit service use.
+// rateLimitService returns the options of Envoy's rate limit service.
 func (c *Config) rateLimitService() env.RateLimitService {
-	names := headerNames{}.of(c.Value("rls-headers"))
 	return env.RateLimitService{
-		Options: rls.Options{
-			Together: c.Value("rls-charge") == "together", Shadow: c.Yes("rls-shadow"), Quota: c.Yes("rls-quota"),
-			Headers: names != wire.Headers{}, Metadata: c.Yes("rls-metadata"),
-		},
-		Names: names,
+		Together: c.Value("rls-charge") == "together", Shadow: c.Yes("rls-shadow"), Quota: c.Yes("rls-quota"), Metadata: c.Yes("rls-metadata"),
+		Headers: headerNames{}.of(c.Value("rls-headers")),
 	}
 }
 

@@ -4,15 +4,15 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/rls"
-	"github.com/cellserver/cellserver/rls/wire"
 	"github.com/cellserver/cellserver/stats"
 )
 
-// RateLimitService has the options of Envoy's rate limit service. Names are the header fields of answers.
+// RateLimitService has the options of Envoy's rate limit service. The zero value has those of envoyproxy/ratelimit.
 type RateLimitService struct {
-	rls.Options
-	Names wire.Headers
+	// Together is rls-charge together. Shadow, Quota and Metadata are rls-shadow, rls-quota and rls-metadata.
+	Together, Shadow, Quota, Metadata bool
+	// Headers are the names of the header fields of answers: limit, remaining and reset. They are all "" for no fields.
+	Headers [3]string
 }
 
 // Limits are the settings that sessions use. CONFIG SET replaces the whole struct and never changes

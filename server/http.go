@@ -73,7 +73,7 @@ func (s *Server) httpConfig() web.Config {
 		MaxConnections: int(c.Number("maxclients")),
 	}
 	if c.Value("rls-config") != "" {
-		w.Service, w.NotReady = s.descriptors(), s.serviceNotReady
+		w.Service, w.NotReady = s.descriptors(), s.healthNotReady
 	}
 	return w
 }

@@ -63,7 +63,9 @@ func (s *Server) descriptors() *descriptors.Service {
 		Rules: s.rulesInForce,
 		Options: func() (rls.Options, wire.Headers) {
 			o := &s.engine.Limits().Service
-			return o.Options, o.Names
+			return rls.Options{
+				Together: o.Together, Shadow: o.Shadow, Quota: o.Quota, Metadata: o.Metadata, Headers: o.Headers[0] != "",
+			}, wire.Headers{Limit: o.Headers[0], Remaining: o.Headers[1], Reset: o.Headers[2]}
 		},
 		Now:    s.engine.Options.Now,
 		Counts: &s.service.counts,
@@ -112,9 +114,22 @@ func (s *Server) serviceNotReady() string {
 	case s.engine.ChangesRefused() != "":
 		return "refuses-changes"
 	case s.rulesInForce() == nil:
-		return "no-rules"
+		return noRules
 	}
 	return s.notReady(ctx)
+}
+
+// noRules is the reason of [Server.serviceNotReady] for a server without rules.
+const noRules = "no-rules"
+
+// healthNotReady does what serviceNotReady does, for GET /healthcheck. A server that may start without rules is healthy
+// without them, as ratelimit is: otherwise an orchestrator would restart it while it waits for them.
+func (s *Server) healthNotReady() string {
+	why := s.serviceNotReady()
+	if why == noRules && !s.config.Yes("rls-config-required") {
+		return ""
+	}
+	return why
 }
 
 // serveService starts to serve the listeners of the port, as serveHTTP does.

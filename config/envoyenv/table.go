@@ -12,8 +12,6 @@ const xds = "GRPC_XDS_SOTW"
 // the result.
 func Rows() []Row {
 	rows := []Row{
-		// POST /json and GET /healthcheck of ratelimit are to be at this port: an option of http-port that adds them
-		// needs a row with fixed.
 		one("http-port", Variable{"PORT", "8080"}, (*given).whole, ""),
 		one("http-bind", Variable{"HOST", "0.0.0.0"}, (*given).addresses, ""),
 		one("rls-port", Variable{"GRPC_PORT", "8081"}, (*given).whole, ""),

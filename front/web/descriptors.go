@@ -18,7 +18,7 @@ const (
 )
 
 // descriptors serves POST /json: a request of Envoy's rate limit service in JSON. As ratelimit does, it takes any type of
-// content, and answers faults of a request with the text of [badRequest].
+// content, and answers faults of a request with the text of [Server.badRequest].
 func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)

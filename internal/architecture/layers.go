@@ -174,6 +174,7 @@ var layers = map[string]layer{
 		imports: []string{"limit", "policy", "policy/strict", "rls/rulefile"}, pure: true,
 		why: "what a request charges and what its answer is do not depend on a protocol, a store or a clock: fronts pass the decisions",
 	},
+	"rls/messages": {why: "messages knows the messages of the service by their descriptions, and no rule"},
 	"rls/wire": {
 		imports: []string{"rls"}, pure: true,
 		why: "bytes become a request and an answer becomes bytes, for every front that gets messages",
@@ -356,12 +357,21 @@ var layers = map[string]layer{
 		why:     "a session passes bytes to the command that they name: it knows what a command is, and no command",
 	},
 	"front/headers": {pure: true, why: "the header fields of a decision are the same for every front and for callers in other languages: headers knows none of them"},
+	"front/use": {pure: true, why: "the words and the reply of RL.USE are the same for every front: use knows no session"},
+	"front/descriptors": {
+		imports: []string{"front/use", "limit", "rls", "rls/wire", "transport/direct"},
+		why:     "the answers to descriptors are those of RL.USE: descriptors knows no port and no store, and the server passes it functions",
+	},
+	"front/envoy": {
+		imports: []string{"front/descriptors", "rls/wire", "transport/direct"},
+		why:     "the port carries the messages of the service: package descriptors answers them",
+	},
 	"front/login": {
 		imports: []string{"acl"},
 		why:     "passwords are checked in one way for all HTTP ports: login knows no request",
 	},
 	"front/web": {
-		imports: []string{"front/headers", "front/login", "listen", "resp"},
+		imports: []string{"front/descriptors", "front/headers", "front/login", "front/use", "listen", "resp", "rls", "rls/messages", "rls/wire"},
 		why:     "the port asks by RL.USE on a session within the process: it knows no policy, and the server passes it functions",
 	},
 	"admin": {
@@ -401,7 +411,7 @@ var layers = map[string]layer{
 		why: "the variables of another program become options of this one: only the names of options are known here, and the caller reads the environment",
 	},
 	"server": {
-		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "clause", "command", "command/policystore", "commands", "config", "env", "figure", "front/headers", "front/login", "front/web", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "ratelimit", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "rls", "rls/ruledir", "rls/rulefile", "session", "slidingwindow", "stats", "tlsconfig", "transport", "transport/direct", "transport/epoll", "transport/goroutine"},
+		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "clause", "command", "command/policystore", "commands", "config", "env", "figure", "front/descriptors", "front/envoy", "front/headers", "front/login", "front/use", "front/web", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "ratelimit", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "rls", "rls/ruledir", "rls/rulefile", "rls/wire", "session", "slidingwindow", "stats", "tlsconfig", "transport", "transport/direct", "transport/epoll", "transport/goroutine"},
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

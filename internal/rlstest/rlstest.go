@@ -1,4 +1,4 @@
-// Package rlstest encodes and decodes the messages of Envoy's rate limit service for tests, by the library of protocol buffers.
+// Package rlstest encodes and decodes the messages of Envoy's rate limit service for tests, from and to texts.
 package rlstest
 
 import (

@@ -1,7 +1,6 @@
-// Package messages describes the messages of Envoy's rate limit service to the library of protocol buffers, and translates
-// them from and to JSON.
+// Package messages translates the messages of Envoy's rate limit service from and to JSON.
 //
-// Package wire reads and writes the same messages without the library, because its messages allocate memory for each field.
+// It describes the messages to the library of protocol buffers. Package wire reads and writes the same messages without the library, because its messages allocate memory for each field.
 package messages
 
 import (
