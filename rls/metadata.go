@@ -1,6 +1,10 @@
 package rls
 
-import "github.com/cellserver/cellserver/policy/strict"
+import (
+	"strings"
+
+	"github.com/cellserver/cellserver/policy/strict"
+)
 
 // Struct is a google.protobuf.Struct. Its values are nil, true, false, a float64, a string, a []any of such values,
 // or a Struct.
@@ -16,7 +20,7 @@ func (p *Plan) metadata(statuses []Status) Struct {
 		d := &r.Descriptors[i]
 		entries := make([]any, len(d.Entries))
 		for j := range d.Entries {
-			entries[j] = d.Entries[j].String()
+			entries[j] = valid(d.Entries[j].String())
 		}
 		is := Struct{{Name: "entries", Value: entries}}
 		if d.HasHits {
@@ -27,7 +31,7 @@ func (p *Plan) metadata(statuses []Status) Struct {
 			merged = merge(merged, rule.Metadata)
 		}
 	}
-	m := Struct{{Name: "domain", Value: string(r.Domain)}, {Name: "descriptors", Value: list}}
+	m := Struct{{Name: "domain", Value: valid(string(r.Domain))}, {Name: "descriptors", Value: list}}
 	if r.Hits > 0 {
 		m = append(m, strict.Field{Name: "hitsAddend", Value: float64(r.Hits)})
 	}
@@ -36,6 +40,9 @@ func (p *Plan) metadata(statuses []Status) Struct {
 	}
 	return m
 }
+
+// valid returns text with U+FFFD for bytes that are not UTF-8, which a message must not contain.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // merge returns a with the fields of b that a does not have. Fields of both that are mappings are merged. It
 // changes neither a nor b.

@@ -84,6 +84,9 @@ func (s *Server) rulesInForce() *rls.Config {
 // errNoServiceUser is the refusal of a client without a certificate while the user default needs a password.
 const errNoServiceUser direct.Refusal = "NOAUTH the user default needs a password: set rls-user, or use a client certificate"
 
+// errNoSuchUser is the refusal of a client whose user cannot be logged in, such as that of rls-user.
+const errNoSuchUser direct.Refusal = "NOAUTH the user of the call does not exist or is off"
+
 // openCaller opens the client of a connection to the port.
 func (s *Server) openCaller(c envoy.Connection) (envoy.Caller, error) {
 	user := s.config.Value("rls-user")
@@ -97,7 +100,10 @@ func (s *Server) openCaller(c envoy.Connection) (envoy.Caller, error) {
 		return nil, errNoServiceUser
 	}
 	opened, err := s.direct.Open(direct.Origin{Remote: c.Remote, Local: c.Local, User: user, Library: "rls", Gone: c.Hangup})
-	if err != nil {
+	switch {
+	case errors.Is(err, direct.ErrUser):
+		return nil, errNoSuchUser
+	case err != nil:
 		return nil, err //nolint:wrapcheck // CodeOf of package descriptors knows these errors
 	}
 	return opened, nil

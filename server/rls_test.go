@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/rlstest"
@@ -234,5 +235,40 @@ func TestACallShowsAsItsCommands(t *testing.T) {
 		answers(t, s, `domain: "rl" descriptors { entries { key: "foo" value: "x" } limit { requests_per_unit: 9 unit: 3 } }`,
 			fmt.Sprintf(`overall_code: 1 statuses { code: 1 current_limit { requests_per_unit: 9 unit: 3 } limit_remaining: 8 duration_until_reset { seconds: %d } }`, 3600-time.Now().Unix()%3600))
 		require.Contains(t, n.Dial().Do("SLOWLOG", "GET", "9"), "$6\r\nRL.USE\r\n$10\r\nrls.rl.foo\r\n$7\r\nx%@hour\r\n$1\r\n1\r\n$5\r\nLIMIT\r\n$1\r\n9\r\n$7\r\n3600000\r\n")
+	})
+}
+
+// TestACallWithoutAMessageEnds: a peer cannot keep the memory of calls by sending no messages.
+func TestACallWithoutAMessageEnds(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.Start(onService(t)...)
+		c := calls(t, w, n, insecure.NewCredentials())
+		s, err := c.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", grpc.ForceCodecV2(bytesCodec{}))
+		require.NoError(t, err)
+		began := time.Now()
+		var out []byte
+		require.Equal(t, codes.DeadlineExceeded, status.Code(s.RecvMsg(&out)))
+		require.Equal(t, 10*time.Second, time.Since(began))
+		answers(t, c, one("foo", "x"), fmt.Sprintf(okOf2, 1, 60-time.Now().Unix()%60))
+	})
+}
+
+// TestOddValuesAreCounted: no value of a client makes an error, after which Envoy would let its request pass.
+func TestOddValuesAreCounted(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.Start(onService(t)...)
+		c := calls(t, w, n, insecure.NewCredentials())
+		for _, value := range []string{"a\xff", "", "\x00", strings.Repeat("x", 60<<10), strings.Repeat("\xff", 500<<10)} {
+			// entries { key: "foo" value: value }, twice over the limit of 2
+			entry := protowire.AppendBytes(protowire.AppendTag(protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "foo"), 2, protowire.BytesType), []byte(value))
+			descriptor := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), entry)
+			in := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "rl")
+			in = protowire.AppendBytes(protowire.AppendTag(in, 2, protowire.BytesType), descriptor)
+			for i := range 3 {
+				var out []byte
+				require.NoError(t, c.Invoke(t.Context(), "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", &in, &out, grpc.ForceCodecV2(bytesCodec{})))
+				require.Equal(t, i == 2, strings.Contains(rlstest.Decode(t, "Response", out), "OVER_LIMIT"))
+			}
+		}
 	})
 }

@@ -69,7 +69,7 @@ type client struct {
 
 	mu     sync.Mutex
 	caller Caller
-	err    error // why there is no caller, for all further calls
+	ended  bool
 }
 
 // AuthType implements [credentials.AuthInfo].
@@ -87,20 +87,28 @@ func (c *client) Do(commands []byte, replies int, out []byte) ([]byte, error) {
 	return caller.Do(commands, replies, out) //nolint:wrapcheck // see CodeOf of package descriptors
 }
 
-// get returns the caller of c.
+// get returns the caller of c. A refusal is that of one call: the reason may be gone at the next one.
 func (c *client) get() (Caller, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.caller == nil && c.err == nil {
-		c.caller, c.err = c.open(c.about)
+	switch {
+	case c.ended:
+		return nil, errGone
+	case c.caller != nil:
+		return c.caller, nil
 	}
-	return c.caller, c.err
+	opened, err := c.open(c.about)
+	if err != nil {
+		return nil, err
+	}
+	c.caller = opened
+	return opened, nil
 }
 
 func (c *client) close() {
 	c.mu.Lock()
 	caller := c.caller
-	c.caller, c.err = nil, errGone
+	c.caller, c.ended = nil, true
 	c.mu.Unlock()
 	if caller != nil {
 		caller.Close()

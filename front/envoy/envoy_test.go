@@ -237,6 +237,18 @@ func TestRefusedClients(t *testing.T) {
 	}
 }
 
+// TestARefusalIsThatOfOneCall: a connection goes on when the reason of a refusal is gone.
+func TestARefusalIsThatOfOneCall(t *testing.T) {
+	w := start(t, nil)
+	w.refused = direct.Refusal("ERR max number of clients reached")
+	c := w.plain()
+	_, err := call(t, c, about("x"))
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	w.refused = nil
+	_, err = call(t, c, about("x"))
+	require.NoError(t, err)
+}
+
 func TestWhatTheServiceDoesNotServe(t *testing.T) {
 	w := start(t, nil)
 	c := w.plain()

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/tap"
 
 	"github.com/cellserver/cellserver/front/descriptors"
 	"github.com/cellserver/cellserver/rls/wire"
@@ -60,6 +62,13 @@ const (
 	handshake    = 5 * time.Second
 	minPing      = 10 * time.Second
 	maxAgeLinger = 10 * time.Second
+	// messageTime is the time in which the message of a call has to come. A call without one keeps memory.
+	messageTime = 10 * time.Second
+	// maxIdle is the time after which a connection without calls is asked to end, and pingAfter that after which a silent peer
+	// is asked whether it is there. It has pingTime to answer.
+	maxIdle   = 2 * time.Minute
+	pingAfter = time.Minute
+	pingTime  = 20 * time.Second
 	// healthPeriod is the time between two looks at Config.Ready for the calls of Watch.
 	healthPeriod = 250 * time.Millisecond
 )
@@ -86,7 +95,10 @@ func New(c Config) *Server {
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ConnectionTimeout(handshake),
 		grpc.SharedWriteBuffer(true),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: c.MaxAge, MaxConnectionAgeGrace: maxAgeLinger}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: maxIdle, MaxConnectionAge: c.MaxAge, MaxConnectionAgeGrace: maxAgeLinger, Time: pingAfter, Timeout: pingTime,
+		}),
+		grpc.InTapHandle(boundMessage),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
 	s.grpc.RegisterService(&service, s)
@@ -94,6 +106,16 @@ func New(c Config) *Server {
 	s.health.look()
 	s.ended.Go(s.watch)
 	return s
+}
+
+// boundMessage bounds the time in which the message of a call has to come. A call of Watch has no end.
+func boundMessage(ctx context.Context, call *tap.Info) (context.Context, error) {
+	if !strings.HasPrefix(call.FullMethodName, "/"+service.ServiceName+"/") {
+		return ctx, nil
+	}
+	bound, cancel := context.WithTimeout(ctx, messageTime)
+	context.AfterFunc(ctx, cancel) // ctx ends with the call
+	return bound, nil
 }
 
 // watch tells the calls of Watch of the state of the service, until Shutdown.

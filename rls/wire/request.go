@@ -2,24 +2,22 @@ package wire
 
 import (
 	"errors"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/cellserver/cellserver/rls"
 )
 
-// MaxRequest is the maximum size of a request in bytes.
-const MaxRequest = 64 << 10
+// MaxRequest is the maximum size of a request in bytes. Envoy lets header fields of 60 KiB pass, which a descriptor may contain
+// several times, and lets the request of its client pass if this service answers with an error.
+const MaxRequest = 1 << 20
 
 // These are the errors of Decode besides [rls.ErrDescriptors] and [rls.ErrEntries].
 var (
 	// ErrRequest says that a message is no RateLimitRequest.
 	ErrRequest = errors.New("the message is not a RateLimitRequest")
 	// ErrTooLong says that a message is longer than MaxRequest.
-	ErrTooLong = errors.New("a request has at most 65536 bytes")
-	// ErrText says that a text is not UTF-8.
-	ErrText = errors.New("the texts of a request must be UTF-8")
+	ErrTooLong = errors.New("a request has at most 1048576 bytes")
 )
 
 // These are the numbers of fields.
@@ -42,8 +40,9 @@ const (
 )
 
 // Decode sets r to the RateLimitRequest in message, and reuses the memory of r. The texts of r refer to message. Unknown
-// fields are skipped, and of a repeated field that stands for one value the last counts. The errors are [ErrRequest], [ErrTooLong],
-// [ErrText], [rls.ErrDescriptors] and [rls.ErrEntries].
+// fields are skipped, and of a repeated field that stands for one value the last counts. Texts need not be UTF-8, because clients choose
+// them and an error would let their requests pass. The errors are [ErrRequest], [ErrTooLong], [rls.ErrDescriptors] and
+// [rls.ErrEntries].
 func Decode(message []byte, r *rls.Request) error {
 	r.Domain, r.Descriptors, r.Hits = nil, r.Descriptors[:0], 0
 	if len(message) > MaxRequest {
@@ -52,7 +51,7 @@ func Decode(message []byte, r *rls.Request) error {
 	return fields(message, func(f field) (err error) {
 		switch {
 		case f.is(requestDomain, protowire.BytesType):
-			r.Domain, err = f.text()
+			r.Domain = f.bytes
 		case f.is(requestHits, protowire.VarintType):
 			r.Hits = uint64(uint32(f.number))
 		case f.is(requestDescriptors, protowire.BytesType):
@@ -109,14 +108,14 @@ func descriptor(message []byte, d *rls.Descriptor) error {
 
 // entry returns the Entry in message.
 func entry(message []byte) (e rls.Entry, err error) {
-	err = fields(message, func(f field) (err error) {
+	err = fields(message, func(f field) error {
 		switch {
 		case f.is(entryKey, protowire.BytesType):
-			e.Key, err = f.text()
+			e.Key = f.bytes
 		case f.is(entryValue, protowire.BytesType):
-			e.Value, err = f.text()
+			e.Value = f.bytes
 		}
-		return err
+		return nil
 	})
 	return e, err
 }
@@ -131,14 +130,6 @@ type field struct {
 
 // is reports whether f has the number n and the type kind. A field with another type counts as unknown.
 func (f *field) is(n protowire.Number, kind protowire.Type) bool { return f.of == n && f.kind == kind }
-
-// text returns the bytes of f if they are UTF-8.
-func (f *field) text() ([]byte, error) {
-	if !utf8.Valid(f.bytes) {
-		return nil, ErrText
-	}
-	return f.bytes, nil
-}
 
 // fields calls each with the fields of message, until one of the calls returns an error. The error is that one, or
 // [ErrRequest].
