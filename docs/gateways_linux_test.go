@@ -185,7 +185,7 @@ var forged = []string{
 // get sends a request with a body, and the fields of forged if forge is set.
 func (r *gatewayTest) get(path string, forge bool) (status int, header http.Header, body string) {
 	r.Helper()
-	q, err := http.NewRequestWithContext(r.Context(), "POST", r.url+path, strings.NewReader("hello"))
+	q, err := http.NewRequestWithContext(r.Context(), http.MethodPost, r.url+path, strings.NewReader("hello"))
 	require.NoError(r, err)
 	q.Host = "Shop.Example"
 	if forge {
@@ -246,7 +246,7 @@ func (g *gateway) statuses(r *gatewayTest) {
 	require.Equal(r, "90", header.Get("Retry-After"))
 	require.Equal(r, ":1\r\n", r.redis.Say("RL.UNBLOCK api "+gatewayClient))
 
-	q, err := http.NewRequestWithContext(r.Context(), "GET", r.url, nil)
+	q, err := http.NewRequestWithContext(r.Context(), http.MethodGet, r.url, nil)
 	require.NoError(r, err)
 	q.Header.Set("X-Long", strings.Repeat("x", 40_000))
 	if w, err := r.client.Do(q); err == nil { // the gateway may close the connection before it has read it

@@ -19,6 +19,7 @@ import (
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/transport"
 	"github.com/cellserver/cellserver/transport/direct"
 )
 
@@ -161,4 +162,16 @@ func (s *Server) HTTPAddr() net.Addr {
 		return nil
 	}
 	return s.http.listeners[0].Addr()
+}
+
+// Traffic returns the counters of the transport, of all connections together since the start, with those of clients of other
+// ports than those of the Redis protocol. It returns zeros before there is a transport.
+func (s *Server) Traffic() (t transport.Stats) {
+	if s.transport != nil {
+		t = s.transport.Stats()
+	}
+	if s.direct != nil {
+		t.Add(s.direct.Stats())
+	}
+	return t
 }

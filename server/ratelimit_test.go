@@ -59,7 +59,7 @@ func TestEnvironmentOfRatelimit(t *testing.T) {
 		s, err := grpc.NewClient("passthrough:"+n.Server.ServiceAddr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }))
 		require.NoError(t, err)
-		defer s.Close()
+		defer func() { require.NoError(t, s.Close()) }()
 		for range 3 {
 			got, err := limits(t, s, one("foo", "x"))
 			require.NoError(t, err)

@@ -576,18 +576,6 @@ func (s *Server) Engine() *session.Engine { return s.engine }
 // fail-policy local.
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
 
-// Traffic returns the counters of the transport, of all connections together since the start, with those of clients of other
-// ports than those of the Redis protocol. It returns zeros before there is a transport.
-func (s *Server) Traffic() (t transport.Stats) {
-	if s.transport != nil {
-		t = s.transport.Stats()
-	}
-	if s.direct != nil {
-		t.Add(s.direct.Stats())
-	}
-	return t
-}
-
 func (s *Server) clockStepped(step time.Duration) {
 	s.log.Warn("the wall clock was stepped; decisions continue with the server's own clock", "step", step.String())
 }

@@ -52,7 +52,7 @@ func get(ctx context.Context, url, tenant string) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	defer r.Body.Close() //nolint:errcheck // an error of Close does not matter
+	defer r.Body.Close()
 	text, err := io.ReadAll(r.Body)
 	return response{r.StatusCode, string(text)}, err
 }

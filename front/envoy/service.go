@@ -73,7 +73,7 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 }
 
 // shouldRateLimit answers a call.
-func shouldRateLimit(of any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+func shouldRateLimit(of any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order of grpc-go
 	s, p := of.(*Server), peerOf(ctx)
 	m := messages.Get().(*message)
 	err := decode(m)
