@@ -16,7 +16,7 @@ import (
 const (
 	defaultRules = 100  // the number of rules that RL.RULES shows without COUNT
 	maxRules     = 1000 // the maximum of COUNT
-	// maxDescriptor is the maximum number of bytes of a domain and entries: that of a request of Envoy.
+	// maxDescriptor is the maximum number of bytes of a domain and entries.
 	maxDescriptor = 64 << 10
 )
 
