@@ -186,7 +186,7 @@ func TestChangesThatAServerCannotReadAreRefused(t *testing.T) {
 		follows()
 		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "1", "60"))
 		e.put("old", `{"release":"0.0.9","address":"10.0.0.9:6379","level":0}`)
-		time.Sleep(servers.Period)
+		follows()
 		for _, words := range []string{
 			"RL.POLICY SET api LIMITS SW 2 60", "RL.OVERRIDE SET api k LIMITS SW 2 60", "RL.POLICY TRY api LIMITS SW 2 60",
 		} {
@@ -201,7 +201,7 @@ func TestChangesThatAServerCannotReadAreRefused(t *testing.T) {
 		require.Contains(t, c.Do("RL.POLICY", "GET", "api"), "SW 3 60")
 		require.Equal(t, ":1\r\n", c.Do("RL.POLICY", "DEL", "api"), "nothing has to be read")
 		e.clock.Advance(servers.Live)
-		time.Sleep(servers.Period)
+		follows()
 		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "2", "60"))
 	})
 }
