@@ -1,7 +1,5 @@
 package config
 
-import "slices"
-
 // options returns all options of this server, in the order of the sample file. An option with the
 // meaning of a Redis option has the name of that option.
 func options() []option {
@@ -32,7 +30,7 @@ func optionGroups() []optionGroup {
 		{"Limits in a store", storeOptions()},
 		{"Admin port", adminOptions()},
 		{"Decisions over HTTP", httpOptions()},
-		{"Envoy's rate limit service", slices.Concat(serviceOptions(), ruleOptions())},
+		{"Envoy's rate limit service", serviceOptions()},
 		{"Metrics", metricsOptions()},
 		{"Process", processOptions()},
 	}

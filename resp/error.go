@@ -1,5 +1,7 @@
 package resp
 
+import "strings"
+
 // Error is the text of an error reply without the leading '-'. It begins with the code, as in "ERR
 // syntax error". The empty Error means success, so that functions can return an Error without
 // allocating.
@@ -7,6 +9,12 @@ type Error string
 
 // Error returns the text. It implements error.
 func (e Error) Error() string { return string(e) }
+
+// Word returns the first word of e, such as NOPERM, by which clients tell errors apart.
+func (e Error) Word() string {
+	word, _, _ := strings.Cut(string(e), " ")
+	return word
+}
 
 // These are error texts of Redis, byte for byte, since clients compare them.
 const (

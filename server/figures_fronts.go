@@ -40,10 +40,7 @@ func frontFigures() []figure.Figure {
 		{
 			Name: "rls_rules", Kind: figure.Gauge, Info: figure.Field("Ratelimit", "rls_rules"),
 			Help: "Rules of the files of rls-config that are in force: each is a policy. Absent without the option rls-config.",
-			Read: rules(func(s *Server) float64 {
-				_, rules := s.policies.registry.InForce()
-				return float64(rules.Len())
-			}),
+			Read: rules(func(s *Server) float64 { return float64(s.rulesInForce().Len()) }),
 		},
 		{
 			Name: "rls_requests_total", Kind: figure.Counter, Labels: []string{"domain", "code"},

@@ -2,20 +2,14 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
 	"slices"
 
-	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/front/headers"
 	"github.com/cellserver/cellserver/front/login"
-	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/front/web"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/listen"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/ratelimit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -29,33 +23,15 @@ type httpPort struct {
 	listeners []net.Listener
 }
 
-// openHTTP creates the port for decisions over HTTP, if one is configured. It uses inherited sockets, or else opens
-// the addresses of the configuration. It returns an error if that fails, or if http-tls is yes and there is no
-// certificate.
+// openHTTP creates the port for decisions over HTTP, if one is configured. The errors are those of openFront.
 func (s *Server) openHTTP() error {
-	addresses, inherited := s.config.HTTPAddresses(), s.given.Inherited["http-port"]
-	if len(addresses) == 0 && len(inherited) == 0 {
-		return nil
+	listeners, over, err := s.openFront("http", s.config.HTTPAddresses())
+	if err != nil || listeners == nil {
+		return err
 	}
 	conf := s.httpConfig()
-	if s.config.Yes("http-tls") {
-		if s.tls.http.Load() == nil {
-			return errors.New("http-tls needs a certificate: set tls-cert-file and tls-key-file")
-		}
-		conf.TLS = &tls.Config{
-			MinVersion:             tls.VersionTLS12,
-			SessionTicketsDisabled: true, // as for the admin port
-			GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.tls.http.Load(), nil },
-		}
-	}
-	if s.http.listeners = inherited; inherited == nil {
-		opened, err := listen.TCP(listen.Options{Addresses: addresses, Port: s.config.Value("http-port"), Open: s.given.Listen})
-		if err != nil {
-			return fmt.Errorf("http-port: %w", err)
-		}
-		s.http.listeners = opened
-	}
-	s.http.port = web.New(conf)
+	conf.TLS = over
+	s.http.listeners, s.http.port = listeners, web.New(conf)
 	return nil
 }
 
@@ -65,7 +41,7 @@ func (s *Server) httpConfig() web.Config {
 		Open:           s.openClient,
 		Door:           login.New(s.engine.Users, adminLogins{s}),
 		Certified:      s.engine.Certified,
-		User:           s.httpUser,
+		User:           func() (string, bool) { return s.frontUser("http-user") },
 		Limits:         s.limitsOf,
 		Style:          headers.Style(slices.Index(headers.Styles, c.Value("http-headers"))),
 		Gateway:        web.Gateway(slices.Index(web.Gateways, c.Value("http-gateway"))),
@@ -79,29 +55,13 @@ func (s *Server) httpConfig() web.Config {
 	return w
 }
 
-// httpUser returns the user of requests without credentials. ok is false if they need some: the user is default, and
-// needs a password.
-func (s *Server) httpUser() (name string, ok bool) {
-	name = s.config.Value("http-user")
-	return name, name != acl.DefaultUser || !s.engine.Users.NeedsLogin()
-}
-
-// errNoHTTPUser is the refusal of a client whose user cannot be logged in, such as that of http-user.
-const errNoHTTPUser use.Refusal = "NOAUTH the user of the request does not exist or is off"
-
 // openClient opens the client of the RESP server for a user of the port.
 func (s *Server) openClient(p web.Peer) (web.Caller, error) {
-	c, err := s.direct.Open(direct.Origin{Remote: p.Remote, Local: p.Local, User: p.User, Library: "http", Gone: p.Gone})
-	var refusal direct.Refusal
-	switch {
-	case err == nil:
-		return c, nil
-	case errors.As(err, &refusal):
-		return nil, use.Refusal(refusal)
-	case errors.Is(err, direct.ErrUser):
-		return nil, errNoHTTPUser
+	c, err := s.openDirect(direct.Origin{Remote: p.Remote, Local: p.Local, User: p.User, Library: "http", Gone: p.Gone})
+	if err != nil {
+		return nil, err
 	}
-	return nil, err //nolint:wrapcheck // the port says that the server cannot decide
+	return c, nil
 }
 
 // limitsOf appends the clauses of the limits that apply to key under the policy called name. blocked says that a

@@ -2,16 +2,12 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
 	"time"
 
-	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/front/descriptors"
 	"github.com/cellserver/cellserver/front/envoy"
-	"github.com/cellserver/cellserver/listen"
+	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/rls"
 	"github.com/cellserver/cellserver/rls/wire"
 	"github.com/cellserver/cellserver/transport/direct"
@@ -24,40 +20,21 @@ type servicePort struct {
 	counts    descriptors.Counts
 }
 
-// openService creates the port for Envoy's rate limit service, if one is configured. It uses inherited sockets, or else
-// opens the addresses of the configuration. It returns an error if that fails, or if rls-tls is yes and there is no
-// certificate.
+// openService creates the port for Envoy's rate limit service, if one is configured. The errors are those of openFront.
 func (s *Server) openService() error {
-	addresses, inherited := s.config.ServiceAddresses(), s.given.Inherited["rls-port"]
-	if len(addresses) == 0 && len(inherited) == 0 {
-		return nil
+	listeners, over, err := s.openFront("rls", s.config.ServiceAddresses())
+	if err != nil || listeners == nil {
+		return err
 	}
-	conf := envoy.Config{
-		Service: s.descriptors(), Open: s.openCaller, Ready: s.serviceNotReady, MaxAge: s.config.Seconds("rls-max-connection-age"),
-		MaxConnections: int(s.config.Number("maxclients")),
-	}
-	if s.config.Yes("rls-tls") {
-		if s.tls.http.Load() == nil {
-			return errors.New("rls-tls needs a certificate: set tls-cert-file and tls-key-file")
-		}
-		conf.TLS = &tls.Config{
-			MinVersion:             tls.VersionTLS12,
-			SessionTicketsDisabled: true, // as for the admin port
-			GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.tls.http.Load(), nil },
-		}
-	}
-	if s.service.listeners = inherited; inherited == nil {
-		opened, err := listen.TCP(listen.Options{Addresses: addresses, Port: s.config.Value("rls-port"), Open: s.given.Listen})
-		if err != nil {
-			return fmt.Errorf("rls-port: %w", err)
-		}
-		s.service.listeners = opened
-	}
-	s.service.port = envoy.New(conf)
+	s.service.listeners = listeners
+	s.service.port = envoy.New(envoy.Config{
+		Service: s.descriptors(), Open: s.openCaller, Ready: s.serviceNotReady, TLS: over,
+		MaxAge: s.config.Seconds("rls-max-connection-age"), MaxConnections: int(s.config.Number("maxclients")),
+	})
 	return nil
 }
 
-// descriptors returns the service that answers requests of rls-port.
+// descriptors returns the service that answers requests of rls-port and of POST /json.
 func (s *Server) descriptors() *descriptors.Service {
 	return &descriptors.Service{
 		Rules: s.rulesInForce,
@@ -74,37 +51,27 @@ func (s *Server) descriptors() *descriptors.Service {
 
 // rulesInForce returns the rules of rls-config in force, or nil if there are none.
 func (s *Server) rulesInForce() *rls.Config {
-	if s.policies.registry == nil {
-		return nil
-	}
 	_, rules := s.policies.registry.InForce()
 	return rules
 }
 
 // errNoServiceUser is the refusal of a client without a certificate while the user default needs a password.
-const errNoServiceUser direct.Refusal = "NOAUTH the user default needs a password: set rls-user, or use a client certificate"
-
-// errNoSuchUser is the refusal of a client whose user cannot be logged in, such as that of rls-user.
-const errNoSuchUser direct.Refusal = "NOAUTH the user of the call does not exist or is off"
+const errNoServiceUser resp.Error = "NOAUTH the user default needs a password: set rls-user, or use a client certificate"
 
 // openCaller opens the client of a connection to the port.
 func (s *Server) openCaller(c envoy.Connection) (envoy.Caller, error) {
-	user := s.config.Value("rls-user")
-	certified := false
+	user, ok := s.frontUser("rls-user")
 	if c.TLS != nil {
-		if name, ok := s.engine.Certified(c.TLS); ok {
-			user, certified = name, true
+		if name, certified := s.engine.Certified(c.TLS); certified {
+			user, ok = name, true
 		}
 	}
-	if !certified && user == acl.DefaultUser && s.engine.Users.NeedsLogin() {
+	if !ok {
 		return nil, errNoServiceUser
 	}
-	opened, err := s.direct.Open(direct.Origin{Remote: c.Remote, Local: c.Local, User: user, Library: "rls", Gone: c.Hangup})
-	switch {
-	case errors.Is(err, direct.ErrUser):
-		return nil, errNoSuchUser
-	case err != nil:
-		return nil, err //nolint:wrapcheck // CodeOf of package descriptors knows these errors
+	opened, err := s.openDirect(direct.Origin{Remote: c.Remote, Local: c.Local, User: user, Library: "rls", Gone: c.Hangup})
+	if err != nil {
+		return nil, err
 	}
 	return opened, nil
 }

@@ -1,17 +1,14 @@
 package descriptors
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/front/use"
+	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/rls"
-	"github.com/cellserver/cellserver/transport/direct"
 )
 
 // Code says how a request was answered.
@@ -39,7 +36,7 @@ func (c Code) String() string { return names[c] }
 //
 //	a fault of the request                  InvalidArgument
 //	no rules, no domain, no descriptors     Unknown, as envoyproxy/ratelimit answers
-//	NOPERM, DENIED, NOAUTH, an unknown user PermissionDenied
+//	NOPERM, DENIED, NOAUTH                  PermissionDenied
 //	any other                               Unavailable
 //
 // After an error Envoy lets the request of its client pass, unless failure_mode_deny is set.
@@ -49,16 +46,10 @@ func CodeOf(err error) Code {
 		return InvalidArgument
 	case errors.Is(err, rls.ErrNoConfig), errors.Is(err, rls.ErrNoDomain), errors.Is(err, rls.ErrNoDescriptors):
 		return Unknown
-	case errors.Is(err, direct.ErrUser):
-		return PermissionDenied
 	}
-	var (
-		reply   use.Refusal
-		refusal direct.Refusal
-	)
-	if errors.As(err, &reply) || errors.As(err, &refusal) {
-		word, _, _ := strings.Cut(cmp.Or(string(reply), string(refusal)), " ")
-		switch word {
+	var reply resp.Error
+	if errors.As(err, &reply) {
+		switch reply.Word() {
 		case "NOPERM", "DENIED", "NOAUTH":
 			return PermissionDenied
 		}
@@ -77,9 +68,13 @@ const other = "other"
 
 // Counts counts answers by domain and code. The zero Counts is ready for use. Any goroutine may call its methods.
 type Counts struct {
+	other   counters // those of the domain other
 	mu      sync.RWMutex
-	domains map[string]*[codes]atomic.Int64
+	domains map[string]*counters
 }
+
+// counters are counters by code.
+type counters [codes]atomic.Int64
 
 // Count is the number of answers to requests of a domain with a code.
 type Count struct {
@@ -95,7 +90,7 @@ func (n *Counts) note(s *Service, c *Call, err error) {
 	}
 	switch {
 	case err != nil:
-		n.add(other)[CodeOf(err)].Add(1)
+		n.other[CodeOf(err)].Add(1)
 	case c.Answer.Overall == rls.OverLimit:
 		n.of(s, c.Request.Domain)[OverLimit].Add(1)
 	default:
@@ -106,53 +101,56 @@ func (n *Counts) note(s *Service, c *Call, err error) {
 // Refused counts a message that is no request.
 func (n *Counts) Refused() {
 	if n != nil {
-		n.add(other)[InvalidArgument].Add(1)
+		n.other[InvalidArgument].Add(1)
 	}
 }
 
 // of returns the counters of a domain.
-func (n *Counts) of(s *Service, domain []byte) *[codes]atomic.Int64 {
+func (n *Counts) of(s *Service, domain []byte) *counters {
 	n.mu.RLock()
-	is := n.domains[string(domain)]
+	is, full := n.domains[string(domain)], len(n.domains) == maxDomains
 	n.mu.RUnlock()
 	switch {
 	case is != nil:
 		return is
-	case !s.Rules().Has(domain):
-		return n.add(other)
+	case full || string(domain) == other || !s.Rules().Has(domain):
+		return &n.other
 	}
 	return n.add(string(domain))
 }
 
-// add returns the counters of a domain, which get a place if there is one.
-func (n *Counts) add(domain string) *[codes]atomic.Int64 {
+// add returns the counters of a domain with rules, which get a place if there is one.
+func (n *Counts) add(domain string) *counters {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.domains == nil {
-		n.domains = map[string]*[codes]atomic.Int64{other: new([codes]atomic.Int64)}
-	}
 	is := n.domains[domain]
 	switch {
 	case is != nil:
 		return is
-	case len(n.domains) > maxDomains:
-		return n.domains[other]
+	case len(n.domains) == maxDomains:
+		return &n.other
+	case n.domains == nil:
+		n.domains = make(map[string]*counters)
 	}
-	is = new([codes]atomic.Int64)
+	is = new(counters)
 	n.domains[domain] = is
 	return is
 }
 
-// Snapshot returns the counts that are not 0, by domain and code.
+// Snapshot returns the counts that are not 0, by domain and code. The domain other comes last.
 func (n *Counts) Snapshot() (list []Count) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	for _, domain := range slices.Sorted(maps.Keys(n.domains)) {
+	add := func(domain string, of *counters) {
 		for code := range codes {
-			if calls := n.domains[domain][code].Load(); calls > 0 {
+			if calls := of[code].Load(); calls > 0 {
 				list = append(list, Count{domain, code, calls})
 			}
 		}
 	}
+	for _, domain := range slices.Sorted(maps.Keys(n.domains)) {
+		add(domain, n.domains[domain])
+	}
+	add(other, &n.other)
 	return list
 }

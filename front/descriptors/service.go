@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/rls"
 	"github.com/cellserver/cellserver/rls/wire"
 )
@@ -55,7 +56,7 @@ func (c *Call) Bytes() int { return c.plan.Bytes() + cap(c.commands) + cap(c.rep
 var ErrReplaced = errors.New("UNAVAILABLE the rules were replaced meanwhile, try again")
 
 // Answer answers the request of c by calls of by. Without an error, c.Answer is the answer. The errors are those of
-// [rls.Config.Plan], those of by, [ErrReplaced], and error replies of RL.USE as a [use.Refusal]. After an error some
+// [rls.Config.Plan], those of by, [ErrReplaced], and error replies of RL.USE as a [resp.Error]. After an error some
 // descriptors of the request may have been charged. Any goroutine may call it, with a Call of its own.
 func (s *Service) Answer(c *Call, by Caller) error {
 	err := s.answer(c, by)
@@ -118,7 +119,7 @@ func (c *Call) decide(by Caller, look bool) (err error) {
 
 // failure returns the error of an answer for err, with which a call has failed.
 func failure(err error) error {
-	var refusal use.Refusal
+	var refusal resp.Error
 	if errors.As(err, &refusal) && refusal.Word() == noPolicy {
 		return ErrReplaced
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/rls"
 	"github.com/cellserver/cellserver/rls/rulefile"
 	"github.com/cellserver/cellserver/rls/wire"
-	"github.com/cellserver/cellserver/transport/direct"
 )
 
 // replies is a Caller whose replies do not depend on the commands, which it notes.
@@ -92,14 +92,14 @@ func TestFailures(t *testing.T) {
 		want error
 		code Code
 	}{
-		{"-NOPERM no\r\n", nil, use.Refusal("NOPERM no"), PermissionDenied},
-		{reply(0, 9, 8, 7) + "-OOM no\r\n", nil, use.Refusal("OOM no"), Unavailable},
+		{"-NOPERM no\r\n", nil, resp.Error("NOPERM no"), PermissionDenied},
+		{reply(0, 9, 8, 7) + "-OOM no\r\n", nil, resp.Error("OOM no"), Unavailable},
 		{"-NOPOLICY no\r\n" + reply(0, 9, 8, 7), nil, ErrReplaced, Unavailable},
 		{reply(0, 9, 8, 7), nil, use.ErrReply, Unavailable},
 		{reply(0, 9, 8, 7) + reply(0, 9, 8, 7) + "+\r\n", nil, use.ErrReply, Unavailable},
 		{"", lost, lost, Unavailable},
-		{"", direct.ErrUser, direct.ErrUser, PermissionDenied},
-		{"", direct.Refusal("DENIED no"), direct.Refusal("DENIED no"), PermissionDenied},
+		{"", resp.Error("NOAUTH no"), resp.Error("NOAUTH no"), PermissionDenied},
+		{"", resp.Error("DENIED no"), resp.Error("DENIED no"), PermissionDenied},
 	} {
 		about(c, "d", "a", "b")
 		err := s.Answer(c, &replies{text: of.text, err: of.err})

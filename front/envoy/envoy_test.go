@@ -27,6 +27,7 @@ import (
 	"github.com/cellserver/cellserver/internal/certtest"
 	"github.com/cellserver/cellserver/internal/rlstest"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/rls"
 	"github.com/cellserver/cellserver/rls/rulefile"
 	"github.com/cellserver/cellserver/rls/wire"
@@ -224,10 +225,10 @@ func TestErrors(t *testing.T) {
 
 func TestRefusedClients(t *testing.T) {
 	for err, want := range map[error]codes.Code{
-		direct.Refusal("ERR max number of clients reached"): codes.Unavailable,
-		direct.Refusal("DENIED protected mode"):             codes.PermissionDenied,
-		direct.ErrUser:                                      codes.PermissionDenied,
-		direct.ErrClosed:                                    codes.Unavailable,
+		resp.Error("ERR max number of clients reached"): codes.Unavailable,
+		resp.Error("DENIED protected mode"):             codes.PermissionDenied,
+		resp.Error("NOAUTH no such user"):               codes.PermissionDenied,
+		direct.ErrClosed:                                codes.Unavailable,
 	} {
 		w := start(t, nil)
 		w.refused = err
@@ -240,7 +241,7 @@ func TestRefusedClients(t *testing.T) {
 // TestARefusalIsThatOfOneCall: a connection goes on when the reason of a refusal is gone.
 func TestARefusalIsThatOfOneCall(t *testing.T) {
 	w := start(t, nil)
-	w.refused = direct.Refusal("ERR max number of clients reached")
+	w.refused = resp.Error("ERR max number of clients reached")
 	c := w.plain()
 	_, err := call(t, c, about("x"))
 	require.Equal(t, codes.Unavailable, status.Code(err))

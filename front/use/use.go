@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+
+	"github.com/cellserver/cellserver/resp"
 )
 
 // Call is a call of RL.USE.
@@ -86,19 +88,7 @@ type Answer struct {
 // ErrReply says that a reply is none of RL.USE.
 var ErrReply = errors.New("the session has sent an unexpected reply")
 
-// Refusal is an error reply, without the sign that it begins with.
-type Refusal string
-
-// Error returns the text of the reply.
-func (r Refusal) Error() string { return string(r) }
-
-// Word returns the first word of the reply, such as NOPERM.
-func (r Refusal) Word() string {
-	word, _, _ := bytes.Cut([]byte(r), []byte(" "))
-	return string(word)
-}
-
-// Read reads the first reply in replies into a, and returns what follows it. The error is a [Refusal] for an error reply,
+// Read reads the first reply in replies into a, and returns what follows it. The error is a [resp.Error] for an error reply,
 // after which rest is valid, and otherwise [ErrReply].
 func (a *Answer) Read(replies []byte) (rest []byte, err error) {
 	if text, ok := bytes.CutPrefix(replies, []byte{'-'}); ok {
@@ -106,7 +96,7 @@ func (a *Answer) Read(replies []byte) (rest []byte, err error) {
 		if !ok {
 			return nil, ErrReply
 		}
-		return rest, Refusal(line)
+		return rest, resp.Error(line)
 	}
 	r := reader{rest: replies}
 	if r.integer('*') != 2 {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/resp"
 )
 
 func TestCommands(t *testing.T) {
@@ -53,8 +55,7 @@ func TestReplies(t *testing.T) {
 	binding := Decision{Refused: 1, Limit: 5, RetryMillis: -1, ResetMillis: 60000}
 	require.Equal(t, Answer{binding, []Decision{{Limit: 7, Remaining: 3, RetryMillis: -1}, binding}}, a)
 	rest, err = a.Read(rest)
-	require.Equal(t, Refusal("ERR no"), err)
-	require.Equal(t, "ERR", err.(Refusal).Word()) //nolint:errorlint // it is not wrapped
+	require.Equal(t, resp.Error("ERR no"), err)
 	require.Empty(t, rest)
 }
 

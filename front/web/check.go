@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/front/headers"
 	"github.com/cellserver/cellserver/front/use"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // maxKey is the maximum length of the key of a call in bytes, as docs/policies.md promises it.
@@ -64,7 +65,7 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 func (s *Server) refuseCheck(w http.ResponseWriter, p *Params, err error) {
 	var (
 		f     *fault
-		reply use.Refusal
+		reply resp.Error
 	)
 	switch {
 	case errors.As(err, &f) && f.denied:

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/front/headers"
-	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/front/web"
+	"github.com/cellserver/cellserver/resp"
 )
 
 func TestAChecksAnswer(t *testing.T) {
@@ -162,7 +162,7 @@ func TestErrorsOfChecks(t *testing.T) {
 		require.NotContains(t, w.Body.String(), rest)
 		require.Empty(t, field(w, "RateLimit"))
 	}
-	for refusal, status := range map[use.Refusal]int{
+	for refusal, status := range map[resp.Error]int{
 		"DENIED Redis is running in protected mode": 403, "ERR max number of clients reached": 503, "NOAUTH the user does not exist": 401,
 	} {
 		p := newPort(t, nil)

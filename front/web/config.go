@@ -42,7 +42,7 @@ type Limit struct {
 
 // Config has the parts that a [Server] uses and the settings of its options.
 type Config struct {
-	// Open opens a client of the RESP server. The error of a client that is refused is a Refusal of package front/use. Required.
+	// Open opens a client of the RESP server. The error of a client that is refused is a resp.Error. Required.
 	Open func(Peer) (Caller, error)
 	// Door checks the passwords of users. Required.
 	Door *login.Door

@@ -28,7 +28,7 @@ func (c *connection) caller(user string, open func(Peer) (Caller, error)) (Calle
 	// The server closes a client that an operator has killed. The client of HTTP has to notice.
 	caller, err := open(Peer{Remote: c.RemoteAddr(), Local: c.LocalAddr(), User: user, Gone: func() { _ = c.Conn.Close() }})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a use.Refusal
+		return nil, err //nolint:wrapcheck // a resp.Error
 	}
 	c.callers[user] = caller
 	return caller, nil

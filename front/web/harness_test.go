@@ -18,9 +18,9 @@ import (
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/front/headers"
 	"github.com/cellserver/cellserver/front/login"
-	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/front/web"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // port is a Server whose calls a session decides, and what its clients have asked.
@@ -31,7 +31,7 @@ type port struct {
 	asked   []string        // all commands
 	limits  []web.Limit     // those of all keys
 	blocked map[string]bool // the keys with a block
-	refusal use.Refusal     // refuses all callers, unless it is ""
+	refusal resp.Error      // refuses all callers, unless it is ""
 	reply   string          // replaces all replies, unless it is ""
 }
 

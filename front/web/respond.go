@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/cellserver/cellserver/front/headers"
-	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -70,16 +69,16 @@ var statuses = map[string]int{
 }
 
 // byKey reports whether the key of a call can cause the error.
-func byKey(r use.Refusal) bool { return r.Word() == "NOADDRESS" || r.Word() == "WRONGTYPE" }
+func byKey(r resp.Error) bool { return r.Word() == "NOADDRESS" || r.Word() == "WRONGTYPE" }
 
 // statusOf returns the status for an error with which a call has failed. An error that is no error reply says
 // that the session has ended.
 func statusOf(err error) int {
-	var r use.Refusal
-	if !errors.As(err, &r) || string(r) == string(resp.ErrMaxClients) {
+	var r resp.Error
+	if !errors.As(err, &r) || r == resp.ErrMaxClients {
 		return http.StatusServiceUnavailable
 	}
-	if string(r) == string(resp.ErrInternal) {
+	if r == resp.ErrInternal {
 		return http.StatusInternalServerError
 	}
 	if status, known := statuses[r.Word()]; known {

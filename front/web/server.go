@@ -251,7 +251,7 @@ func (s *Server) ask(r *http.Request, user string, c *use.Call, m *scratch) (*an
 		err = use.ErrReply
 	}
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a use.Refusal becomes a status
+		return nil, err //nolint:wrapcheck // a resp.Error becomes a status
 	}
 	m.answer.decided(c, &m.reply)
 	var blocked, known bool

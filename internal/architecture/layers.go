@@ -357,9 +357,9 @@ var layers = map[string]layer{
 		why:     "a session passes bytes to the command that they name: it knows what a command is, and no command",
 	},
 	"front/headers": {pure: true, why: "the header fields of a decision are the same for every front and for callers in other languages: headers knows none of them"},
-	"front/use":     {pure: true, why: "the words and the reply of RL.USE are the same for every front: use knows no session"},
+	"front/use":     {imports: []string{"resp"}, pure: true, why: "the words and the reply of RL.USE are the same for every front: use knows no session"},
 	"front/descriptors": {
-		imports: []string{"front/use", "limit", "rls", "rls/wire", "transport/direct"},
+		imports: []string{"front/use", "limit", "resp", "rls", "rls/wire"},
 		why:     "the answers to descriptors are those of RL.USE: descriptors knows no port and no store, and the server passes it functions",
 	},
 	"front/envoy": {
