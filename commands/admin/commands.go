@@ -242,7 +242,7 @@ func shutdown(c *command.Call) {
 	case abort:
 		c.Fail("ERR No shutdown in progress.")
 		return
-	case save && !force && c.Server.Options.MoveClock != nil: // a store keeps everything, a manual clock nothing
+	case save && !force && c.Server.Options.MoveClock != nil: // --store keeps all state in the store; a server with a manual clock is for tests and keeps nothing
 		c.Fail(errNoPersistence)
 		return
 	}

@@ -178,7 +178,7 @@ const maxFaults = 8 << 10
 func oneLine(err error) string { return acl.FaultLine(err, "; ", maxFaults) }
 
 func configResetStat(c *command.Call) {
-	c.Server.BatchEnd(c.Worker) // what this batch has counted so far belongs to the time before the reset
+	c.Server.BatchEnd(c.Worker) // the calls that this batch has counted were before the reset
 	c.Server.Host.Measures.ResetStatistics()
 	c.OK()
 }

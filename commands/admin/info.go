@@ -319,7 +319,7 @@ func infoCPU(w *infoWriter) {
 	fmt.Fprintf(w, "used_cpu_user:%.6f\r\n", user.Seconds())
 	w.str("used_cpu_sys_children", "0.000000")
 	w.str("used_cpu_user_children", "0.000000")
-	fmt.Fprintf(w, "used_cpu_sys_main_thread:%.6f\r\n", sys.Seconds()) // the threads of the process are not told apart
+	fmt.Fprintf(w, "used_cpu_sys_main_thread:%.6f\r\n", sys.Seconds()) // the times of single threads are not measured
 	fmt.Fprintf(w, "used_cpu_user_main_thread:%.6f\r\n", user.Seconds())
 }
 
@@ -378,7 +378,7 @@ func infoKeyspace(w *infoWriter) {
 	}
 }
 
-// infoStore writes the state of the Remote that has the limits instead of this process.
+// infoStore writes the state of the Remote, which keeps the limits if --store is set.
 func infoStore(w *infoWriter) {
 	for _, f := range w.e.Options.RemoteInfo() {
 		w.str(f.Name, f.Value)

@@ -84,9 +84,9 @@ func parseReport(name string, args [][]byte) (given map[string][]string, err res
 	return given, ""
 }
 
-// reportRun is the Run function of all subcommands of RL.REPORT. It creates the report in the
-// background or, while a script is busy, at once. A report about all servers waits for the store, except inside a
-// transaction and while a script is busy: then it has what is known.
+// reportRun is the Run function of all subcommands of RL.REPORT. It creates the report in the background or, while a
+// script is busy, at once. A report about all servers waits for the store, except inside a transaction and while a
+// script is busy: then it shows what this server knows already.
 func reportRun(c *command.Call) {
 	name := strings.TrimPrefix(c.Cmd.Name, "rl.report|")
 	given, err := parseReport(name, c.Args[2:])

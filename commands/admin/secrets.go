@@ -36,8 +36,8 @@ func (o *optionNames) secrets(args [][]byte, hide func(i int)) {
 	}
 }
 
-// secretOption reports whether the value of the option called name is a secret. It also returns
-// true for options of Redis that this server does not have.
+// secretOption reports whether the value of the option called name is a secret. It is also true for
+// options of Redis that this server does not have.
 func secretOption(name string) bool {
 	switch name {
 	case "requirepass", "masterauth", "masteruser", "primaryauth", "primaryuser", "store",

@@ -113,7 +113,8 @@ func commands() []*command.Command {
 // copiedFields is the Copies function of HGET and HMGET. It returns the approximate number of bytes
 // that a reply with the values of the fields in args copies.
 func copiedFields(st env.Local, db int, args [][]byte) (n int) {
-	// The command itself reports an error or a missing hash.
+	// On an error or without a hash there is nothing to estimate, and the command replies when it
+	// runs.
 	_, _ = st.ReadHash(db, args[1], func(h *collection.Hash) {
 		for _, field := range args[2:] {
 			value, _ := h.Get(field)

@@ -6,7 +6,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// noAddress returns the error for key, which a call under the policy p names although it is no address.
+// noAddress returns the error of a call whose key is not an address, although the policy p has KEY
+// IP.
 func noAddress(p *policy.Policy, key []byte) resp.Error {
 	return resp.Error("NOADDRESS '" + string(command.Echo(key, command.MaxEcho)) + "' is no IP address, which policy '" + p.Name +
 		"' needs as its key")

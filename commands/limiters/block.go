@@ -32,7 +32,7 @@ type wait struct {
 	ask     decide.Ask   // owns its bytes; only copies of it are decided
 	counted
 
-	refusal resp.Error // why the call may no longer pass; set by the goroutine that claimed the answer
+	refusal resp.Error // the error that ends the wait, if permissions or the role have changed; set by the goroutine that claimed the answer
 
 	*remoteWait // nil unless a Remote decides
 
@@ -43,14 +43,14 @@ type wait struct {
 	nextTry   func() bool // guarded by mu: stops the timer of the next attempt; nil if there is none
 }
 
-// counted is what counts and answers a call that could have waited, beyond its ask. The zero value is
-// that of a call without a policy.
+// counted has what is needed, beyond the ask, to count and answer a call that may wait. The zero
+// value is for a call without a policy.
 type counted struct {
-	policy *policy.Counts        // the counters of the policy of the call, or nil
+	policy *policy.Counts        // the counters of the policy of the call; nil without a policy
 	joint  *ratelimit.JointStore // decides all asks of the call, or nil if the store of the server does
-	all    *ratelimit.Waiting    // of a call under several policies; otherwise nil
-	parts  []ratelimit.Part      // those of all, as long as the call runs
-	// then are the consequences of the decision, or nil.
+	all    *ratelimit.Waiting    // the call if it names several policies, and otherwise nil
+	parts  []ratelimit.Part      // the parts of all, valid only while the call runs
+	// then has the changes that follow from the decision, such as bans; nil if there are none.
 	then *ratelimit.Consequences
 }
 
@@ -95,7 +95,7 @@ func (w *wait) look(st env.Store) decide.Ask {
 	return a
 }
 
-// decideApart decides a, which is not counted.
+// decideApart decides a without counting the decision.
 func (w *wait) decideApart(st env.Store, a *decide.Ask) {
 	decideApart(w.joint.On(st), w.parked.Client.Server, a)
 }
@@ -157,7 +157,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 	room := w.parked.Reserve()
 	if c.Server.Options.Remote != nil {
 		if !room {
-			c.Fail(resp.ErrOOM) // without a wait no decision can be made: this server does not decide
+			c.Fail(resp.ErrOOM) // the Remote decides on another goroutine, so the call cannot be decided without a wait
 			return
 		}
 		w.waitOnRemote(c, timeout)
@@ -191,7 +191,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 		answerWaited(c, &now, by)
 		return
 	}
-	if !room { // the reply is that of a timeout
+	if !room { // the call replies as after its timeout
 		now.Decision.Refused = max(now.Decision.Refused, 1)
 		answerWaited(c, &now, by)
 		return
@@ -317,12 +317,12 @@ func hopeless(now *decide.Ask) bool {
 }
 
 // attempt decides the call if it is the first in its queues, and replies if the call passes or can
-// never pass. During CLIENT PAUSE it only has resume called at the end of the pause. It replies
-// after the locks are released. By then the effect has been recorded in the journal, so the
-// session, which may run again at once, waits for that record.
+// never pass. During CLIENT PAUSE it only arranges that resume is called at the end of the pause.
+// It replies after the locks are released. By then the effect is in the journal, so the session,
+// which may run again at once, waits for that record.
 func (w *wait) attempt(st env.Store) {
 	if w.parked.Client.Server.Host.Pauses.AfterPause(w.resume) {
-		return // due stays set, so that no other attempt starts before resume
+		return // due remains set, so that no other attempt starts before resume
 	}
 	w.due.Store(false)
 	decideOn := w.decide
@@ -336,8 +336,9 @@ func (w *wait) attempt(st env.Store) {
 	w.parked.Answer(func(out *resp.Writer) { w.answer(out, &now) })
 }
 
-// decided records the decision in now as the result of the wait, with its consequences, unless now has
-// an error. The locks of the wait are held, or none.
+// decided records the decision in now as the result of the wait, and makes the changes that follow
+// from it, unless now has an error. The caller holds the locks of the wait, or none if a Remote
+// decides.
 func (w *wait) decided(st env.Store, now *decide.Ask) {
 	if now.Err == nil {
 		w.then.Follow(w.joint.On(st), now, st.Now())
@@ -410,14 +411,14 @@ func (w *wait) resume(resumed bool) {
 // giveUp ends the wait after a timeout or an unblock, and writes the reply to out: a refusal,
 // unless the call has renewed a lease, or the error if the user may no longer call the command.
 func (w *wait) giveUp(st env.Store, out *resp.Writer) {
-	defer w.end(st) // only then may the next call pass, so the reply is about the state without it
+	defer w.end(st) // the next call in the queue may pass only after this, so the reply does not include its charge
 	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
 		out.Error(w.refusal)
 		return
 	}
 	now, passes := w.lookBehind(st)
 	if !passes && now.Decision.Refused == 0 {
-		now.Decision.Refused = 1 // there may be room at this moment, but the call has taken none
+		now.Decision.Refused = 1 // the state may have room now, but the call was not charged
 	}
 	w.decided(st, &now)
 	w.answer(out, &now)
@@ -445,8 +446,8 @@ func (w *wait) end(st env.Store) {
 	w.dequeue(st)
 }
 
-// answerWaited replies at once to a call that could have waited, with the decision on a or its
-// error. It also counts the decision, by by as well.
+// answerWaited replies at once to a call with BLOCK, with the decision on a or its error. It also
+// counts the decision, in the statistics and in the counters of by.
 func answerWaited(c *command.Call, a *decide.Ask, by counted) {
 	c.Conclude(a, func(c *command.Call, a *decide.Ask) {
 		by.then.Follow(c.Store, a, c.Store.Now())
@@ -469,7 +470,7 @@ func (by *counted) record(c *command.Call, a *decide.Ask) {
 	command.Scratch[scratch](c).decider.NoteWaiting(by.parts, by.all, a)
 }
 
-// write writes the reply to a call that could have waited. a is its decided ask.
+// write writes the reply to a call with BLOCK. a is its decided ask.
 func (by *counted) write(out *resp.Writer, a *decide.Ask) {
 	if by.all == nil {
 		writeWaited(out, a, &a.Decision)
@@ -478,7 +479,8 @@ func (by *counted) write(out *resp.Writer, a *decide.Ask) {
 	writeParts(out, &a.Decision, by.all.Parts, a.WithDetails, a.Millis)
 }
 
-// counter returns what counts the decision on a in the counters of the policies of the call, or nil.
+// counter returns the counter for the decision on a in the policies of the call; nil if there is
+// none.
 func (by *counted) counter(a *decide.Ask) interface{ Answered(denied bool) } {
 	if by.all == nil {
 		return counter(by.policy)

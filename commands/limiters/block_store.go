@@ -18,8 +18,8 @@ type remoteWait struct {
 	gone  atomic.Bool // the client has disconnected
 	one   sync.Mutex  // held during an attempt, so that only one runs at a time
 	fresh bool        // guarded by one: no attempt has been made yet
-	// timeout is the time that begins when the first attempt has found no room, so that no call is denied before the
-	// store was asked. It is guarded by one, and 0 once it has begun, or if there is none.
+	// timeout is the timeout of the call. It starts when the first attempt has found no room, so that no call is denied
+	// before the store has decided. It is 0 once it has started, and if there is none. It is guarded by one.
 	timeout time.Duration
 }
 
@@ -38,8 +38,8 @@ func (w *wait) waitOnRemote(c *command.Call, timeout time.Duration) {
 	w.wake()
 }
 
-// waitOnStore parks the session of a call under several policies that waits until all of them pass, and whose state is in a
-// store. It returns false if the call has an error, with which it fails after its bans were looked for.
+// waitOnStore parks the session of a call under several policies that waits until all of them pass, and whose state is
+// in a store. It returns false if the call has an error; the call then fails with that error after a check for bans.
 func (u *severalCall) waitOnStore(c *command.Call, d *ratelimit.Decider) bool {
 	a := c.OwnAsk()
 	if _, err := d.AskAll(u.parts, a); err != nil {
@@ -80,7 +80,7 @@ func (w *wait) decideOnRemote(st env.Store) (now decide.Ask, over bool) {
 	}
 	first, passes, fresh := w.first(st), false, w.fresh
 	w.fresh = false
-	if !first || !fresh { // a refused try may change a state, so only the first attempt tries without a look, if the wait is first in its queues
+	if !first || !fresh { // a refused try may change a state, so later attempts look before they try; the first attempt saves the look if the wait is first in its queues
 		if first {
 			now = w.look(st)
 		} else {
@@ -119,7 +119,7 @@ func (w *wait) bannedBy(st env.Store, now *decide.Ask) {
 		return
 	}
 	w.joint.CountBans(w.all)
-	w.then = nil // the denial of a key that is banned does not count for another ban
+	w.then = nil // a denial by a ban does not count towards the next ban
 	w.decided(st, now)
 }
 

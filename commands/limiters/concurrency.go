@@ -94,7 +94,7 @@ func answerLease(c *command.Call, a *decide.Ask) {
 	}
 }
 
-// These are the bounds of COUNT of CC.LIST.
+// These are the default and the maximum COUNT of CC.LIST.
 const (
 	defaultListed = 10
 	mostListed    = 1000

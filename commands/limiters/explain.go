@@ -22,8 +22,8 @@ func explainCommand() *command.Command {
 	}
 }
 
-// explain is the Run function of RL.EXPLAIN. It replies with what applies to the key and what
-// RL.USE would reply. It charges nothing.
+// explain is the Run function of RL.EXPLAIN. It replies with the entries that apply to the key and
+// with the decision that RL.USE would make. It charges nothing.
 func explain(c *command.Call) {
 	s := command.Scratch[scratch](c)
 	var u useCall

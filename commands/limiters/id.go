@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// complete sets the options o of a, the ask of c, whose limit is most.
+// complete sets the options o of a, the ask of the call c. most is the limit of the ask.
 func complete(c *command.Call, a *decide.Ask, o *clause.CallOptions, most int64) resp.Error {
 	if !o.Keep.None() {
 		a.Keep, a.Rank = o.Keep.Of(most), o.Keep.Rank(most)
@@ -19,8 +19,8 @@ func complete(c *command.Call, a *decide.Ask, o *clause.CallOptions, most int64)
 	return identify(c, a, &o.Identity)
 }
 
-// identify gives a, the complete ask of c, the identity that its option ID or RESERVE names, and makes
-// it a reservation with RESERVE. id has the arguments of the option.
+// identify sets the identity of a, the complete ask of c, from the option ID or RESERVE. With
+// RESERVE it makes the ask a reservation. id has the arguments of the option.
 func identify(c *command.Call, a *decide.Ask, id *clause.Identity) resp.Error {
 	if id.Token == nil {
 		return ""
@@ -31,8 +31,8 @@ func identify(c *command.Call, a *decide.Ask, id *clause.Identity) resp.Error {
 	return ""
 }
 
-// mostInStore is the maximum number of calls that a key in a store remembers, and that of its live reservations. They
-// are in the value of the key, which each call reads and writes as a whole.
+// mostInStore is the maximum number of calls that a key in a store remembers, and the maximum number of its live
+// reservations. Both are in the value of the key, which each call reads and writes as a whole.
 const mostInStore = 64
 
 // identity returns the identity of the call c with the given token, without its fingerprint.

@@ -98,7 +98,7 @@ func (m *multiArgs) reserve(unit time.Duration, keys [][]byte) resp.Error {
 		return resp.ErrReserveKeys
 	}
 	for i := range m.Rooms {
-		m.Rooms[i].Lease.Lease = m.id.TTL // of the other kinds it is not used
+		m.Rooms[i].Lease.Lease = m.id.TTL // limits of other kinds ignore it
 	}
 	return ""
 }
@@ -153,7 +153,7 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	return args, ""
 }
 
-// valued parses args, which begin with MEMBER, ID or RESERVE, from left to right.
+// valued parses args from left to right. They begin with MEMBER, ID or RESERVE.
 func (m *multiArgs) valued(args [][]byte) (err resp.Error) {
 	for len(args) > 0 && err == "" {
 		word, rest := args[0], args[1:]

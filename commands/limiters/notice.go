@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// noticeChannel is what the channels of notices begin with. The name of the policy follows.
+// noticeChannel is the prefix of the channels of notices. The name of the policy follows it.
 const noticeChannel = "rl:notify:"
 
 // noticeBody is the message of a notice, as JSON.
@@ -23,7 +23,7 @@ type noticeBody struct {
 	Used   int64            `json:"used"`
 	// ResetMs is the time until the units are free again, in milliseconds, rounded up.
 	ResetMs int64 `json:"reset_ms"`
-	// Passes says that the denied call passes nevertheless.
+	// Passes says that the policy is a shadow, so that the denied call passes nevertheless.
 	Passes bool `json:"passes"`
 }
 

@@ -79,7 +79,8 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 	p := service.Policy(name)
 	of := s.settled.stateOf(p, c.Args[1], c.Store.Now())
 	if c.Collector != nil {
-		// The policy may have been deleted, but if it is not known yet, nor is the form of its keys.
+		// A deleted policy is no error. But until the policies are read from the store, the form of
+		// the keys is unknown.
 		if err := service.NoPolicy(); p == nil && !errors.Is(err, ratelimit.ErrNoPolicy) {
 			return command.StoreError(err)
 		}
@@ -99,8 +100,9 @@ type settledClauses struct {
 }
 
 // stateOf returns the network that has the state of key at now if the keys of p are addresses. It returns key itself if
-// they are not or if p is nil. It also does so if key is no address for p, because the policy may have had another
-// form of keys when the reservation was made: then key has to be as the state key has it.
+// they are not or if p is nil. It also returns key itself if key is no address for p, because the policy may have had
+// another form of keys when the reservation was made. In that case the caller has to give the key as it is in the state
+// key.
 func (m *settledClauses) stateOf(p *policy.Policy, key []byte, now limit.Instant) []byte {
 	if p == nil || !p.Main.Key.IP {
 		return key
@@ -113,9 +115,9 @@ func (m *settledClauses) stateOf(p *policy.Policy, key []byte, now limit.Instant
 	return network
 }
 
-// of returns the clauses that may have a part of a reservation that was made for key under the policy called
-// name. They have only their keys. There are as many as a policy may have, because the policy may have been
-// changed or deleted since then.
+// of returns the clauses that may hold a part of a reservation for key under the policy called name. Only the keys of
+// the clauses are set. Their number is the maximum for a policy, because the policy may have been changed or deleted
+// since the reservation was made.
 func (m *settledClauses) of(name, key []byte) []decide.Clause {
 	if n := len(m.clauses) * (len(name) + len(key) + extraBytes); cap(m.keys) < n {
 		m.keys = make([]byte, 0, n)
@@ -139,8 +141,8 @@ func (m *settledClauses) trim() {
 	}
 }
 
-// answerSettled counts the settlement a and replies with its outcome. RL.RENEW does not tell an unknown
-// reservation from one that has ended.
+// answerSettled counts the settlement a and replies with its outcome. The reply of RL.RENEW is the
+// same for an unknown reservation and for one that has ended.
 func answerSettled(c *command.Call, a *decide.Ask) {
 	if a.Family == decide.Joint {
 		if a.Err != nil {
@@ -171,12 +173,12 @@ func countEstimate(c *command.Call, a *decide.Ask, name []byte) {
 	}
 }
 
-// decideApart has st decide a, whose decision is not counted, on behalf of a client of s. It counts the
-// reservations that end with it.
+// decideApart has st decide a for a client of s, without counting the decision. It counts the
+// reservations that have ended.
 func decideApart(st ratelimit.Store, s *command.Server, a *decide.Ask) {
 	a.Lapsed, a.Ends = 0, 0
 	if st.Decide(a); a.Err == nil && a.Lapsed > 0 {
 		command.Find[ratelimit.Service](s).Keys.NoteLapsed(a.Lapsed)
-		a.Lapsed = 0 // the decision on a may be counted after all
+		a.Lapsed = 0 // a later decision on a may be counted
 	}
 }

@@ -16,11 +16,11 @@ func resetCommand() *command.Command {
 	}
 }
 
-// reset is the Run function of RL.RESET. It deletes what the key has used of the policy and its
+// reset is the Run function of RL.RESET. It deletes the states of the key under the policy and its
 // candidate, but no entries for the key, such as an override or a block. It deletes the state keys
-// of as many clauses as a policy may have, because the limits may have had more clauses when the
-// key was last used, or an override may have more. If the keys of the policy are addresses, it
-// deletes those of the network.
+// of the maximum number of clauses, because the limits may have had more clauses when the key was
+// last used, or an override may have more. If the keys of the policy are addresses, it deletes the
+// states of the key's network.
 func reset(c storeCall) {
 	name := c.Args[1]
 	key, err := stateOf(c.Call, name, c.Args[2])

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// scratch is what a worker keeps for the limiters: its decider, and the memory for the arguments of
-// RL.MULTI, RL.USE and the commands that settle reservations.
+// scratch has the state of the limiters in a worker: its decider, and the memory for the arguments
+// of RL.MULTI, RL.USE and the commands that settle reservations.
 type scratch struct {
 	decider    *ratelimit.Decider
 	recorder   *hotkeys.Recorder // that of the decider
@@ -19,7 +19,7 @@ type scratch struct {
 	quantities quantities
 	own        ownLimits
 	several    *severalCall // nil until a call of RL.USE names several policies
-	caller     policyCaller // that of a call of RL.USE which a store has decided
+	caller     policyCaller // the memory for the decision of a store on a call of RL.USE
 	settled    settledClauses
 }
 

@@ -37,8 +37,8 @@ func askAcquire(c *command.Call) resp.Error {
 	return c.WithUsage(err)
 }
 
-// acquire is the Run function of TB.ACQUIRE. A call with BLOCK reserves its tokens, or with KEEP waits for room: tokens
-// that it takes in advance would be missing for those for which it keeps some.
+// acquire is the Run function of TB.ACQUIRE. A call with BLOCK takes its tokens in advance. With KEEP it waits for room
+// instead, because tokens taken in advance could be among those that KEEP leaves for other calls.
 func acquire(c *command.Call) {
 	if err := askAcquire(c); err != "" {
 		c.Fail(err)
@@ -68,8 +68,8 @@ func acquireWaits(_ *command.Server, args [][]byte) bool {
 	return saysBlock(args) && clause.Acquire(args[1:], &call, nil) == "" && call.Block
 }
 
-// acquireQueues is the Queues function of TB.ACQUIRE. It reports whether the arguments are valid and those of a call that
-// waits in the queue of its key, because it leaves tokens for others.
+// acquireQueues is the Queues function of TB.ACQUIRE. It reports whether the arguments are valid and the call waits in
+// the queue of its key, as a call with BLOCK and KEEP does.
 func acquireQueues(_ *command.Server, args [][]byte) bool {
 	var (
 		call tokenbucket.Call
@@ -78,7 +78,7 @@ func acquireQueues(_ *command.Server, args [][]byte) bool {
 	return saysBlock(args) && clause.Acquire(args[1:], &call, &o) == "" && queues(&call, !o.Keep.None())
 }
 
-// queues reports whether the call b waits in the queue of its key. keeps says whether it leaves tokens for others.
+// queues reports whether the call b waits in the queue of its key. keeps says whether the call has KEEP.
 func queues(b *tokenbucket.Call, keeps bool) bool { return b.Block && keeps && b.Quantity > 0 }
 
 // answerAcquire replies with the decision on a. If a has BLOCK and its tokens become available
@@ -107,8 +107,9 @@ type laterGrant struct {
 }
 
 // serveOut parks the client of c until the tokens that a has reserved are available. If there is no
-// memory for that, it returns the tokens and replies with a refusal, as after CLIENT UNBLOCK. by counts
-// the decision. args are those of waitingArgs, if the call has none any more, and otherwise nil.
+// memory for that, it returns the tokens and replies with a refusal, as after CLIENT UNBLOCK. by
+// counts the decision. args are the arguments from waitingArgs if those of the call are no longer
+// valid, and otherwise nil.
 func serveOut(c *command.Call, a *decide.Ask, by counted, args [][]byte) {
 	kept := a.Bytes()
 	r := &laterGrant{parked: c.NewWait(kept + by.joint.Bytes()), ask: *a, counted: by}
@@ -116,7 +117,7 @@ func serveOut(c *command.Call, a *decide.Ask, by counted, args [][]byte) {
 	if r.parked.Args, r.ask.WithDetails = args, a.WithDetails && namesPolicy(c); args == nil {
 		r.parked.Args = waitingArgs(c, r.ask.Key)
 	}
-	if !r.parked.Reserve() { // the reply is that of CLIENT UNBLOCK
+	if !r.parked.Reserve() { // the client replies as after CLIENT UNBLOCK
 		giveBack(by.joint.On(c.Store), c.Server, a)
 		record(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, by.policy)
 		r.answer(c.Store, c.W, 1)

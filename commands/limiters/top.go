@@ -35,7 +35,7 @@ func rlTop(c *command.Call) {
 		return
 	}
 	now := c.Store.Now()
-	command.Scratch[scratch](c).recorder.Flush(now) // the reply includes what this batch has noted
+	command.Scratch[scratch](c).recorder.Flush(now) // the reply includes the calls that this batch has recorded
 	switch {
 	case call.hasDB:
 	case call.details:
@@ -62,7 +62,7 @@ func (call *topCall) most() int { return int(min(call.count, topMost)) }
 // errFleetInTransaction is the error of a call that would make all clients wait for the store.
 const errFleetInTransaction resp.Error = "ERR FLEET asks the store for other servers, which is not possible inside a transaction"
 
-// fleetTop replies with the keys of all servers of the store. own is the summary of this one.
+// fleetTop replies with the keys of all servers of the store. own is the summary of this server.
 func fleetTop(c *command.Call, call topCall, own hotkeys.Summary, shown func(key string) bool) {
 	published := c.Server.Options.Summaries
 	if published == nil {
@@ -112,8 +112,8 @@ func readable(c *command.Call) func(key string) bool {
 	}
 }
 
-// writeTopDetails writes the details of top: of several servers if fleet is set, otherwise of this one, of which twoLimits
-// reports whether two limits share a key.
+// writeTopDetails writes the details of top. If fleet is set, they are of several servers, and otherwise of this one.
+// twoLimits reports for a key of this server whether two limits share it.
 func writeTopDetails(w *resp.Writer, top []hotkeys.Key, fleet bool, twoLimits func(k *hotkeys.Key) bool) {
 	w.Array(len(top))
 	for i := range top {

@@ -27,12 +27,12 @@ func useCommands() []*command.Command {
 	}}
 }
 
-// extraBytes is the maximum number of bytes by which another state key of a policy and a key is longer
-// than that of the first clause: those of "#try" and of "#" with the number of the clause.
+// extraBytes is the maximum number of bytes by which a state key is longer than the state key of
+// the first clause: the length of "#try" and of "#" with the number of the clause.
 const extraBytes = 7
 
 // policyKey describes how the derived key of a call is made from the arguments policy and key: it
-// is the state key of the first clause. policyKeys does so for RL.USE, whose calls may name several
+// is the state key of the first clause. policyKeys is for RL.USE, whose calls may name several
 // policies, each with a key.
 var (
 	policyKey  = command.DerivedKey{Append: appendPolicyKey, Last: 2, Extra: extraBytes}
@@ -45,8 +45,8 @@ func appendPolicyKey(dst []byte, args [][]byte, at int) []byte {
 	return policy.AppendStateKey(dst, args[at-1], args[at], 1, false)
 }
 
-// namesPolicy reports whether the first two arguments of the running command, which decides, are a
-// policy and a key.
+// namesPolicy reports whether the first two arguments of the running command, which is one that
+// decides, are a policy and a key.
 func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKeys }
 
 // These are the replies to calls of RL.USE whose options the policy does not support.
@@ -103,8 +103,8 @@ func (u *useCall) read(c *command.Call, s *scratch) resp.Error {
 	return u.setOwn(&s.own)
 }
 
-// of sets the fields of u that the arguments do not give: the database, the state key, the time and
-// the caller. It takes them from c, the running command.
+// of sets the fields of u that are not arguments of the call: the database, the state key, the time
+// and the caller. It takes them from c, the running command.
 func (u *useCall) of(c *command.Call) {
 	u.DB, u.StateKey, u.Now, u.Volatile, u.From = c.Client.Selected(), c.DerivedKey, c.Store.Now(), c.Volatile, caller{c}
 	if u.id.Token != nil {
@@ -189,7 +189,8 @@ func (u *useCall) failure(err error) resp.Error {
 	return command.StoreError(err)
 }
 
-// useWrites is the Writes function of RL.USE. It returns false for a call that only looks.
+// useWrites is the Writes function of RL.USE. It returns false for a call that changes nothing,
+// such as one with PEEK.
 func useWrites(_ *command.Call, _ *command.Command, args [][]byte) bool {
 	if namesSeveral(args) {
 		u := new(severalCall)

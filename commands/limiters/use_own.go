@@ -15,8 +15,8 @@ import (
 // whose descriptor has a limit becomes such a call.
 type ownLimit struct{ most, window []byte }
 
-// errOwnPolicy is the error for LIMIT with a policy that is none of a rule. Other policies decide alone how much a
-// caller may use.
+// errOwnPolicy is the error for LIMIT with a policy that no rule has created. Only the policies of rules let a call
+// bring its own limit.
 const errOwnPolicy resp.Error = "ERR LIMIT is for the policies of rls-config, which begin with " + policy.RulesPrefix
 
 // errOwnMode is the error for LIMIT with an option that it excludes, because a denied call is charged, too.
@@ -31,9 +31,9 @@ type ownNumbers struct{ most, window int64 }
 // maxOwnLimits is the maximum number of limits that ownLimits keeps.
 const maxOwnLimits = 64
 
-// setOwn sets u.Own to the limits of the argument LIMIT, if there is one. It remembers them in kept. The bounds of both
-// numbers are those of the clause SW. The policy need not exist, but its name must be valid: another one would have the
-// state keys of other policies. The error is "" on success.
+// setOwn sets u.Own to the limits of the argument LIMIT, if there is one, and remembers them in kept. Both numbers have
+// the bounds of the clause SW. The policy need not exist, but its name must be valid, because an invalid name could
+// lead to the state keys of another policy. The error is "" on success.
 func (u *useCall) setOwn(kept *ownLimits) resp.Error {
 	if u.own.window == nil {
 		return ""

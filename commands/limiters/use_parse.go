@@ -24,7 +24,7 @@ type useCall struct {
 	own                 ownLimit
 }
 
-// quantities has the quantities of a call that gives one for each clause.
+// quantities has the quantities if the call has one for each clause.
 type quantities [policy.MaxClauses]int64
 
 // parse parses args into u, which must be zero and refers to room if args have several quantities.
@@ -117,7 +117,7 @@ func (u *useCall) parseQuantities(args [][]byte, room *quantities) (rest [][]byt
 	return args[n:], ""
 }
 
-// is sets the mode to m. It returns a syntax error at word if another mode was set before.
+// is sets the mode to m. If another mode was set before, it returns a syntax error about word.
 func (u *useCall) is(word []byte, m ratelimit.Mode) resp.Error {
 	if u.Mode != ratelimit.Whole {
 		return resp.SyntaxNear(word)

@@ -17,7 +17,8 @@ import (
 type severalCall struct {
 	// useCall has the options of the call. Of its Lookup only the fields that parts share are set.
 	useCall
-	// any says that the first policy that passes is charged. Otherwise all are charged or none.
+	// any says that the call charges the first policy that passes. Otherwise it charges all
+	// policies or none.
 	any   bool
 	parts []ratelimit.Part // refers to room
 
@@ -28,8 +29,8 @@ type severalCall struct {
 	}
 }
 
-// errTooManyPolicies is the error for a call whose policies have more than [policy.MaxClauses] clauses
-// in all, which is so if there are more policies than that.
+// errTooManyPolicies is the error for a call whose policies have more than [policy.MaxClauses]
+// clauses in all.
 const errTooManyPolicies resp.Error = "ERR the policies have too many clauses, at most 16 in all"
 
 // useSeveral is the Run function of RL.USE for calls that name several policies.
@@ -74,8 +75,8 @@ func replyParts(c *command.Call, whole *limit.Decision, parts []ratelimit.Part, 
 	writeParts(c.W, whole, parts, details, millis)
 }
 
-// of completes the parts: it sets the options of the call, and what the arguments do not give, which it
-// takes from c, the running command.
+// of completes the parts: it sets the options of the call, and the database, the time and the
+// caller of c, the running command.
 func (u *severalCall) of(c *command.Call) {
 	u.useCall.of(c)
 	u.callers(c, u.parts)
@@ -87,7 +88,7 @@ func (u *severalCall) of(c *command.Call) {
 	u.parts[0].StateKey = u.StateKey
 }
 
-// callers sets From of each of parts, which are those of c, in the memory of u.
+// callers sets From of each of parts, the parts of the call c. The callers are in the memory of u.
 func (u *severalCall) callers(c *command.Call, parts []ratelimit.Part) {
 	for i := range parts {
 		u.room.callers[i] = policyCaller{caller{c}, parts[i].Policy}
@@ -95,8 +96,8 @@ func (u *severalCall) callers(c *command.Call, parts []ratelimit.Part) {
 	}
 }
 
-// waits reports whether the call waits if it does not pass: no block denies it, and a policy that can
-// deny it charges units.
+// waits reports whether the call waits if it does not pass. That is so if no block denies it and at
+// least one policy that can deny it charges units.
 func (u *severalCall) waits() bool {
 	some := false
 	for i := range u.parts {
@@ -105,8 +106,8 @@ func (u *severalCall) waits() bool {
 	return some && !ratelimit.AnyBlocked(u.parts)
 }
 
-// wait decides a call that waits until all of its policies pass, and replies or parks the session. a
-// is the memory for its ask.
+// wait decides a call that may wait until all of its policies pass. It replies, or parks the
+// session. a is the memory for its ask.
 func (u *severalCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask) {
 	if at, err := d.AskAll(u.parts, a); err != nil {
 		c.Fail(partFailure(u.parts, at, err))
@@ -116,7 +117,7 @@ func (u *severalCall) wait(c *command.Call, d *ratelimit.Decider, a *decide.Ask)
 	waitFor(c, a, u.MaxWait, counted{all: d.WaitAll(u.parts), parts: u.parts, then: d.ConsequencesOf(u.parts)})
 }
 
-// looks reports whether no policy is charged and none gets units back.
+// looks reports whether the call changes no state: no policy is charged, and none gets units back.
 func (u *severalCall) looks() bool {
 	for i := range u.parts {
 		if p := &u.parts[i]; u.Mode != ratelimit.Peek && !p.Looks() {
@@ -150,8 +151,8 @@ func (u *severalCall) forget() {
 	u.useCall, u.parts = useCall{}, nil
 }
 
-// policyCaller is the caller of a command that names several policies, or whose arguments are no longer there, for the
-// statistics about the policy with the name policy.
+// policyCaller is the caller of a command, for the statistics about the policy called policy. It is used if the command
+// names several policies or its arguments are no longer valid.
 type policyCaller struct {
 	caller
 	policy []byte
@@ -164,9 +165,9 @@ func (c *policyCaller) Describe(d *hotkeys.Detail, _ decide.Family) {
 	d.EndLimit()
 }
 
-// writeParts writes the decision on a call under several policies to w. If details is true, an array
-// follows that has an element for each policy: the decisions on its clauses, or nil if it was not
-// tried.
+// writeParts writes the decision on a call under several policies to w. If details is true, an
+// array with an element for each policy follows: the decisions on its clauses, or nil if the policy
+// was not tried.
 func writeParts(w *resp.Writer, whole *limit.Decision, parts []ratelimit.Part, details, millis bool) {
 	if !details {
 		writeDecision(w, whole, millis)

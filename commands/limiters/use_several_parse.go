@@ -64,8 +64,8 @@ func (u *severalCall) parse(args [][]byte) resp.Error {
 	return u.check()
 }
 
-// join sets u.any by word, which stands before the i-th policy of the call, counted from 0. It does
-// nothing for the first one.
+// join sets u.any from word, the AND or ANY before the policy with the index i. It does nothing for
+// the first policy.
 func (u *severalCall) join(word []byte, i int) resp.Error {
 	anyOf := arg.IsWord(word, "ANY")
 	switch {
@@ -88,9 +88,9 @@ func (u *severalCall) names(name, key []byte) bool {
 	return false
 }
 
-// check returns an error if the parts do not support the mode of the call or its reservation, or if ANY
-// joins them and one of their quantities is negative. Such a quantity would go to the first policy, even
-// if another one was charged.
+// check returns an error if the parts do not support the mode of the call or its reservation, or if
+// the call has ANY and one of its quantities is negative. ANY would refund a negative quantity to
+// the first policy, even if an earlier call charged another one.
 func (u *severalCall) check() resp.Error {
 	switch {
 	case u.any && u.Mode == ratelimit.Partial:

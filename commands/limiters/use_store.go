@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// With the option store all that one policy has of a key is one value in the store. The functions of this file parse
-// and answer the commands that name a policy and a key there. Each makes one ask of the family decide.Joint.
+// With the option store, all states of a key under one policy are one value in the store. The functions of this file
+// parse and answer the commands that name a policy and a key. Each command makes one ask of the family decide.Joint.
 
 // useOnStore is the Parse function of RL.USE.
 func useOnStore(c *command.Call) resp.Error {
@@ -41,14 +41,14 @@ func (u *useCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	return ""
 }
 
-// newAsk returns a new ask of the call, which the decider has to fill in.
+// newAsk returns a new ask of the call. The decider has to set its remaining fields.
 func (u *useCall) newAsk(c *command.Call) *decide.Ask {
 	a := c.NewAsk(decide.Joint, nil)
 	a.Millis, a.WithDetails = u.millis, u.withDetails
 	return a
 }
 
-// parseOnStore does what that of a useCall does, for a call that names several policies.
+// parseOnStore is [useCall.parseOnStore] for a call that names several policies.
 func (u *severalCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	if err := u.parse(c.Args); err != "" {
 		return c.WithUsage(err)
@@ -67,8 +67,8 @@ func (u *severalCall) ask(c *command.Call, s *scratch) {
 	a.Millis, a.WithDetails = u.millis, u.withDetails
 }
 
-// waitOnStore is the Run function of RL.USE for a call with BLOCK that may wait. It parks the session if the call waits for
-// room. A call that does not, and one that takes tokens in advance, is one ask as without BLOCK.
+// waitOnStore is the Run function of RL.USE for a call with BLOCK that may wait. It parks the session if the call waits
+// for room. If the call does not wait, or takes tokens in advance, it is one ask, as without BLOCK.
 func waitOnStore(c *command.Call) {
 	s := command.Scratch[scratch](c)
 	if namesSeveral(c.Args) {
@@ -175,8 +175,8 @@ func answerReset(c *command.Call, a *decide.Ask) {
 	c.W.Int(a.Program.(*ratelimit.Forgetting).Removed)
 }
 
-// stateOf returns what the keys of the state of key under the policy called name are made of. The error is "" if there
-// is such a policy, and key is one of its keys.
+// stateOf returns the parts from which the state keys of key under the policy called name are made. The error is "" if
+// the policy exists and can have that key.
 func stateOf(c *command.Call, name, key []byte) (of []byte, _ resp.Error) {
 	service := command.ServerState[ratelimit.Service](c)
 	p := service.Policy(name)

@@ -60,9 +60,9 @@ func Group() command.Group {
 
 const ifThere = "1 if there was one, 0 if not"
 
-// change has the flags of commands that change policies, and show those of commands that show
-// policies. The former have a Writes function instead of FlagWrite, because a user with the
-// permission to write keys must not be able to change limits.
+// change has the flags of commands that change policies, and show the flags of commands that show
+// policies. Commands that change policies have a Writes function instead of FlagWrite, because a
+// user with the permission to write keys must not be able to change limits.
 const (
 	change = show | command.FlagAdmin | command.FlagAudit
 	show   = command.FlagNoScript | command.FlagNoMulti | command.FlagLocal | command.FlagFence

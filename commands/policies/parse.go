@@ -95,7 +95,8 @@ func (w *words) parseNotify(text []byte) resp.Error {
 	return ""
 }
 
-// parseClass adds the class called name, which leaves the share that text says.
+// parseClass adds the class called name. text is the share of the limit that calls of this class
+// leave for others.
 func (w *words) parseClass(name, text []byte) resp.Error {
 	if policy.CheckName(name) != nil {
 		return resp.Error("ERR " + policy.ErrClass.Error())
@@ -108,7 +109,7 @@ func (w *words) parseClass(name, text []byte) resp.Error {
 	return ""
 }
 
-// flagOf returns the place of the flag that word turns on, or nil.
+// flagOf returns the field of the flag called word; nil if there is no such flag.
 func (w *words) flagOf(word []byte) *bool {
 	for _, s := range policy.Switches {
 		if arg.IsWord(word, s.Word) {

@@ -36,7 +36,7 @@ func setPolicy(c *command.Call) {
 	}
 }
 
-// reachesAll waits until all servers with the same store have the policies that this one has, and reports whether they do.
+// reachesAll waits until all servers with the same store have the policies of this server, and reports whether they do.
 // If not, it has replied with the error.
 func reachesAll(c *command.Call) bool {
 	sync := c.Server.Options.SyncPolicies

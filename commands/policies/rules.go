@@ -25,8 +25,8 @@ const (
 	errLongDescriptor resp.Error = "ERR a descriptor is too long, at most 65536 bytes"
 )
 
-// rulesCommands returns the entries of the commands that show the rules of files of envoyproxy/ratelimit. The rules are
-// those of this server, so these commands need no store.
+// rulesCommands returns the entries of the commands that show the rules of files of envoyproxy/ratelimit. Each server
+// has rules of its own, so these commands need no store.
 func rulesCommands() []*command.Command {
 	return []*command.Command{
 		{
@@ -252,7 +252,7 @@ func match(c *command.Call) {
 	})
 }
 
-// writeLookup replies with l. words are the entries that it is about.
+// writeLookup replies with l, the result of a lookup. words are the entries that were looked up.
 func writeLookup(w *resp.Writer, l *rls.Lookup, words [][]byte) {
 	w.Map(5)
 	w.BulkString("text")

@@ -72,8 +72,8 @@ func end(kind policy.Kind) func(*command.Call) {
 	return func(c *command.Call) { deleteEntry(c, kind) }
 }
 
-// unblock is the Run function of RL.UNBLOCK. It ends a block, and the bans of the key if the pattern is one: that of
-// the policy and that of its candidate. The key has then no denials and no level.
+// unblock is the Run function of RL.UNBLOCK. It ends a block. If the pattern is an exact key, it also ends the bans of
+// the key by the policy and by its candidate, and resets the number of denials and the level of the bans to 0.
 func unblock(c *command.Call) {
 	there, confirm, done := removeEntry(c, policy.Block)
 	if !done {

@@ -28,7 +28,7 @@ type posting struct {
 
 const (
 	// publishSteps is the maximum cost of matching patterns on an event loop, in comparisons of a
-	// character. So many take well below a millisecond.
+	// character. They take well below a millisecond.
 	publishSteps = 1 << 18
 	// maxHeld is the maximum memory, in bytes, of the messages that a worker holds until the end of
 	// a transaction or script. When they take as much, further messages are delivered at once.

@@ -23,8 +23,8 @@ const (
 	maxVersion = 32
 )
 
-// said has what a client has sent by REPLCONF before its PSYNC. Only the goroutine that feeds the
-// client uses it.
+// said has the values that a client has sent by REPLCONF before its PSYNC. Only the goroutine that
+// feeds the client uses it.
 type said struct {
 	port        int
 	ip, version string

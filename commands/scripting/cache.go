@@ -196,7 +196,7 @@ func keysOnly(t *command.Table, s *lua.Script) bool {
 	for _, call := range calls {
 		cmd := t.Lookup([]byte(call.Name))
 		switch {
-		case cmd == nil: // the call fails, whatever its arguments are
+		case cmd == nil: // there is no such command, so the call fails
 			continue
 		case cmd.Sub != nil, cmd.Keys.Count > 0, cmd.SpansKeyspace():
 			return false

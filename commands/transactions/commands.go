@@ -228,8 +228,8 @@ func (m *transactions) closed(cl *command.Client) {
 }
 
 // needsStore is the NeedsStore hook: it reports whether cmd, which may run while a script is busy,
-// would wait for locks of the script. That is so for WATCH, and for a command that ends watches if
-// cl watches keys.
+// would wait for locks of the script. This is the case for WATCH, and for a command that ends
+// watches if cl watches keys.
 func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool {
 	switch {
 	case cmd.Flags&command.FlagAllowBusy != 0 && !cmd.Keys.None(): // WATCH

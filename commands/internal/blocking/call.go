@@ -69,7 +69,7 @@ const (
 	fewPopped = 64
 )
 
-// popWork returns about how many units of work it is to pop from the first of keys that has
+// popWork returns the approximate work, in units, of a pop from the first of keys that has
 // elements. It looks at the values only if neither the number of keys nor a small count decides.
 func popWork(c StoreCall, call *Call, keys [][]byte) int {
 	work := len(keys) * popKeyWork

@@ -209,7 +209,7 @@ func (q *waiters) serve(c *command.Call) {
 func (q *waiters) serveOne(c StoreCall, owner any, db int) env.Served {
 	w := owner.(*popWait)
 	switch {
-	case w.parked.State.Load() != command.WaitPending, w.parked.Client.Killed.Load(): // otherwise the reply and its element would be lost
+	case w.parked.State.Load() != command.WaitPending, w.parked.Client.Killed.Load(): // a closed client cannot read the reply, and the element would be lost
 		return env.ServedGone
 	case w.call.To != nil && !c.Store.IsLocked(w.call.To):
 		return env.ServedLater
