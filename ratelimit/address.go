@@ -8,20 +8,21 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// These are the errors of calls under a policy whose keys are addresses. A client can cause them by its key, so a
-// caller has to deny the call.
+// These are the errors of calls under a policy whose keys are addresses. A client can cause them by its choice of the
+// key, so the caller has to deny the call: otherwise such a key would evade the limit.
 var (
 	// ErrNoAddress says that the key of the call is neither an IP address nor a network.
 	ErrNoAddress = errors.New("the key is no address")
-	// ErrWide says that the key is a network that is wider than those to which the policy gives a state.
+	// ErrWide says that the key is a network that is wider than the networks for which the policy
+	// keeps a state.
 	ErrWide = errors.New("the network is too wide")
-	// ErrTwice says that two parts of a call have one policy and addresses of one network.
+	// ErrTwice says that two parts of a call have the same policy and addresses of the same
+	// network.
 	ErrTwice = errors.New("the same policy and network are named twice")
 )
 
-// AppendStateOf appends what names the state of key under the policy p at now, in place of the key of a call: key
-// itself, or the network of key if the keys of p are addresses. The errors are [ErrNoAddress] and [ErrWide]; then dst is
-// returned as it was.
+// AppendStateOf appends the name of the state of key under the policy p at now to dst: key itself or, if the keys of p
+// are addresses, the network of key. The errors are [ErrNoAddress] and [ErrWide]; then dst is returned unchanged.
 func AppendStateOf(dst []byte, p *policy.Policy, key []byte, now limit.Instant) ([]byte, error) {
 	if !p.Main.Key.IP {
 		return append(dst, key...), nil
@@ -34,8 +35,8 @@ func AppendStateOf(dst []byte, p *policy.Policy, key []byte, now limit.Instant) 
 	return network.AppendTo(dst), nil
 }
 
-// networkOf returns the network that has the state of key under p, whose keys are addresses, and sets a to the
-// entries that apply to key at now. The errors are [ErrNoAddress] and [ErrWide].
+// networkOf returns the network whose state is that of key under p, a policy whose keys are addresses, and sets a to
+// the entries that apply to key at now. The errors are [ErrNoAddress] and [ErrWide].
 func networkOf(p *policy.Policy, key []byte, now limit.Instant, a *policy.Applied) (netip.Prefix, error) {
 	address, ok := policy.ParseAddress(key)
 	if !ok {
@@ -59,8 +60,8 @@ func FindApplied(p *policy.Policy, key []byte, now limit.Instant, a *policy.Appl
 	return nil
 }
 
-// findApplied sets l.Applied and, if the keys of the policy are addresses, l.Network. The entries that apply are
-// those for the address as it came. The errors are [ErrNoAddress] and [ErrWide].
+// findApplied sets l.Applied and, if the keys of the policy are addresses, l.Network. The entries are looked up by the
+// address of the call, not by its network. The errors are [ErrNoAddress] and [ErrWide].
 func (d *Decider) findApplied(l *Lookup) error {
 	if !l.Rules.Main.Key.IP {
 		l.Network = nil
@@ -71,6 +72,6 @@ func (d *Decider) findApplied(l *Lookup) error {
 	if err != nil {
 		return err
 	}
-	l.Network, l.StateKey = d.keys.addNetwork(network, l.Volatile), nil // the front does not know the network
+	l.Network, l.StateKey = d.keys.addNetwork(network, l.Volatile), nil // the front has computed StateKey from the address
 	return nil
 }

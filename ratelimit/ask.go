@@ -24,20 +24,21 @@ func (d *Decider) Ask(l *Lookup, a *decide.Ask) error {
 	return d.ask(l, l.Limits, 0, &d.main, a)
 }
 
-// AskToWait is Ask for a call that waits, whose client can be parked. A bucket reserves tokens for it
-// that are available later, and the client has to be parked until then.
+// AskToWait is Ask for a call that may wait and whose client can be parked. A bucket may reserve
+// tokens that become available later; the caller then has to park the client until that time.
 func (d *Decider) AskToWait(l *Lookup, a *decide.Ask) error {
 	return d.ask(l, l.Limits, parks, &d.main, a)
 }
 
-// how is a set of the ways in which an ask differs from the one that decides the limits in force at
+// how is a set of flags that say how an ask differs from one that decides the limits in force at
 // once.
 type how uint8
 
 const (
 	// parks says that the client is parked while tokens are reserved for it.
 	parks how = 1 << iota
-	// candidate says that the limits are those of the policy's candidate, which has its own state.
+	// candidate says that the limits are those of the policy's candidate, which has a state of its
+	// own.
 	candidate
 )
 
@@ -116,15 +117,16 @@ func (s *steps) one(l *Lookup, c *policy.Clause, n int64, h how, a *decide.Ask) 
 	return nil
 }
 
-// keep sets what a, the ask for n of the most units of a limit, has to leave for others.
+// keep sets the number of units that a has to leave for others. a asks for n units of a limit of
+// most units.
 func (l *Lookup) keep(a *decide.Ask, n, most int64) {
 	if a.Keep = l.kept(n, most); a.Keep > 0 {
 		a.Rank = l.Keep.Rank(most)
 	}
 }
 
-// kept returns the units that a call for n of the most units of a limit has to leave for others. A call that is
-// forced, gives units back or takes none leaves 0.
+// kept returns the number of units that a call for n units of a limit of most units has to leave for others. It is 0
+// for a call that is forced, gives units back or takes none.
 func (l *Lookup) kept(n, most int64) int64 {
 	if n <= 0 || l.Mode == Force {
 		return 0
@@ -143,8 +145,8 @@ func (s *steps) several(l *Lookup, limits *policy.Limits, h how, m *clause.Memor
 	return nil
 }
 
-// fill sets the clauses of m from the index from on to those of limits, with the options of the call.
-// looks says that the call as a whole charges and returns nothing.
+// fill sets the clauses of m from the index from on to those of limits, with the options of the
+// call. looks says that the call neither charges nor returns units.
 func (s *steps) fill(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, from int, looks bool) error {
 	for i := range limits.Clauses {
 		room, n := &m.Rooms[from+i], l.quantity(i, &limits.Clauses[i])
@@ -226,11 +228,10 @@ func (s *steps) setWindow(l *Lookup, w *slidingwindow.Call, n int64) error {
 	return nil
 }
 
-// setLease makes c an acquisition for the member of the call: of n places if the call has several
-// quantities, and otherwise of one, or of those that the member holds. If n is negative, or 0 beside
-// other quantities, the call leaves the places alone and is not refused for lack of a place. A reservation
-// takes them for its own time.
-// The errors are [concurrency.ErrMemberTooLong] and [ErrPlaces].
+// setLease makes c an acquisition for the member of the call: of n places if the call has several quantities, and
+// otherwise of one, or of those that the member holds. If n is negative, or if n is 0 and the call has several
+// quantities, the call takes no place and is not refused for lack of one. A reservation holds its places until its own
+// time has passed. The errors are [concurrency.ErrMemberTooLong] and [ErrPlaces].
 func (s *steps) setLease(l *Lookup, c *concurrency.Call, n int64) error {
 	c.Op, c.Member, c.MaxMembers = concurrency.Acquire, l.Member, s.service.Bounds().MaxMembers
 	c.Peek = n < 0 || n == 0 && l.Quantities != nil

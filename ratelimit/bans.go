@@ -8,8 +8,9 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// banAsk returns the ask about the bans of the key of l under limits, which have some. denied says that the call is
-// denied, which counts. candidate says that the limits are those of the policy's candidate. The ask is that of s.rarely.
+// banAsk returns the ask about the bans of the key of l under limits, which must have a BAN. denied says that the call
+// is denied, so that the ask counts a denial. candidate says that the limits are those of the policy's candidate. The
+// ask is in the memory of s.rarely.
 func (s *steps) banAsk(l *Lookup, limits *policy.Limits, denied, candidate bool) *decide.Ask {
 	a := &s.rarely().bans
 	a.Key = policy.AppendBanKey(a.Key[:0], l.Policy, l.state(), candidate)
@@ -17,8 +18,9 @@ func (s *steps) banAsk(l *Lookup, limits *policy.Limits, denied, candidate bool)
 	return a
 }
 
-// banOf returns the time for which limits ban the key of l, or 0, and how many of its denials count for the next ban.
-// candidate says that the limits are those of the policy's candidate. The error is that of the store.
+// banOf returns the time for which limits ban the key of l, or 0 without a ban, and the number of its denials that
+// count towards the next ban. candidate says that the limits are those of the policy's candidate. The error is that of
+// the store.
 func (s *steps) banOf(l *Lookup, limits *policy.Limits, candidate bool) (left time.Duration, denials int64, err error) {
 	if limits.Bans == nil {
 		return 0, 0, nil
@@ -44,7 +46,8 @@ func (s *steps) findBan(l *Lookup) (err error) {
 	return err
 }
 
-// bannable reports whether a ban of the key would deny the call: it gives back no units and is no exception.
+// bannable reports whether a ban of the key would deny the call. It would not if the call gives units back, has an
+// exemption, or is under a shadow policy.
 func (l *Lookup) bannable() bool { return l.Quantity >= 0 && !l.Lenient() }
 
 // candidateBan returns the time for which the candidate of the policy bans the key of l, or 0.
@@ -52,13 +55,13 @@ func (s *steps) candidateBan(l *Lookup) time.Duration {
 	if !l.bannable() {
 		return 0
 	}
-	left, _, _ := s.banOf(l, l.Rules.Candidate.Limits, true) // an error is that of the candidate alone
+	left, _, _ := s.banOf(l, l.Rules.Candidate.Limits, true) // an error about the candidate must not fail the call
 	return left
 }
 
-// countDenial counts that the call of l, which was decided, is denied, if the policy bans keys that are denied often.
-// whole is the decision on it, and becomes that of a ban if one begins. The call is denied even if its denial cannot
-// be counted, because memory is full or the log refuses changes.
+// countDenial counts the denial of the call of l if the policy bans keys that are denied often. whole is the decision
+// on the call; if a ban begins, whole becomes the decision of the ban. If the denial cannot be counted, because memory
+// is full or the log refuses changes, the call is denied nevertheless.
 func (s *steps) countDenial(l *Lookup, whole *limit.Decision) {
 	if !l.bans(l.Limits, whole) {
 		return
@@ -69,13 +72,14 @@ func (s *steps) countDenial(l *Lookup, whole *limit.Decision) {
 	}
 }
 
-// bans reports whether d, the decision by limits, counts for a ban: it denies the call, which takes units and is no
-// exception.
+// bans reports whether d, the decision by limits, counts towards a ban: d denies the call, the call takes units, and
+// neither an exemption nor a shadow policy lets it pass.
 func (l *Lookup) bans(limits *policy.Limits, d *limit.Decision) bool {
 	return limits.Bans != nil && l.Quantity > 0 && l.Mode != Peek && !l.Lenient() && l.getsNothing(limits, d)
 }
 
-// getsNothing reports whether d, the decision by limits, gives nothing to the call, which charges units.
+// getsNothing reports whether the call charges units and d, the decision by limits, grants none of
+// them.
 func (l *Lookup) getsNothing(limits *policy.Limits, d *limit.Decision) bool {
 	if l.Mode != Partial || d.Refused == 0 {
 		return d.Refused > 0
@@ -87,7 +91,7 @@ func (l *Lookup) getsNothing(limits *policy.Limits, d *limit.Decision) bool {
 	return d.Refused >= n
 }
 
-// beginBan changes whole, the decision on a call that is denied, into that of the ban that begins with it.
+// beginBan changes whole, the decision on a denied call, into the decision of the ban that begins with this call.
 func beginBan(whole, ban *limit.Decision) {
 	if whole.RetryAfter != limit.NoRetry {
 		whole.RetryAfter = max(whole.RetryAfter, ban.RetryAfter)

@@ -2,10 +2,10 @@
 // speaks.
 //
 // A front, the implementation of one protocol, reads a [Call] from its client. [Decider.Find] looks
-// up what applies to the key of the call. [Decider.Decide] then has a store decide the call, counts
-// the decision, and returns an [Answer], which the front encodes. A front whose client waits for
-// room takes the steps of Decide itself. A call under several policies has a [Part] for each, and
-// [Decider.All] or [Decider.Any] decides it.
+// up the limits and other entries that apply to the key of the call. [Decider.Decide] then has a
+// store decide the call, counts the decision, and returns an [Answer], which the front encodes. A
+// front that lets a client wait for room calls the methods for the steps of Decide itself. A call
+// under several policies has a [Part] for each, and [Decider.All] or [Decider.Any] decides it.
 package ratelimit
 
 import (
@@ -63,24 +63,24 @@ var (
 type Call struct {
 	// DB is the index of the database that has the state.
 	DB int
-	// Policy is the name of the policy, and Key is what the client names: any bytes. Both have to
-	// stay valid until the end of the batch, unless the call is volatile.
+	// Policy is the name of the policy, and Key is the key that the client has given: any bytes.
+	// Both have to remain valid until the end of the batch, unless the call is volatile.
 	Policy, Key []byte
 	// Quantity is the number of units to charge. 0 charges nothing, and a negative quantity returns
 	// units. A clause with CALLS counts one unit if the quantity is positive, and otherwise none. A
-	// concurrency limit grants one place, or renews the lease of those that the member holds.
+	// concurrency limit grants one place, or renews the lease if the member already holds places.
 	Quantity int64
-	// Quantities has a quantity for each clause of the limits that apply to the key, in their order,
-	// or is nil if all clauses have Quantity. That of a concurrency limit is a number of places; if it
-	// is not positive, the clause is left alone. [Call.SetQuantities] sets both fields. The mode
-	// Partial does not support several quantities.
+	// Quantities has a quantity for each clause of the limits that apply to the key, in their
+	// order, or is nil if all clauses have Quantity. For a concurrency limit the quantity is a
+	// number of places; if it is not positive, the call does not change the clause.
+	// [Call.SetQuantities] sets both fields. The mode Partial does not support several quantities.
 	Quantities []int64
 	Mode       Mode
-	// Volatile says that the memory of Policy, Key and Member may be reused before the batch ends, as
-	// that of a script's arguments is.
+	// Volatile says that the memory of Policy, Key and Member may be reused before the batch ends,
+	// as for the arguments of a script.
 	Volatile bool
-	// MaxWait is the maximum time to wait, of the modes Wait and Block. 0 means no maximum for Block,
-	// and no wait for Wait.
+	// MaxWait is the maximum time to wait in the modes Wait and Block. 0 means no maximum for
+	// Block, and no wait for Wait.
 	MaxWait time.Duration
 	// Member is the name of the holder of a place in a concurrency limit; nil if the call gives
 	// none.
@@ -96,16 +96,17 @@ type Call struct {
 	// Keep says how much of each limit has to remain for others after the call. Units are for limits with one clause,
 	// and only for a call under one policy. The modes Force and Wait do not support it.
 	Keep clause.Keep
-	// Class is the name of the class of the call, or nil. [Decider.Find] sets Keep to what the policy says of it.
+	// Class is the name of the class of the call, or nil. [Decider.Find] sets Keep to the share that the policy gives
+	// for this class.
 	Class []byte
-	// Own are limits that the call brings with it, or nil. They take the place of those of the policy and of its
-	// candidate, but not of an override for the key. The policy need not exist. Denied calls are
-	// charged, as under a policy with the flag Count, and the errors are those of such a policy.
+	// Own are limits that the call itself has, or nil. They replace the limits of the policy and of its candidate, but
+	// not those of an override for the key. The policy need not exist. Denied calls are charged, as under a policy with
+	// the flag Count, and the errors are those of such a policy.
 	Own *policy.Limits
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it from Policy
 	// and Key; otherwise nil. It is not used if the keys of the policy are addresses.
 	StateKey []byte
-	// Now is the instant of the call, that of the store which decides it.
+	// Now is the instant of the call, by the clock of the store that decides it.
 	Now limit.Instant
 	// From describes the call for the statistics of keys. It must not be nil.
 	From hotkeys.Caller

@@ -8,26 +8,27 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Consequences are what follows from the decision on a call that could have waited: its denial counts for the bans of
-// its keys, and subscribers are told of it. Only one goroutine at a time may use them. Nothing follows from nil.
+// Consequences has the steps that follow the decision on a call that may wait: a denial counts towards the bans of the
+// keys, and subscribers get notices. Only one goroutine at a time may use it. A nil Consequences has no steps.
 type Consequences struct {
 	notices *Notices
 	all     []consequence
 }
 
-// consequence is what follows from the decision of one policy.
+// consequence has the steps that follow the decision of one policy.
 type consequence struct {
 	// call owns its bytes, and has only those that a [Notice] needs.
 	call Lookup
 	// denial counts a denial, if bans is true. It owns its bytes.
 	denial decide.Ask
 	bans   bool
-	// from and n say which clauses of the call are those of the policy. n is 0 if the call has no other.
+	// The policy has n clauses of the call, from the index from on. n is 0 if the policy has all
+	// clauses.
 	from, n int
 }
 
-// Consequences returns what follows from the decision on the call of l, or nil if nothing does. [Decider.Answer] then
-// does nothing of it.
+// Consequences returns the steps that follow the decision on the call of l; nil if there are none. [Decider.Answer]
+// then leaves these steps to [Consequences.Follow].
 func (d *Decider) Consequences(l *Lookup) *Consequences {
 	x := &Consequences{notices: d.service.Notices}
 	x.add(d, l, 0, 0)
@@ -58,7 +59,7 @@ func (x *Consequences) add(d *Decider, l *Lookup, from, n int) {
 	x.all = append(x.all, is)
 }
 
-// own makes l own its bytes, and forget those that no [Notice] needs.
+// own makes l own its bytes, and drops those that no [Notice] needs.
 func (l *Lookup) own() {
 	l.Policy, l.Key = bytes.Clone(l.Policy), bytes.Clone(l.state())
 	l.Network, l.StateKey, l.Member, l.Quantities, l.Class, l.From, l.ID.Token = nil, nil, nil, nil, nil, nil, nil
@@ -95,9 +96,9 @@ func (x *Consequences) Keys(f func(key []byte)) {
 	}
 }
 
-// Follow does what follows from the decision on a, the ask of the call, which was decided at now without an error. If a
-// ban begins, the decision on a becomes that of the ban. The keys of [Consequences.Keys] have to be locked if any keys
-// are.
+// Follow takes the steps after the decision on a, the ask of the call, which was decided at now without an error. If a
+// ban begins, the decision on a becomes that of the ban. The keys of [Consequences.Keys] have to be locked if the
+// caller holds locks of keys.
 func (x *Consequences) Follow(st Store, a *decide.Ask, now limit.Instant) {
 	if x == nil {
 		return

@@ -26,14 +26,16 @@ type Service struct {
 	Policies Policies
 	// Unread, if not nil, returns an error if the policies were not read yet.
 	Unread func() error
-	// Unreadable, if not nil, returns why records of the policy with the given name cannot be read. If it is not nil, pass
-	// says whether a call for the given key passes as under a policy without limits, or gets an error.
+	// Unreadable, if not nil, returns the reason why records of the policy with the given name cannot be read; nil if
+	// they can. If there is a reason, pass says whether a call for the given key passes, as under a policy without
+	// limits, or gets an error.
 	Unreadable func(name, key []byte) (pass bool, why error)
 	// Bounds returns the server's options that bound the limits.
 	Bounds func() policy.Bounds
 	// Keys has the statistics of keys.
 	Keys *hotkeys.Keys
-	// Notices tells of keys under policies with NOTIFY. It is nil if the server has none.
+	// Notices delivers the notices about keys under policies with NOTIFY. It is nil on a server
+	// without notices.
 	Notices *Notices
 }
 
@@ -71,16 +73,17 @@ func (s *Service) NoPolicy() error {
 
 // Answer is the answer to a decided call. It is valid until the next call.
 type Answer struct {
-	// Decision is the decision on the call as a whole: of several clauses that of the binding one.
+	// Decision is the decision on the call as a whole. For several clauses it is the decision on
+	// the binding clause.
 	Decision *limit.Decision
 	// Details has the decision of the limits on each clause, also if the call passes because of SHADOW or an
 	// exemption. If there is only one clause, it may be nil, and then Decision is the decision on that clause.
 	Details []limit.Decision
 }
 
-// Find sets the fields of l after its Call: what applies to the key of the call. It also sets the member of
-// a reservation that has none, and Keep of a call with a class. The errors are [ErrNoPolicy], [ErrNoClass],
-// [ErrKeepDebt], [ErrKeepUnits], [ErrCount], [ErrNoAddress], [ErrWide] and those of the store.
+// Find sets the fields of l after its Call: the policy and the entries that apply to the key of the call. It also sets
+// the member of a reservation that has none, and Keep of a call with a class. The errors are [ErrNoPolicy],
+// [ErrNoClass], [ErrKeepDebt], [ErrKeepUnits], [ErrCount], [ErrNoAddress], [ErrWide] and those of the store.
 func (d *Decider) Find(l *Lookup) error {
 	d.keys.begin(l.Volatile)
 	if err := d.findLimits(l); err != nil {
@@ -132,7 +135,8 @@ func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 	return d.counted(l, a, &x, &d.steps), nil
 }
 
-// counted counts what s, which has decided the call by the ask a, has come to, and returns the answer.
+// counted counts x, the outcome of the steps s that have decided the call by the ask a, and returns
+// the answer.
 func (d *Decider) counted(l *Lookup, a *decide.Ask, x *outcome, s *steps) Answer {
 	if x.free {
 		d.countFree(l, &s.seldom.free)
@@ -186,7 +190,7 @@ func (s *steps) blocked(l *Lookup, i int) limit.Decision {
 	return s.deniedUntil(l, i, l.deniedFor(l.banned))
 }
 
-// deniedUntil returns the decision on clause i, counted from 0, of a call that is denied as long as left says.
+// deniedUntil returns the decision on clause i, counted from 0, of a call that is denied for the time left.
 func (s *steps) deniedUntil(l *Lookup, i int, left time.Duration) limit.Decision {
 	return limit.Decision{Refused: 1, Limit: s.limitOf(l, i), RetryAfter: left, ResetAfter: left}
 }
@@ -198,10 +202,9 @@ func (s *steps) limitOf(l *Lookup, i int) int64 {
 	return s.room.Limit()
 }
 
-// Answer returns the answer to the call after its ask a was decided without an error, and counts it.
-// An exemption or a shadow policy turns a denial into a pass, and Details say what would have been. Answer changes the
-// decisions in a, too.
-// The counters of the policy do not count the repetition of a call.
+// Answer returns the answer to the call after its ask a was decided without an error, and counts it. An exemption or a
+// shadow policy turns a denial into a pass; Details then has the decisions without it. Answer changes the decisions in
+// a, too. The counters of the policy do not count the repetition of a call.
 func (d *Decider) Answer(l *Lookup, a *decide.Ask) Answer {
 	var x outcome
 	d.conclude(l, a, &x)
@@ -209,7 +212,7 @@ func (d *Decider) Answer(l *Lookup, a *decide.Ask) Answer {
 	return x.answer
 }
 
-// countAnswer counts the answer in x to the call that the ask a has decided, and tells of the events of its key.
+// countAnswer counts the answer in x to the call that the ask a has decided, and delivers the notices about its key.
 func (d *Decider) countAnswer(l *Lookup, a *decide.Ask, x *outcome) {
 	counts := l.Counts()
 	if a.Repeats() {

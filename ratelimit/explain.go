@@ -52,7 +52,7 @@ type Explained struct {
 // the member gets no place of a concurrency limit.
 var explainMember = []byte("\x00RL.EXPLAIN")
 
-// banned makes c a clause that denies the call because of a ban, of which some time is left.
+// banned makes c a clause that denies the call because of a ban that ends after the time left.
 func (c *Explained) banned(left time.Duration) {
 	d := &c.Decision
 	if never := d.Refused > 0 && d.RetryAfter == limit.NoRetry; !never {
@@ -64,9 +64,9 @@ func (c *Explained) banned(left time.Duration) {
 // Tries reports whether the candidate of the policy would decide the call, too.
 func (e *Explanation) Tries() bool { return e.hasCandidate() }
 
-// Explain returns what call would be answered. It changes nothing and counts nothing. The errors are those of
-// [Decider.Find], [ErrQuantities], [ErrPlaces], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and those of the
-// store.
+// Explain returns the answer that call would get, with the reasons. It changes nothing and counts nothing. The errors
+// are those of [Decider.Find], [ErrQuantities], [ErrPlaces], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and
+// those of the store.
 func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	e.Call = call
 	l := &e.Lookup
@@ -81,7 +81,7 @@ func (d *Decider) Explain(call Call) (e Explanation, err error) {
 		return e, err
 	}
 	if l.Quantity >= 0 {
-		e.Banned, e.Denials, _ = d.banOf(l, l.Limits, false) // Find has returned the error, if it matters
+		e.Banned, e.Denials, _ = d.banOf(l, l.Limits, false) // the error is ignored: Find has returned it if it concerns the call
 	}
 	switch {
 	case l.Blocked():

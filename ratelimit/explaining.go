@@ -25,8 +25,8 @@ func (d *Decider) ExplainJoint(call Call, a *decide.Ask) (l Lookup, err error) {
 	return l, nil
 }
 
-// ExplanationOf returns the explanation that a, an ask of [Decider.ExplainJoint], has come to. If a.Err is not nil, only
-// its Lookup is set.
+// ExplanationOf returns the explanation in a, a decided ask of [Decider.ExplainJoint]. If a.Err is not nil, only its
+// Lookup is set.
 func ExplanationOf(a *decide.Ask) *Explanation { return &a.Program.(*explaining).explanation }
 
 // explaining is the program of one explanation.
@@ -44,10 +44,11 @@ func (x *explaining) Run(decide func(*decide.Ask)) (err error) {
 	return err
 }
 
-// Guessed implements [decide.Program]: only the store knows what is in use.
+// Guessed implements [decide.Program]: an explanation cannot be guessed, because only the store has
+// the states.
 func (*explaining) Guessed() bool { return false }
 
-// state is the state of a key under a policy, of which a program is.
+// state names the state of a key under a policy on which a program runs.
 type state struct{ policy, of []byte }
 
 // newState returns the state of the call that l has looked up, with copies of the bytes.
@@ -65,17 +66,17 @@ func (s *state) into(a *decide.Ask, db int, p decide.Program) {
 // key returns the key of the state, that of the first clause.
 func (s *state) key() []byte { return policy.AppendStateKey(nil, s.policy, s.of, 1, false) }
 
-// Forgetting is the program that deletes what a key has used of a policy, for a store that other servers share.
+// Forgetting is the program that deletes the states of a key under a policy, in a store that other servers share.
 type Forgetting struct {
 	state
 	onlyBans bool // only bans are deleted
-	// Removed is the number of states that were there.
+	// Removed is the number of deleted states.
 	Removed int64
 }
 
-// Forget makes a an ask of family [decide.Joint] that deletes the bans of a key under the policy called name and, unless
-// onlyBans is true, the states of all clauses that the policy and its candidate may have. of is what the keys of
-// the state are made of: see [AppendStateOf]. The program of a has the result. It owns its bytes.
+// Forget makes a an ask of family [decide.Joint] that deletes the bans of a key under the policy called name and,
+// unless onlyBans is true, the states of all clauses that the policy and its candidate may have. of is the part of the
+// state keys after the policy: see [AppendStateOf]. The program of a has the result. It owns its bytes.
 func Forget(a *decide.Ask, db int, name, of []byte, onlyBans bool) *Forgetting {
 	f := &Forgetting{state: state{bytes.Clone(name), bytes.Clone(of)}, onlyBans: onlyBans}
 	f.into(a, db, f)
@@ -105,5 +106,6 @@ func (f *Forgetting) Run(decideOn func(*decide.Ask)) (err error) {
 	return err
 }
 
-// Guessed implements [decide.Program]: a policy for calls that the store does not answer deletes nothing.
+// Guessed implements [decide.Program]: without an answer of the store nothing is deleted, so there is no result to
+// guess.
 func (*Forgetting) Guessed() bool { return false }

@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// FindShared does what [Decider.Find] does, for a call whose state is in a store that other servers share: it does
-// not look for a ban, because [Decider.Joint] does that together with the rest. The errors are those of Find, without
-// those of the store.
+// FindShared is [Decider.Find] for a call whose state is in a store that other servers share. It does not look for a
+// ban, because [Decider.Joint] does so in the same step as the decision. The errors are those of Find, without those of
+// the store.
 func (d *Decider) FindShared(l *Lookup) error {
 	d.keys.begin(l.Volatile)
 	if err := d.findLimits(l); err != nil {
@@ -21,9 +21,10 @@ func (d *Decider) FindShared(l *Lookup) error {
 }
 
 // Joint makes a an ask of family [decide.Joint], which takes all steps of [Decider.Decide] for the call that
-// [Decider.FindShared] has looked up: it decides the call, its ban and its candidate on one state. A call in the mode Block
-// does not wait. The key of a is the key of the state of the policy's first clause. After a was decided, [Decider.AnswerJoint] gives the answer. Until
-// then a refers to no memory of l or of d except l.From and what l has of the table of policies.
+// [Decider.FindShared] has looked up: it decides the call, its ban and its candidate on one state. A call in the mode
+// Block does not wait. The key of a is the key of the state of the policy's first clause. After a was decided,
+// [Decider.AnswerJoint] gives the answer. Until then a refers to no memory of l or of d, except l.From and the parts of
+// the table of policies in l.
 func (d *Decider) Joint(l *Lookup, a *decide.Ask) {
 	j := d.joints.next(d.service)
 	j.how, j.lookup = 0, *l
@@ -78,7 +79,7 @@ func (j *joint) own(o *Lookup) {
 			continue
 		}
 		from := len(j.bytes)
-		j.bytes = append(j.bytes, *b...) // if the memory moves, the copies before stay in the old one
+		j.bytes = append(j.bytes, *b...) // an append may move the memory; earlier copies remain valid in the old memory
 		*b = j.bytes[from:len(j.bytes):len(j.bytes)]
 	}
 	from := len(j.bytes)
@@ -115,7 +116,8 @@ func (j *joint) Number(key []byte) (n uint8, ok bool) {
 	return policy.StateNumber(key, j.lookup.Policy, j.lookup.state())
 }
 
-// Guessed implements [decide.Program]: what answers in place of a store that is away may answer a call.
+// Guessed implements [decide.Program]: a call may be answered by the policy for a store that cannot
+// be reached.
 func (*joint) Guessed() bool { return true }
 
 // asking is a [Store] that decides asks by calling itself.

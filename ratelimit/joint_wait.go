@@ -11,16 +11,16 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// JointToWait is [Decider.Joint] for a call that waits, whose client can be parked: see [Decider.AskToWait]. After a was
-// decided, [Decider.Granted] or else [Decider.AnswerJoint] is called.
+// JointToWait is [Decider.Joint] for a call that may wait and whose client can be parked: see [Decider.AskToWait].
+// After a was decided, [Decider.Granted] or else [Decider.AnswerJoint] is called.
 func (d *Decider) JointToWait(l *Lookup, a *decide.Ask) {
 	d.Joint(l, a)
 	a.Program.(*joint).how = parks
 }
 
-// Granted returns the ask of a call that has been granted tokens which become available later, if a, an ask of
-// [Decider.JointToWait], has come to that, and otherwise nil. It tells subscribers of the call, but does not count it. The
-// result is valid until the end of the batch.
+// Granted returns the ask of the call if a, a decided ask of [Decider.JointToWait], has granted tokens that become
+// available later, and otherwise nil. It delivers the notices about the call, but does not count it. The result is
+// valid until the end of the batch.
 func (d *Decider) Granted(a *decide.Ask) *decide.Ask {
 	j := a.Program.(*joint)
 	l, own := &j.lookup, &j.ask
@@ -40,13 +40,13 @@ func (j *joint) Frees() bool {
 // Frees implements [decide.Freeing].
 func (*Forgetting) Frees() bool { return true }
 
-// JointStore decides asks about the states that the keys of a call have of its policies in a store that other servers
-// share. It belongs to a call that waits, and owns its bytes, or shares those of the call's [Waiting]. Any goroutine may use
-// it, but only one at a time may call FindBan and CountBans.
+// JointStore decides asks about the states of the keys of a call under its policies, in a store that other servers
+// share. It belongs to a call that waits, and owns its bytes, or shares those of the call's [Waiting]. Any goroutine
+// may use it, but only one at a time may call FindBan and CountBans.
 type JointStore struct {
 	states []state // one for each policy of the call
 	db     int
-	// bans are those that FindBan looks for, and afterwards those that it has found. sought says that it has looked.
+	// bans has the bans that FindBan looks for and, once sought is set, the bans that it has found.
 	bans   []keyBan
 	sought bool
 }
@@ -55,7 +55,7 @@ type JointStore struct {
 type keyBan struct {
 	of     int // the index of the state, and of the [Part] if the call has several
 	call   *ban.Call
-	counts *policy.Counts // nil if they do not count the call
+	counts *policy.Counts // the counters of the policy; nil if they do not count the call
 	// denied has the decisions on the clauses of the policy if the ban denies the call.
 	denied []limit.Decision
 }
@@ -63,7 +63,7 @@ type keyBan struct {
 // NewJointStore returns the JointStore for the call of l. It finds no ban.
 func NewJointStore(l *Lookup) *JointStore { return &JointStore{states: []state{newState(l)}, db: l.DB} }
 
-// JointStore returns the JointStore for the call of l, a result of [Decider.FindShared], which does not look for a ban.
+// JointStore returns the JointStore for the call of l, a result of [Decider.FindShared].
 func (d *Decider) JointStore(l *Lookup) *JointStore {
 	s := NewJointStore(l)
 	d.addBan(s, 0, l)
@@ -82,8 +82,8 @@ func (d *Decider) JointStoreOf(parts []Part, w *Waiting) *JointStore {
 	return s
 }
 
-// addBan adds the ban of the key of l under its policy to those that s looks for, if there may be one. of is the index of
-// the state.
+// addBan adds the ban of the key of l under its policy to the bans that s looks for. It does nothing if the policy has
+// no BAN, or if a ban would not deny the call. of is the index of the state.
 func (d *Decider) addBan(s *JointStore, of int, l *Lookup) {
 	if l.Limits.Bans == nil || !l.bannable() {
 		return
@@ -120,8 +120,9 @@ func (s *JointStore) Queues(key []byte) bool {
 	return ok && n == 1
 }
 
-// FindBan looks for bans of the keys, once, and reports whether the call is over with it: there is one, or the store has not
-// answered. Then a has the denial, under the key of the first policy that bans it, or the error. nil finds none.
+// FindBan looks for bans of the keys, once, and reports whether the call has ended: a key is banned, or the store has
+// not answered. Then a has the denial, under the key of the first policy that bans it, or the error. A nil JointStore
+// finds no ban.
 func (s *JointStore) FindBan(st Store, a *decide.Ask) (over bool) {
 	if s == nil || s.sought || len(s.bans) == 0 {
 		return false
@@ -153,8 +154,8 @@ func (s *JointStore) FindBan(st Store, a *decide.Ask) (over bool) {
 	return len(found) > 0
 }
 
-// CountBans counts that the bans which FindBan has found deny the call. w is its Waiting if it is one under several
-// policies, and then has the decisions of the policies that ban a key.
+// CountBans counts the denial of the call by the bans that FindBan has found. w is the Waiting of a call under several
+// policies, and then has the decisions of the policies that ban a key; otherwise it is nil.
 func (s *JointStore) CountBans(w *Waiting) {
 	for i := range s.bans {
 		b := &s.bans[i]
@@ -167,12 +168,12 @@ func (s *JointStore) CountBans(w *Waiting) {
 	}
 }
 
-// On returns a store whose Decide has st decide an ask of family [decide.Joint] that makes only the given ask. On of nil is
-// st.
+// On returns a store that has st decide each ask as the only one of an ask of family [decide.Joint]. On of a nil
+// JointStore returns st.
 func (s *JointStore) On(st Store) Store { return s.Charging(st, nil) }
 
-// Charging is On for the ask of a call that has w: if the ask passes, the parts that cannot deny the call are charged at the
-// same instant, as by [Waiting.Charging]. w is nil for a call under one policy.
+// Charging is On for the ask of the call of w: if the ask passes, the parts that cannot deny the call are charged at
+// the same instant, as by [Waiting.Charging]. w is nil for a call under one policy.
 func (s *JointStore) Charging(st Store, w *Waiting) Store {
 	if s == nil {
 		return w.Charging(st)
@@ -220,7 +221,8 @@ func (s *JointStore) Locate(key []byte) (of int, n uint8, ok bool) {
 // Guessed implements [decide.Program]: the programs of s make asks of limiters.
 func (*JointStore) Guessed() bool { return true }
 
-// oneAsk is the program that makes one ask and, if waiting is not nil, charges what [Waiting.Charging] does.
+// oneAsk is the program that makes one ask and, if waiting is not nil, charges the parts that [Waiting.Charging]
+// charges.
 type oneAsk struct {
 	*JointStore
 	ask     *decide.Ask

@@ -42,7 +42,7 @@ func (k *keys) add(l *Lookup, i int, candidate bool) []byte {
 	return k.buf[from:len(k.buf):len(k.buf)]
 }
 
-// addNetwork returns the text of network, which is valid as long as the keys of add are.
+// addNetwork returns the text of network, which is valid for as long as the keys that add returns.
 func (k *keys) addNetwork(network netip.Prefix, volatile bool) []byte {
 	from := len(k.buf)
 	if k.buf = network.AppendTo(k.buf); !volatile {

@@ -20,17 +20,17 @@ type Lookup struct {
 	Applied policy.Applied
 	// Limits are the limits in force for the key, before a boost.
 	Limits *policy.Limits
-	// Network is the text of the network that has the state of the call if the keys of the policy are
-	// addresses, such as 10.0.0.0/24, and otherwise nil. It is valid until the batch ends or, for a volatile
-	// call, until the next call.
+	// Network is the text of the network whose state the call uses, such as 10.0.0.0/24, if the keys of the policy are
+	// addresses, and otherwise nil. It is valid until the batch ends or, for a volatile call, until the next call.
 	Network []byte
-	// banned is the time for which a ban denies calls of the key, or 0. With an exemption or SHADOW none does.
+	// banned is the time for which a ban denies calls of the key, or 0. It is 0 with an exemption or SHADOW, because
+	// then a ban does not deny calls.
 	banned time.Duration
-	// waited says that [Consequences] follow from the decision on the call.
+	// waited says that the call has [Consequences], which take the steps after the decision.
 	waited bool
 }
 
-// state returns what the keys of the state are made of, beside the policy: the key of the call, or its network.
+// state returns the part of the state keys after the policy: the key of the call, or its network.
 func (l *Lookup) state() []byte {
 	if l.Network != nil {
 		return l.Network
@@ -38,9 +38,9 @@ func (l *Lookup) state() []byte {
 	return l.Key
 }
 
-// fingerprint returns the fingerprint of the arguments of the call. The clauses of the policy are not part of it: a
-// policy that changes between two calls makes no difference. An address counts as its network, because a client
-// may send a call again from another port, or its address in another form.
+// fingerprint returns the fingerprint of the arguments of the call. The clauses of the policy are not part of it, so a
+// change of the policy between two calls does not change the fingerprint. An address counts as its network, because a
+// client may send a call again from another port, or its address in another form.
 func (l *Lookup) fingerprint() uint32 {
 	var p idempotency.Print
 	p.Bytes(l.Policy)
@@ -74,8 +74,8 @@ func (l *Lookup) Blocked() bool {
 // BanKey returns the key of the state of bans.
 func (l *Lookup) BanKey() []byte { return policy.AppendBanKey(nil, l.Policy, l.state(), false) }
 
-// deniedFor returns the time for which the block of the key denies calls, or banned, if that is longer. It is
-// [limit.NoRetry] for a block without an end, and banned without a block.
+// deniedFor returns the time for which a block or a ban denies calls of the key: the longer of the two. It is
+// [limit.NoRetry] for a block without an end.
 func (l *Lookup) deniedFor(banned time.Duration) time.Duration {
 	switch b := l.Applied.Block; {
 	case b == nil:
@@ -88,7 +88,7 @@ func (l *Lookup) deniedFor(banned time.Duration) time.Duration {
 }
 
 // Lenient reports whether the call passes even if the limits deny it, because of an exemption or a
-// shadow policy. A shadow policy does not concern a call with limits of its own.
+// shadow policy. A call with limits of its own does not pass because of a shadow policy.
 func (l *Lookup) Lenient() bool {
 	return l.Applied.Exempt != nil || l.Rules.Main.Shadow && l.Own == nil
 }
@@ -107,15 +107,15 @@ func (l *Lookup) Counts() *policy.Counts {
 	return l.Rules.Counts
 }
 
-// hasCandidate reports whether the candidate of the policy can decide the call, too: there is a
-// candidate, neither an override nor an exemption applies to the key, and the call has a quantity for
-// each clause of the candidate, and no limits of its own.
+// hasCandidate reports whether the candidate of the policy can decide the call, too. This requires
+// that there is a candidate, that neither an override nor an exemption applies to the key, and that
+// the call has a quantity for each clause of the candidate and no limits of its own.
 func (l *Lookup) hasCandidate() bool {
 	return l.Own == nil && l.Rules.Candidate != nil && l.Applied.Override == nil && l.Applied.Exempt == nil && l.fits(l.Rules.Candidate.Limits)
 }
 
-// tries reports whether the candidate of the policy decides the call, too: only a call that charges or returns units,
-// and does not wait.
+// tries reports whether the candidate of the policy decides the call, too. It decides only calls that charge or return
+// units and do not wait.
 func (l *Lookup) tries() bool { return l.hasCandidate() && !l.Looks() && l.Mode != Block }
 
 // factor returns the factor of the boost that applies to the key, or [policy.OneFactor] without a
@@ -127,8 +127,8 @@ func (l *Lookup) factor() int64 {
 	return l.Applied.Boost.Factor
 }
 
-// quantity returns the quantity of the call for clause i, counted from 0, of the limits that it is
-// decided by. c is the clause. For a concurrency limit the quantity is a number of places.
+// quantity returns the quantity of the call for c, the clause with the index i of the limits that
+// decide the call. For a concurrency limit the quantity is a number of places.
 func (l *Lookup) quantity(i int, c *policy.Clause) int64 {
 	n := l.Quantity
 	if l.Quantities != nil {
@@ -142,8 +142,8 @@ func (l *Lookup) quantity(i int, c *policy.Clause) int64 {
 	return n
 }
 
-// counting reports whether denied calls of the kind of l are charged: because of the flag of the policy, or because the
-// call brings limits of its own.
+// counting reports whether denied calls like l are charged: because of the flag COUNT of the policy, or because the
+// call has limits of its own.
 func (l *Lookup) counting() bool { return l.Rules.Main.Count || l.Own != nil }
 
 // counts reports whether the call is charged even if the limits deny it.
@@ -164,9 +164,9 @@ func reservable(limits *policy.Limits) bool {
 }
 
 // findKeep sets Keep of a call with a class. The errors are [ErrNoClass], and [ErrKeepDebt] or [ErrKeepUnits] if the
-// limits of the policy do not allow Keep. Those of an override are not looked at: a caller must not get an error by
-// its choice of the key. A bucket of an override that lends tokens lends none to such a call, and Units are for each
-// clause of an override.
+// limits of the policy do not allow Keep. The limits of an override are not checked, because a caller must not get an
+// error by its choice of the key. If an override has a bucket that lends tokens, the bucket lends none to such a call,
+// and Units count for each clause of the override.
 func (l *Lookup) findKeep() error {
 	if l.Class != nil {
 		percent, found := l.Rules.Main.Share(l.Class)
@@ -199,7 +199,8 @@ func (l *Lookup) fits(limits *policy.Limits) bool {
 	return l.Quantities == nil || len(l.Quantities) == len(limits.Clauses)
 }
 
-// needsMember reports whether the call takes places of clause i, counted from 0, a concurrency limit.
+// needsMember reports whether the call takes places of the clause with the index i, which is a
+// concurrency limit.
 func (l *Lookup) needsMember(i int) bool { return l.Quantities == nil || l.Quantities[i] > 0 }
 
 // check returns an error if limits do not support the mode of the call, or need a member that the

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Event is what a [Notice] is about.
+// Event is the kind of event that a [Notice] reports.
 type Event uint8
 
 // These are the events of a key under a policy with NOTIFY.
@@ -25,15 +25,15 @@ const (
 // String returns "mark" or "denied".
 func (e Event) String() string { return [events]string{"mark", "denied"}[e] }
 
-// Notice says that an event has come for a key, for the first time in a window.
+// Notice reports an event of a key. The same event is reported only once in each window.
 type Notice struct {
 	Event Event
-	// Policy is the name of the policy, and Key the key that has the state: a network under KEY IP. DB is the
-	// database.
+	// Policy is the name of the policy. Key is the key whose state is used, which is a network for a policy with KEY
+	// IP. DB is the index of the database.
 	Policy, Key string
 	DB          int
-	// Clause is the text of the clause that the event is about. Limit is its limit, and Used the units that are in
-	// use. ResetAfter is the time until none is, and the window in which the event does not come again.
+	// Clause is the text of the clause that the event is about. Limit is its limit, and Used the units that are in use.
+	// ResetAfter is the time until none is in use. The event is not reported again within that time.
 	Clause      string
 	Limit, Used int64
 	ResetAfter  time.Duration
@@ -42,23 +42,23 @@ type Notice struct {
 }
 
 const (
-	// noticeSets and noticeWays are the size of the table of events that must not come again. An event takes one
-	// place of one set.
+	// noticeSets and noticeWays are the size of the table of reported events: the number of sets, and of places in
+	// each. An event takes one place.
 	noticeSets, noticeWays = 4096, 4
 	// maxNotices is the maximum number of notices that are not delivered yet.
 	maxNotices = 1024
-	// noticePause and noticeBurst bound the notices of a policy: one in each pause, and as many at once as there are
-	// pauses in a burst.
+	// noticePause and noticeBurst bound the rate of notices of a policy: one in each noticePause on average, and
+	// noticeBurst/noticePause at once.
 	noticePause, noticeBurst = 10 * time.Millisecond, time.Second
-	// leastWindow is the least time after which an event comes again.
+	// leastWindow is the minimum time between two notices of the same event.
 	leastWindow = time.Second
 )
 
-// Notices delivers notices of the events of all keys. An event comes once in a window, which ends when the units of
-// the clause are free again, or if none is in use after the length of the clause's window. The table of events takes
-// 256 KiB; beyond 16,384 events it forgets those whose windows end first. A policy has 100 notices at once, and 100 in
-// a second. If 1,024 notices wait for delivery, further ones are left out. What was left out comes with the next call.
-// Any goroutine may use it. The zero value is not usable.
+// Notices delivers notices of the events of all keys. An event is reported once in a window, which ends when the units
+// of the clause are free again or, if none is in use, after the length of the clause's window. The table of events
+// takes 256 KiB; beyond 16,384 events it forgets those whose windows end first. A policy may have 100 notices at once,
+// and 100 per second. If 1,024 notices wait for delivery, further ones are left out. The next call of the key tries
+// again to report an event that was left out. Any goroutine may use it. The zero value is not usable.
 type Notices struct {
 	deliver func(Notice)
 	spawn   func(func())
@@ -68,18 +68,18 @@ type Notices struct {
 
 	mu      sync.Mutex
 	table   *[noticeSets][noticeWays]noticed // guarded by mu; nil before the first event
-	paces   [256]limit.Instant               // guarded by mu; by the hash of the policy, when its next notice is due
+	paces   [256]limit.Instant               // guarded by mu; the instant of the next notice of a policy, by the hash of the policy
 	queue   []Notice                         // guarded by mu
-	waiting int                              // guarded by mu; those of queue, and those that are being delivered
+	waiting int                              // guarded by mu; the number of notices in queue and in delivery
 }
 
-// noticed is an event in the table, which does not come again before until.
+// noticed is an event in the table. It is not reported again before until.
 type noticed struct {
 	hash  uint64
 	until limit.Instant
 }
 
-// NewNotices returns notices that deliver delivers, one after the other. spawn runs a function on another goroutine.
+// NewNotices returns Notices that calls deliver for one notice at a time. spawn runs a function on another goroutine.
 func NewNotices(spawn func(func()), deliver func(Notice)) *Notices {
 	return &Notices{deliver: deliver, spawn: spawn, seed: maphash.MakeSeed()}
 }
@@ -90,7 +90,8 @@ func (n *Notices) Delivered() int64 { return n.delivered.Load() }
 // LeftOut returns the number of notices that were not delivered, because too many were waiting.
 func (n *Notices) LeftOut() int64 { return n.leftOut.Load() }
 
-// place returns the place for the event with the hash in the table, or nil if the event has come before in its window.
+// place returns the place in the table for the event with the given hash; nil if the event was reported before in its
+// window.
 func (n *Notices) place(hash uint64, now limit.Instant) *noticed {
 	if n.table == nil {
 		n.table = new([noticeSets][noticeWays]noticed)
@@ -110,8 +111,8 @@ func (n *Notices) place(hash uint64, now limit.Instant) *noticed {
 	return first
 }
 
-// add delivers the result of notice, unless the event has come before in its window, which ends at until. policy is the
-// hash of the policy.
+// add delivers the result of notice, unless the event was reported before in its window, which ends at until. policy is
+// the hash of the policy.
 func (n *Notices) add(policy, hash uint64, now, until limit.Instant, notice func() Notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -152,8 +153,8 @@ func (n *Notices) deliverAll() {
 	}
 }
 
-// tell delivers a notice for each clause of the call of l that denies the call, or of which the mark of the policy is
-// reached. details are the decisions of the limits on the clauses, at now. A nil Notices tells nothing.
+// tell delivers a notice for each clause that denies the call of l or that has reached the mark of the policy. details
+// are the decisions of the limits on the clauses, at now. A nil Notices delivers nothing.
 func (n *Notices) tell(l *Lookup, now limit.Instant, details []limit.Decision) {
 	mark := l.Rules.Main.Notify
 	if n == nil || mark == 0 || l.Looks() || l.Quantity < 0 {
@@ -169,7 +170,7 @@ func (n *Notices) tell(l *Lookup, now limit.Instant, details []limit.Decision) {
 	}
 }
 
-// denies reports whether d, the decision on clause i of the limits, gives nothing to the call.
+// denies reports whether d, the decision on clause i of the limits, grants no units to the call.
 func (l *Lookup) denies(i int, d *limit.Decision) bool {
 	return d.Refused > 0 && (l.Mode != Partial || d.Refused >= l.quantity(i, &l.Limits.Clauses[i]))
 }
@@ -180,7 +181,8 @@ func reaches(d *limit.Decision, percent int64) bool {
 	return used >= limit.MulDivCeil(d.Limit, percent, 100)
 }
 
-// event delivers a notice of the event of clause i, counted from 0, of which d is the decision at now.
+// event delivers a notice of an event of clause i, counted from 0. d is the decision on the clause
+// at now.
 func (n *Notices) event(l *Lookup, e Event, i int, d *limit.Decision, now limit.Instant) {
 	window := d.ResetAfter
 	if window <= 0 {
@@ -205,7 +207,7 @@ func (n *Notices) hash(l *Lookup, e Event, i int, d *limit.Decision) uint64 {
 	numbers[16], numbers[17] = byte(e), byte(i)
 	_, _ = h.Write(numbers[:]) // a hash never fails
 	_, _ = h.Write(l.Policy)
-	_ = h.WriteByte(0) // which no name and no clause has
+	_ = h.WriteByte(0) // a separator, since neither a name nor a clause contains it
 	_, _ = h.WriteString(l.Limits.Text[i])
 	_ = h.WriteByte(0)
 	_, _ = h.Write(l.state())

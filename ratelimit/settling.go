@@ -8,21 +8,20 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// Settling is the program of a settlement of what was reserved for a key under a policy, for a store that other servers
-// share.
+// Settling is the program that settles a reservation of a key under a policy, in a store that other servers share.
 type Settling struct {
 	state
 	// Ask is the settlement, of family [decide.SettleSeveral], with its answer.
 	Ask decide.Ask
 
 	clauses [policy.MaxClauses]decide.Clause
-	// further are the keys of the states of other policies that have a part of the reservation.
+	// further has the keys of the states of the other policies that hold a part of the reservation.
 	further [][]byte
 }
 
-// Settle makes a, which is a settlement, an ask of family [decide.Joint] for the same settlement of what was reserved for a
-// key under the policy called name. There need not be such a policy any more. of is what the keys of the state are made of:
-// see [AppendStateOf]. The program of a, a [Settling], has the answer. It owns its bytes.
+// Settle turns a, a settlement, into an ask of family [decide.Joint] that settles the same reservation of a key under
+// the policy called name. The policy need not exist any more. of is the part of the state keys after the policy: see
+// [AppendStateOf]. The program of a, a [Settling], has the answer. It owns its bytes.
 func Settle(a *decide.Ask, name, of []byte) {
 	s := &Settling{state: state{bytes.Clone(name), bytes.Clone(of)}, Ask: *a}
 	s.Ask.Own(nil)
@@ -75,8 +74,8 @@ func (s *Settling) Locate(key []byte) (state int, n uint8, ok bool) {
 	return state, n, state > 0
 }
 
-// stateOf returns the key of the state that has the part with the key, and the number of the part. A key that no policy
-// has, of a reservation of RL.MULTI, is that of a state with one part.
+// stateOf returns the key of the state that has the part with the given key, and the number of the part. A key without
+// a policy, as in a reservation of RL.MULTI, is the key of a state with one part.
 func stateOf(key []byte) (state []byte, n uint8) {
 	name, of, n, ok := policy.ParseState(key)
 	if !ok {

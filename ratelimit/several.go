@@ -21,15 +21,15 @@ type Part struct {
 	Details []limit.Decision
 
 	from int // the index of the first clause in the memory of the decider
-	// number and of are set for a reservation: the number of the first window or bucket of the part among all
-	// of the reservation, from 0, and the number of all. The first part, which the settlement names, has a
-	// link to keys, the others of the reservation.
+	// number and of are set for a reservation. of is the number of its windows and buckets, and number is the index of
+	// the part's first one among them. The first part, which a settlement names, has a link to keys, the other keys of
+	// the reservation.
 	number, of uint8
 	link       bool
 	keys       [][]byte
 }
 
-// terms returns the terms of the reservation of p, or zero if the call is none.
+// terms returns the terms of the reservation of p; zero if the call is not a reservation.
 func (p *Part) terms() reservation.Terms {
 	if !p.reserves() {
 		return reservation.Terms{}
@@ -42,8 +42,8 @@ func (p *Part) terms() reservation.Terms {
 // ErrClauses says that the policies of a call have more than [policy.MaxClauses] clauses in all.
 var ErrClauses = errors.New("too many clauses")
 
-// FindAll is [Decider.Find] for each of parts, and sets the fingerprint of their ID. In case of an
-// error, which may also be [ErrClauses] or [ErrTwice], at is the index of the part that it is about.
+// FindAll is [Decider.Find] for each of parts, and sets the fingerprint of their ID. The errors are
+// those of Find, [ErrClauses] and [ErrTwice]; at is the index of the part that an error is about.
 func (d *Decider) FindAll(parts []Part) (at int, err error) {
 	if at, err = d.findParts(parts); err != nil {
 		return at, err
@@ -51,7 +51,7 @@ func (d *Decider) FindAll(parts []Part) (at int, err error) {
 	return d.findBans(parts)
 }
 
-// findParts does what [Decider.FindAll] does, without the bans.
+// findParts is [Decider.FindAll] without the bans.
 func (d *Decider) findParts(parts []Part) (at int, err error) {
 	n := 0
 	d.keys.begin(parts[0].Volatile)
@@ -79,7 +79,8 @@ func (d *Decider) findParts(parts []Part) (at int, err error) {
 	return 0, nil
 }
 
-// sharesState reports whether one of parts, which were looked up, has the policy and the state of p.
+// sharesState reports whether one of parts, which were looked up, has the same policy and the same
+// state as p.
 func sharesState(parts []Part, p *Part) bool {
 	for i := range parts {
 		if q := &parts[i]; bytes.Equal(q.Policy, p.Policy) && bytes.Equal(q.state(), p.state()) {
@@ -93,12 +94,12 @@ func sharesState(parts []Part, p *Part) bool {
 // [Decider.FindAll] has looked up its parts. All sets the Details of the parts, and uses a, which is
 // decided at once: a call in the mode Block does not wait.
 //
-// The policies that can deny are decided together, as one decision about all their clauses. If they
-// pass, each policy that cannot deny, because of an exemption or a shadow, is decided and charged by
-// itself; an error of its keys counts as a denial. A policy with the flag Count is charged in any case, unless
-// there is a block. The result is the decision that binds: that on the clauses of the policies that can deny
-// or, if no policy can, on all clauses. A block of any policy denies the call, and then only the blocked
-// policies are tried. The repetition of a call charges no policy, and tries only those that can deny.
+// The policies that can deny are decided together, as one decision about all their clauses. If they pass, each policy
+// that cannot deny, because of an exemption or a shadow, is decided and charged by itself; an error of its keys counts
+// as a denial. A policy with the flag Count is charged in any case, unless there is a block. The result is the binding
+// decision: on the clauses of the policies that can deny or, if no policy can, on all clauses. A block of any policy
+// denies the call, and then only the blocked policies are tried. The repetition of a call charges no policy, and tries
+// only those that can deny.
 //
 // The errors are those of [Decider.Ask] and of the store. at is the index of the part that an error of
 // Ask is about.
@@ -140,7 +141,8 @@ func AnyBlocked(parts []Part) bool {
 // is the index of the part that the error is about.
 func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) { return d.askAll(parts, a) }
 
-// denyAll answers a call of which a block denies one or several of parts. It uses a for the statistics.
+// denyAll answers a call that is denied because a block denies at least one of parts. It uses a for
+// the statistics.
 func (d *Decider) denyAll(parts []Part, a *decide.Ask) *limit.Decision {
 	n := 0
 	for i := range parts {
@@ -168,8 +170,8 @@ func (d *Decider) denyAll(parts []Part, a *decide.Ask) *limit.Decision {
 	return &d.whole
 }
 
-// countedAll counts what s, which has decided the call under parts, has come to, and returns the answer. a is the ask
-// about the policies that can deny the call.
+// countedAll counts the outcome of the steps s, which have decided the call under parts, and returns the answer. a is
+// the ask about the policies that can deny the call.
 func (d *Decider) countedAll(parts []Part, a *decide.Ask, x *severally, s *steps) (whole *limit.Decision, at int, err error) {
 	if x.common {
 		if a.ID.Token != nil {
@@ -186,7 +188,7 @@ func (d *Decider) countedAll(parts []Part, a *decide.Ask, x *severally, s *steps
 	return &s.whole, 0, nil
 }
 
-// countPiece counts what the steps have come to for p, and tells of the events of its key.
+// countPiece counts the outcome of the steps for p, and delivers the notices about its key.
 func (d *Decider) countPiece(p *Part, is *piece) {
 	if is.blocked {
 		d.countBlocked(&p.Lookup, &is.ask, &p.Details[0])
@@ -210,7 +212,7 @@ func (d *Decider) countPiece(p *Part, is *piece) {
 	}
 }
 
-// countFree counts a, a reservation of nothing.
+// countFree counts a, a reservation without units.
 func (d *Decider) countFree(l *Lookup, a *decide.Ask) {
 	d.service.Keys.NoteLapsed(a.Lapsed)
 	d.Recorder.NoteID(l.From, a)

@@ -6,9 +6,9 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// FindAllShared does what [Decider.FindAll] does, for a call whose states are in a store that other servers share: it
-// looks for no bans, because [Decider.JointAll] does that together with the rest. The errors are those of FindAll, without
-// those of the store.
+// FindAllShared is [Decider.FindAll] for a call whose states are in a store that other servers share. It does not look
+// for bans, because [Decider.JointAll] does so in the same step as the decision. The errors are those of FindAll,
+// without those of the store.
 func (d *Decider) FindAllShared(parts []Part) (at int, err error) {
 	if at, err = d.findParts(parts); err != nil {
 		return at, err
@@ -19,10 +19,11 @@ func (d *Decider) FindAllShared(parts []Part) (at int, err error) {
 	return 0, nil
 }
 
-// JointAll makes a an ask of family [decide.Joint], which takes all steps of [Decider.All], or of [Decider.Any] if anyOf is
-// true, for the call that [Decider.FindAllShared] has looked up. A call in the mode Block does not wait. The keys of a are the keys of the states
-// of the first clause of each policy. After a was decided, [Decider.AnswerParts] gives the answer. Until then a refers to no memory
-// of parts or of d except what parts have of the table of policies, and From.
+// JointAll makes a an ask of family [decide.Joint], which takes all steps of [Decider.All], or of [Decider.Any] if
+// anyOf is true, for the call that [Decider.FindAllShared] has looked up. A call in the mode Block does not wait. The
+// keys of a are the keys of the states of the first clause of each policy. After a was decided, [Decider.AnswerParts]
+// gives the answer. Until then a refers to no memory of parts or of d, except From and the parts of the table of
+// policies in parts.
 func (d *Decider) JointAll(parts []Part, anyOf bool, a *decide.Ask) {
 	j := d.joints.next(d.service)
 	j.how, j.parts, j.anyOf = 0, append(j.parts, parts...), anyOf
@@ -55,13 +56,14 @@ func (d *Decider) AnswerParts(a *decide.Ask) (whole *limit.Decision, at int, err
 	return d.countedAll(j.parts, &j.ask, &j.together, &j.steps)
 }
 
-// joined is what the program of a call under several policies has. It is empty for another call.
+// joined has the fields of the program of a call under several policies. It is empty for other
+// calls.
 type joined struct {
 	parts  []Part
 	others [][]byte // the keys of the states of all parts but the first
 	// anyOf says that the first part that passes is charged.
 	anyOf bool
-	// stopped says that a block denies the call, after the last run. together is what its steps have come to otherwise.
+	// stopped says that, in the last run, a block has denied the call. Otherwise together is the outcome of its steps.
 	stopped  bool
 	together severally
 }
@@ -73,7 +75,8 @@ func (m *joined) forget() {
 	*m = joined{parts: m.parts[:0], others: m.others[:0]}
 }
 
-// runSeveral takes the steps of the call under the parts. An error is that of the call: what was decided before remains.
+// runSeveral takes the steps of the call under the parts. An error is the error of the call; it does not undo earlier
+// decisions.
 func (j *joint) runSeveral() {
 	x := &j.together
 	*x = severally{}
@@ -102,8 +105,8 @@ func (j *joint) Locate(key []byte) (state int, n uint8, ok bool) {
 	return 0, 0, false
 }
 
-// Divides implements [decide.Divisible]: an ID has to be remembered by all states in one step, and a call that waits takes
-// back nothing.
+// Divides implements [decide.Divisible]. It returns false for a call with an ID, because all states have to remember
+// the ID in one step, and for a call that waits, because its charges cannot be taken back.
 func (j *joint) Divides() bool {
 	return len(j.parts) > 0 && j.parts[0].ID.Token == nil && j.parts[0].Mode != Block
 }

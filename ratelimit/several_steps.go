@@ -9,24 +9,24 @@ import (
 	"github.com/cellserver/cellserver/reservation"
 )
 
-// severally is what the steps of a call under several policies have come to as a whole. The decision is steps.whole.
+// severally is the outcome of the steps of a call under several policies as a whole. The decision is steps.whole.
 type severally struct {
-	// err is the error of the call, and at the index of the part that it is about.
+	// err is the error of the call, and at is the index of the part that the error is about.
 	err error
 	at  int
 	// common says that the policies that can deny the call were decided together, without an error.
 	common bool
 }
 
-// piece is what the steps of a call under several policies have come to for one of them.
+// piece is the outcome of the steps of a call under several policies for one of them.
 type piece struct {
-	// ask is the ask about the policy alone, or what the ask about several policies says of it. free is that of a
-	// reservation of nothing.
+	// ask is the ask about the policy alone, or the part of the ask about several policies that concerns it. free is
+	// the ask of a reservation without units.
 	ask, free decide.Ask
 	turnout
 }
 
-// turnout is what there is to count of a [piece].
+// turnout has the results of a [piece] that have to be counted.
 type turnout struct {
 	blocked  bool // a block denies the call
 	noted    bool // the ask counts for the statistics of keys
@@ -34,14 +34,15 @@ type turnout struct {
 	denied   bool // the limits deny the call
 	answers  bool // the policy has an answer of its own, by its counters
 	denies   bool // that answer is a denial
-	reserves bool // there is a reservation of nothing
+	reserves bool // there is a reservation without units
 	tries    bool // the candidate of the policy has decided the call, too, with the result trial
 	trial    trial
-	// told has the decisions of which notices may tell.
+	// told has the decisions for which notices may be delivered.
 	told []limit.Decision
 }
 
-// noQuantities are the quantities of a policy that a call under several leaves alone.
+// noQuantities has a quantity of 0 for each clause, for a policy that a call under several policies
+// does not charge.
 var noQuantities [policy.MaxClauses]int64
 
 // decideAll decides the call under parts, which are charged all or none, and sets x. No block denies it. It uses a.
@@ -84,7 +85,8 @@ func (s *steps) beginPieces(n int) {
 	}
 }
 
-// findBans sets banned of each of parts. The error is that of the store, and at the index of the part.
+// findBans sets banned of each of parts. The error is that of the store, and at is the index of the
+// part.
 func (s *steps) findBans(parts []Part) (at int, err error) {
 	for i := range parts {
 		if err := s.findBan(&parts[i].Lookup); err != nil {
@@ -109,14 +111,14 @@ func (s *steps) askAll(parts []Part, a *decide.Ask) (at int, err error) {
 	a.Reserve.Link, a.Reserve.Keys = false, nil
 	for i := range parts {
 		a.Rank = max(a.Rank, parts[i].Keep.Rank(0)) // all keep shares
-		if p := &parts[i]; p.link && !p.Lenient() { // the ask about a lenient part has its link
+		if p := &parts[i]; p.link && !p.Lenient() { // the ask about a part that cannot deny has the link of the reservation
 			a.Reserve.Link, a.Reserve.Keys = true, p.keys
 		}
 	}
 	return 0, nil
 }
 
-// concludeAll sets the Details and the pieces of the parts that a is about, which was decided without an error.
+// concludeAll sets the Details and the pieces of the parts of a, an ask that was decided without an error.
 func (s *steps) concludeAll(parts []Part, a *decide.Ask) {
 	s.whole = a.Binding()
 	for i := range parts {
@@ -141,31 +143,31 @@ func (s *steps) concludeAll(parts []Part, a *decide.Ask) {
 			is.answers, is.denies = true, denies
 			s.tryPart(p, is, denies)
 		case p.counts():
-			s.tryPart(p, is, false) // another policy denies the call, and this one is charged
+			s.tryPart(p, is, false) // another policy denies the call, and this policy charges denied calls
 		}
 	}
 }
 
-// extract makes b what a, which was decided, says of p, whose Details are set.
+// extract sets b to the part of the decided ask a that concerns p, whose Details are set.
 func (s *steps) extract(b *decide.Ask, p *Part, a *decide.Ask) {
 	n := len(p.Details)
 	s.about(b, p, 0, 0)
 	b.Clauses, b.Details = a.Clauses[p.from:p.from+n], p.Details
-	b.ID.Token = nil // the ID counts once, for a
+	b.ID.Token = nil // the statistics of a count the ID already
 	if f := a.Foreign - p.from; 0 < f && f <= n {
 		b.Foreign = f
 	}
 }
 
-// denies reports whether details, the decisions on clauses, are the reason why not all units of the
-// call a were granted. clauses are some of those of a.
+// denies reports whether one of details, the decisions on clauses, is the reason that not all units
+// of the call a were granted. clauses are some of the clauses of a.
 func denies(a *decide.Ask, clauses []decide.Clause, details []limit.Decision) bool {
 	if a.Refused || a.Missing == 0 {
 		return deniesAny(details)
 	}
 	for i := range details {
 		if c := &clauses[i]; details[i].Remaining == 0 && !c.Fixed && c.Lease == nil {
-			return true // the clause has had no more units than were granted
+			return true // the clause had only as many units as were granted
 		}
 	}
 	return false
@@ -190,15 +192,15 @@ func (s *steps) tryPart(p *Part, is *piece, denied bool) {
 	}
 }
 
-// chargeApart decides the call for p, a part that cannot deny it, and returns the answer, which passes.
-// missing is the number of units of a Partial that the call was not granted. After an error, p has no
-// Details, and the call counts as one that the limits deny.
+// chargeApart decides the call for p, a part that cannot deny it, and returns the answer, which
+// passes. missing is the number of units that a call in the mode Partial was not granted. After an
+// error, p has no Details, and the call counts as denied by the limits of p.
 func (s *steps) chargeApart(p *Part, is *piece, missing int64) (d limit.Decision, err error) {
 	a, n := &is.ask, len(p.Limits.Clauses)
 	if missing > 0 {
 		asked := p.Quantity
 		p.Quantity -= missing
-		_ = s.fillPart(p, false) // there was no error for more units
+		_ = s.fillPart(p, false) // filling the same clauses for more units has succeeded before
 		s.number(p)
 		p.Quantity = asked
 	}
@@ -218,7 +220,8 @@ func (s *steps) chargeApart(p *Part, is *piece, missing int64) (d limit.Decision
 	return d, a.Err
 }
 
-// chargeDenied charges p, a part that cannot deny the call and counts denied ones, for a call that others deny.
+// chargeDenied charges p for a call that other parts deny. p is a part that cannot deny the call and that charges
+// denied calls.
 func (s *steps) chargeDenied(p *Part, is *piece) {
 	a := &is.ask
 	s.about(a, p, p.from, len(p.Limits.Clauses))
@@ -235,8 +238,8 @@ func passEach(details []limit.Decision) {
 	}
 }
 
-// passAll decides a call of which no part can deny it. The error is that of the store if no part could
-// be decided.
+// passAll decides a call that no part can deny. The error is that of the store if no part could be
+// decided.
 func (s *steps) passAll(parts []Part) (err error) {
 	s.whole = limit.Decision{RetryAfter: limit.NoRetry}
 	decided := false
@@ -312,10 +315,10 @@ func sooner(a, b *limit.Decision) bool {
 	return a.RetryAfter != limit.NoRetry && (b.RetryAfter == limit.NoRetry || a.RetryAfter < b.RetryAfter)
 }
 
-// reserveAll completes the clauses of parts, which were filled in, for a reservation: their numbers, and the
-// names of all keys but the first that has a window or a bucket. That is a key of the first part, or of a later one
-// if the limits before it are NONE. The errors are [reservation.ErrFamily], [reservation.ErrFirst] and
-// [reservation.ErrKeys]; at is the index of the part that the error is about.
+// reserveAll completes the clauses of parts, which were filled in, for a reservation. It sets the numbers of the
+// clauses, and at the first key with a window or a bucket the link to all other keys. That key belongs to the first
+// part, or to a later one if the limits before it are NONE. The errors are [reservation.ErrFamily],
+// [reservation.ErrFirst] and [reservation.ErrKeys]; at is the index of the part that the error is about.
 func (s *steps) reserveAll(parts []Part) (at int, err error) {
 	var first []byte
 	linking, of := 0, uint8(0)
@@ -402,7 +405,7 @@ func (s *steps) prepare(parts []Part, together bool) (strict, at int, err error)
 	return strict, 0, nil
 }
 
-// fillPart fills in the clauses of p. looks is that of fill.
+// fillPart fills in the clauses of p. For looks see fill.
 func (s *steps) fillPart(p *Part, looks bool) error {
 	if !p.fits(p.Limits) {
 		return ErrQuantities
@@ -413,8 +416,8 @@ func (s *steps) fillPart(p *Part, looks bool) error {
 	return s.fill(&p.Lookup, p.Limits, 0, &s.main, p.from, looks)
 }
 
-// about makes a an ask about n clauses that were filled in, from the index from on, for p or for a call
-// whose parts have the options of p.
+// about makes a an ask about n clauses that were filled in, from the index from on. It takes the
+// options of the call from p.
 func (s *steps) about(a *decide.Ask, p *Part, from, n int) {
 	a.DB, a.Family, a.Key, a.Err, a.Foreign, a.Lapsed = p.DB, decide.Several, nil, nil, 0, 0
 	a.Refused, a.Missing, a.Partial, a.ID, a.Reserve = false, 0, p.Mode == Partial && p.Quantity > 0, p.ID, p.terms()

@@ -10,36 +10,38 @@ import (
 )
 
 // steps takes the steps that decide a call: it makes the asks and has its store decide them. It counts nothing and
-// sends no notices. So the steps can be taken again on another state, and a [Decider] counts afterwards what the last ones
-// have come to.
+// sends no notices. So the steps can be taken again on another state, and a [Decider] then counts the outcome of the
+// last ones.
 type steps struct {
 	service *Service
 	store   Store
 	keys    keys
 	room    clause.Room    // a boosted clause
 	main    clause.Memory  // for the clauses of the limits in force
-	whole   limit.Decision // the decision of the last answer that is not in its ask
-	// seldom has what few calls need, or is nil if none has needed it yet: see rarely.
+	whole   limit.Decision // the decision on the call, if its ask does not have it
+	// seldom is memory that few calls need; nil until a call has needed it: see rarely.
 	seldom *rare
 	// kept has the decisions of the limits on the clauses of a call that passes although the limits may deny it.
 	kept []limit.Decision
-	// pieces are what a call under several policies has come to for each of them, and linked the keys of its reservation.
+	// pieces has the outcomes of a call under several policies for each of them, and linked has the keys of its
+	// reservation.
 	pieces []piece
 	linked [][]byte
 }
 
-// rare is the memory for a candidate, for bans and for a reservation of nothing. It is larger than the rest of steps.
+// rare is the memory for a candidate, for bans and for a reservation without units. It is larger than the rest of
+// steps.
 type rare struct {
 	tried  clause.Memory // for the clauses of a candidate
 	second decide.Ask    // the ask of a candidate
-	free   decide.Ask    // the ask of a reservation of nothing, of a call under one policy
-	// spare has the decisions of a reservation of nothing.
+	free   decide.Ask    // the ask of a reservation without units, for a call under one policy
+	// spare has the decisions of a reservation without units.
 	spare [policy.MaxClauses]limit.Decision
 	// bans is the ask about the bans of a key, with the memory of its key.
 	bans decide.Ask
 }
 
-// rarely returns the memory for what few calls need.
+// rarely returns the memory that few calls need, and allocates it at its first call.
 func (s *steps) rarely() *rare {
 	if s.seldom == nil {
 		s.seldom = new(rare)
@@ -47,8 +49,8 @@ func (s *steps) rarely() *rare {
 	return s.seldom
 }
 
-// endBatch frees what the calls of the batch refer to, and the memory of calls with many clauses. dropped says that
-// keys were dropped, to which the clauses may refer.
+// endBatch drops the references of the calls of the batch, and frees the memory of calls with many clauses. dropped
+// says that the clauses may refer to a buffer of keys that was dropped.
 func (r *rare) endBatch(dropped bool) {
 	r.tried.Trim()
 	r.second.Forget()
@@ -58,29 +60,29 @@ func (r *rare) endBatch(dropped bool) {
 	}
 }
 
-// outcome is what the steps of a call have come to.
+// outcome is the result of the steps of a call.
 type outcome struct {
 	answer Answer
 	// decided has the decisions of the limits on the clauses, if a notice or the answer may need them.
 	decided []limit.Decision
 	// denied says that the limits in force deny the call, even if it passes.
 	denied bool
-	// free says that there is a reservation of nothing, which is rare.free.
+	// free says that there is a reservation without units; its ask is rare.free.
 	free bool
 	// tries says that the candidate of the policy has decided the call, too, with the result trial.
 	tries bool
 	trial trial
 }
 
-// trial is what the candidate of a policy has come to.
+// trial is the decision of the candidate of a policy.
 type trial struct {
-	// refused says that the candidate denies the call. lapsed is Lapsed of its ask.
+	// refused says that the candidate denies the call. lapsed is the field Lapsed of its ask.
 	refused bool
 	lapsed  uint32
 }
 
-// decide decides the call that l has looked up and that nothing blocks, and sets x. It uses a, and h is that of its ask. The
-// errors are those of [Decider.Ask] and of the store.
+// decide decides the call that l has looked up, and sets x. No block may deny the call. decide uses a; h says how the
+// ask differs from that of Ask. The errors are those of [Decider.Ask] and of the store.
 func (s *steps) decide(l *Lookup, h how, a *decide.Ask, x *outcome) error {
 	if err := s.ask(l, l.Limits, h, &s.main, a); err != nil {
 		return err
@@ -126,7 +128,7 @@ func (s *steps) conclude(l *Lookup, a *decide.Ask, x *outcome) {
 func (s *steps) keep(at int, all ...limit.Decision) []limit.Decision {
 	end := at + len(all)
 	if end > len(s.kept) {
-		s.kept = make([]limit.Decision, max(end, policy.MaxClauses)) // copies from before stay where they are
+		s.kept = make([]limit.Decision, max(end, policy.MaxClauses)) // an append may move the memory; earlier copies remain valid
 	}
 	copy(s.kept[at:], all)
 	return s.kept[at:end:end]
@@ -141,9 +143,9 @@ func (s *steps) answer(a *decide.Ask) Answer {
 	return Answer{&s.whole, a.Details}
 }
 
-// reserveNothing records a reservation of nothing if a, which was decided, is a reservation that the limits
-// have denied, so that its settlement is known. The call passes although they deny it. It reports whether there is one
-// now, and uses b for it.
+// reserveNothing records a reservation without units if a, a decided ask, is a reservation that the limits have denied
+// although the call passes. So a later settlement finds the reservation. It reports whether it has recorded one, and
+// uses b for the ask.
 func (s *steps) reserveNothing(a, b *decide.Ask) bool {
 	if a.Reserve.TTL == 0 || a.Err != nil || !a.Refused || a.Full || a.Repeats() {
 		return false
@@ -154,9 +156,8 @@ func (s *steps) reserveNothing(a, b *decide.Ask) bool {
 	return b.Err == nil
 }
 
-// try decides the call under the policy's candidate. An error of the candidate counts as a denial. A candidate
-// charges the estimate of a reservation for good: nothing settles it there, so it does not remember the
-// call either.
+// try decides the call under the policy's candidate. An error of the candidate counts as a denial. A reservation is
+// never settled at a candidate: the candidate charges the estimate for good, and does not remember the call.
 func (s *steps) try(l *Lookup) (t trial) {
 	if l.reserves() {
 		was := l.Call

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// readable returns an error if this server cannot read the policy of l. If calls under such a policy pass, l gets one
-// without limits instead.
+// readable returns an error if this server cannot read the policy of l. If calls under such a policy pass, l gets a
+// policy without limits instead.
 func (s *Service) readable(l *Lookup) error {
 	if s.Unreadable == nil {
 		return nil

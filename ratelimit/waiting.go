@@ -12,7 +12,7 @@ import (
 // the ask of [Decider.AskAll] to count and answer the call, and refers to no memory of the call or of
 // a decider. Only one goroutine at a time may use it.
 type Waiting struct {
-	// Parts are the parts of the call without their bytes, but for those that a [Notice] needs.
+	// Parts are the parts of the call. They have only the bytes that a [Notice] needs.
 	Parts   []Part
 	notices *Notices
 	// apart has, at the index of each part that cannot deny the call, the ask about that part.
@@ -45,8 +45,8 @@ func (w *Waiting) Bytes() int {
 	return n
 }
 
-// apartCost is about the memory, in bytes, of a clause of a part that cannot deny the call, with its call and the decisions on it, without the
-// bytes of its key.
+// apartCost is the approximate memory, in bytes, of a clause of a part that cannot deny the call, with the decisions on
+// it, but without the bytes of its key.
 const apartCost = 512
 
 // Apart calls f with each key that [Waiting.Charging] charges. The keys belong to w.
@@ -58,9 +58,10 @@ func (w *Waiting) Apart(f func(key []byte)) {
 	}
 }
 
-// Charging returns a store whose Decide has st decide the ask of the call and, if it passes, an ask for each part that cannot
-// deny the call. An error of such a part counts as a denial by its limits. The keys of [Waiting.Apart] have to be locked if
-// any keys are. [Waiting.Charged] counts what was charged. Charging of nil is st.
+// Charging returns a store whose Decide has st decide the ask of the call and, if it passes, an ask for each part that
+// cannot deny the call. An error of such a part counts as a denial by its limits. The keys of [Waiting.Apart] have to
+// be locked if the caller holds locks of keys. [Waiting.Charged] counts the charges. Charging of a nil Waiting returns
+// st.
 func (w *Waiting) Charging(st Store) Store {
 	if w == nil {
 		return st
@@ -88,8 +89,8 @@ func (c charging) Decide(a *decide.Ask) {
 	}
 }
 
-// Charged counts at now what the store of [Waiting.Charging] has decided for the parts that cannot deny the call, which has
-// passed.
+// Charged counts, at now, the charges that the store of [Waiting.Charging] has made to the parts that cannot deny the
+// call. The call has passed.
 func (w *Waiting) Charged(now limit.Instant) {
 	for i := range w.Parts {
 		p, a := &w.Parts[i], &w.apart[i]
@@ -119,7 +120,7 @@ func (w *Waiting) Conclude(a *decide.Ask) {
 }
 
 // Answered counts the answer to the call in the counters of its policies, after [Waiting.Conclude].
-// denied says whether the call is denied. A policy that would not have denied it does not count then.
+// denied says whether the call is denied. A denied call counts only for the policies that deny it.
 func (w *Waiting) Answered(denied bool) {
 	for i := range w.Parts {
 		p := &w.Parts[i]
@@ -130,9 +131,9 @@ func (w *Waiting) Answered(denied bool) {
 	}
 }
 
-// NoteWaiting counts the decision on a call that could have waited and is answered at once in the
-// statistics of keys. parts are those of the call, w is its Waiting after [Waiting.Conclude], and a is
-// the ask about the parts that can deny the call.
+// NoteWaiting counts, in the statistics of keys, the decision on a call with BLOCK that is answered
+// at once. parts are those of the call, w is its Waiting after [Waiting.Conclude], and a is the ask
+// about the parts that can deny the call.
 func (d *Decider) NoteWaiting(parts []Part, w *Waiting, a *decide.Ask) {
 	for i := range w.Parts {
 		p := parts[i]

@@ -193,7 +193,7 @@ func (k *Keys) count(kind Kind, now limit.Instant) (keys []Key, total int64) {
 	return keys, total
 }
 
-// first returns what [Keys.Top] does, out of keys. It sets their shares of total and changes their order.
+// first selects the result of [Keys.Top] from keys. It sets the shares of the keys of total, and changes their order.
 func first(keys []Key, total int64, db, n int, shown func(key string) bool) []Key {
 	keys = slices.DeleteFunc(keys, func(k Key) bool {
 		return db != EveryDatabase && k.DB != db || shown != nil && !shown(k.Name)

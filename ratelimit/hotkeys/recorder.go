@@ -54,7 +54,7 @@ const (
 	maxNoted = 256
 )
 
-// callsRate is the rate of callsSample in the form that stats.Sampler takes.
+// callsRate is the sampling rate callsSample in the form that stats.Sampler takes.
 var callsRate = stats.OneIn(callsSample)
 
 // Note counts d, the decision on a under key, in the group of key. In a long batch it counts only a

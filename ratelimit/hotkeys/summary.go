@@ -21,7 +21,7 @@ type top struct {
 	omitted int64
 }
 
-// These are the bounds of a summary of one kind.
+// These are the bounds of a summary of one kind: the number of its keys and their bytes.
 const (
 	summaryKeys  = 500
 	summaryBytes = 20 << 10 // of the keys, with overhead for each
@@ -74,7 +74,7 @@ func (s *Summary) Append(dst []byte) []byte {
 // errSummary is the error of bytes that are no summary.
 var errSummary = errors.New("the bytes are no summary of the most frequent keys")
 
-// ParseSummary returns the summary whose bytes are b. It keeps none of b.
+// ParseSummary returns the summary whose bytes are b. The result does not refer to b.
 func ParseSummary(b []byte) (Summary, error) {
 	r := stats.Unpack(b)
 	if r.Number(math.MaxInt64) != summaryVersion {
@@ -97,9 +97,10 @@ func ParseSummary(b []byte) (Summary, error) {
 	return s, nil
 }
 
-// TopOf returns what [Keys.Top] does, for a server with the summary own and others, of which it has the bytes: the
-// counts of a key are added. The sum lacks at most Missing calls, those on the servers that have left the key out of
-// their summaries. Missing is -1 if one of others is no summary, such as nil or that of a later version.
+// TopOf is [Keys.Top] for several servers: it adds the counts of a key in own, the summary of this server, and in
+// others, the bytes of the summaries of other servers. The sum lacks at most Missing calls, those on the servers that
+// have left the key out of their summaries. Missing is -1 if one of others is no summary, such as nil or that of a
+// later version.
 func TopOf(own Summary, others [][]byte, kind Kind, db, n int, shown func(key string) bool) []Key {
 	sum := make(map[topName]Key)
 	var total, omitted int64
