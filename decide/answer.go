@@ -61,8 +61,9 @@ func (a *Ask) Units() int64 {
 // leases and clauses that are Fixed.
 func (a *Ask) Granted() int64 { return a.Units() - a.Missing }
 
-// Reserved reports whether a, which was decided without an error, has made a reservation. A repetition
-// makes none, and of a reservation of several asks only the one with the first window or bucket does.
+// Reserved reports whether a, which was decided without an error, has made a reservation. A
+// repetition makes none. If several asks make one reservation, only the ask with the first window
+// or bucket counts as having made it.
 func (a *Ask) Reserved() bool {
 	if a.Reserve.TTL == 0 || a.Repeated || a.Full {
 		return false
@@ -82,7 +83,7 @@ func (a *Ask) Reserved() bool {
 	return a.Decision.Refused == 0
 }
 
-// Refuse turns the answer of a [Several] into a refusal of all units: it sets Refused, and for a
+// Refuse turns the answer of a [Several] into a refusal of all units. It sets Refused, and for a
 // Partial also Missing.
 func (a *Ask) Refuse() {
 	if a.Refused = true; a.Partial {
@@ -97,7 +98,7 @@ func (a *Ask) ResetAnswer() {
 	a.Linked, a.Estimated, a.Used = false, 0, 0
 }
 
-// TakeAnswer copies the answer of from, a copy of a that was decided in place of it, into a. The Details of both have the
+// TakeAnswer copies the answer of from, a copy of a that was decided instead of a, into a. The Details of both have the
 // same length.
 func (a *Ask) TakeAnswer(from *Ask) {
 	a.Now, a.Err, a.Foreign = from.Now, from.Err, from.Foreign

@@ -40,42 +40,41 @@ const (
 	Admin
 	// Counter is INCREX. The parameters are in the field Counter.
 	Counter
-	// Settle is RL.COMMIT, RL.CANCEL and RL.RENEW for the reservation with the token of the ask. The
-	// parameters are in the field Settlement, and the answer is Settled. If the reservation is of several
-	// keys, the key of the ask is the one that has their names.
+	// Settle is RL.COMMIT, RL.CANCEL and RL.RENEW for the reservation with the token of the ask. The parameters are in
+	// the field Settlement, and the answer is Settled. If the reservation is of several keys, the key of the ask is the
+	// one with the names of the others.
 	Settle
-	// SettleSeveral is Settle for a reservation of a Several. The keys of Clauses, without limits, are
-	// those that may have a part of it, or the names of all its keys.
+	// SettleSeveral is Settle for a reservation of a Several. Clauses has only keys: those that may
+	// hold a part of the reservation, or the names of all its keys.
 	SettleSeveral
-	// Ban says whether the key is banned under a policy. The parameters are Ban and Denied. Such an ask has no
-	// ID. It does not look at the limits of the policy, whose state is under other keys.
+	// Ban says whether the key is banned under a policy. The parameters are Bans and Denied. Such an ask has no ID. It
+	// does not read the states of the limits of the policy, which are under other keys.
 	Ban
-	// Joint is a decision that needs several asks, about the parts of one state under one key, or of several states.
-	// The parameters are Program, which also has the answer, and Others; apart from Err and Now the ask has none.
+	// Joint is a decision that needs several asks, about parts of one state under one key or of several states. The
+	// parameters are Program, which also has the answer, and Others; apart from Err and Now the ask has none.
 	Joint
 )
 
-// Ask is the question that one command puts to a limiter, and the answer to it. An ask refers to
-// the bytes of the command's arguments until [Ask.Own] copies them. Only one goroutine at a time
-// may use an ask.
+// Ask is a question of one command to a limiter, with the answer. An ask refers to the bytes of the
+// command's arguments until [Ask.Own] copies them. Only one goroutine at a time may use an ask.
 type Ask struct {
 	DB     int
 	Key    []byte // the key; unused if Family is Several, or Admin with an operation about all keys
 	Family Family
 	// Millis and WithDetails change only the reply to the client. If Millis is true, times are in
-	// milliseconds. If WithDetails is true, the reply has the answer of each clause.
+	// milliseconds. If WithDetails is true, the reply also has the answer of each clause.
 	Millis, WithDetails bool
 
-	// ID identifies the call, so that it is charged only once although the client may send it again.
-	// Without a token the call has no identity. A call that was charged is remembered with each of its
-	// keys. A call is a repetition if one of its keys remembers its token: it charges nothing, and its
-	// answer tells what the first one was granted. Calls that only look ignore ID.
+	// ID identifies the call, so that it is charged only once although the client may send it
+	// again. Without a token the call has no identity. A call that was charged is remembered with
+	// each of its keys. A call is a repetition if one of its keys remembers its token. A repetition
+	// charges nothing, and its answer is that of the first call. Calls that only look ignore ID.
 	ID idempotency.Call
-	// Reserve makes the call, which must have an ID, a reservation: it is charged as it would be
-	// without, and [Settle] gives back units later. Windows and buckets of mode Greedy can be reserved;
-	// the quantity must be positive, and the call no peek. The clauses of a Several may also be leases,
-	// whose time must be that of the reservation; a settlement releases them. All its quantities must
-	// be positive.
+	// Reserve makes the call, which must have an ID, a reservation: the call is charged as without
+	// Reserve, and a later [Settle] can give units back. Windows, and buckets of mode Greedy, can
+	// be reserved. All quantities must be positive, and the call must not be a peek. The clauses of
+	// a Several may also be leases, with the same duration as the reservation; a settlement
+	// releases them.
 	Reserve reservation.Terms
 
 	// The following fields are the answer, together with Details, Result and Counted below. If Err
@@ -97,23 +96,23 @@ type Ask struct {
 	Repeated  bool
 	Forgotten uint32
 	Shortest  time.Duration
-	// Lapsed is the number of reservations of the keys that this ask has ended because their time had
-	// passed. One of several limits counts only at the key of the first of them. Full says that the ask was
-	// denied because the key has too many live reservations.
+	// Lapsed is the number of reservations of the keys that this ask has ended because their time had passed. A
+	// reservation of several limits counts only at the key of its first limit. Full says that the ask was denied
+	// because the key has too many live reservations.
 	Lapsed uint32
 	Full   bool
-	// Linked is set by [Plan.One] for a Settle that it cannot decide, because the reservation is of several
-	// keys: [Settlements] does so. The plan is then Keep. In the asks about single keys that Settlements
-	// makes, it says that a link names the keys, and ID.Print is the fingerprint of the call that has made it.
+	// Linked is set by [Plan.One] for a Settle that it cannot decide, because the reservation is of several keys. The
+	// plan is then Keep, and [Settlements] has to decide the ask. In the asks about single keys that Settlements makes,
+	// Linked says that a link names the keys, and ID.Print is the fingerprint of the call that has made the link.
 	Linked bool
-	// Ends is the time until the first live reservation of the keys has passed its time, if the ask was
-	// denied; then there may be room. 0 if there is none. The caller sets it to 0 before it has the ask
-	// decided.
+	// Ends is the time until the first live reservation of the keys passes its time, if the ask was
+	// denied: there may be room then. It is 0 if there is no such reservation. The caller sets it
+	// to 0 before the decision.
 	Ends time.Duration
-	// Settled is the answer of a Settle, in place of Decision. If that was a Commit and Settled is Done,
-	// Estimated is the number of units that the reservation held, and Used is the actual number. Of a
-	// reservation of several limits they are those with the largest estimate, apart from limits that
-	// count calls.
+	// Settled is the answer of a Settle, in place of Decision. If the Settle is a Commit and
+	// Settled is Done, Estimated is the number of units that the reservation held, and Used is the
+	// actual number. For a reservation of several limits both are those of the limit with the
+	// largest estimate, apart from limits that count calls.
 	Settled         reservation.Outcome
 	Estimated, Used int64
 
@@ -128,8 +127,8 @@ type Ask struct {
 	Counter  counter.Call
 	// Settlement has the parameters of a Settle.
 	Settlement reservation.Settlement
-	// Bans has the parameters of a Ban. Denied says that a call of the key was denied, which counts; otherwise the
-	// ask only looks.
+	// Bans has the parameters of a Ban. If Denied is set, a call of the key was denied, and the ask counts the denial;
+	// otherwise the ask changes nothing.
 	Bans   *ban.Call
 	Denied bool
 	// Program is the decision of a Joint. No copy of the ask may run it while the ask is in use.
@@ -143,15 +142,15 @@ type Ask struct {
 	// quantity that is not positive Partial has no effect.
 	Partial bool
 
-	// Counts says that the call is charged even if it is denied: that of a Cell, a Window or a Bucket as if
-	// it were forced. RetryAfter of a denial is then that of a forced call, unless the call can never pass. If the state cannot hold the
-	// charge, the call is denied as without Counts. A call that shares or waits must not count. For a
+	// Counts says that the call is charged even if it is denied: a Cell, a Window or a Bucket is charged as if the call
+	// were forced. RetryAfter of a denial is then that of a forced call, unless the call can never pass. If the state
+	// cannot hold the charge, the call is denied as without Counts. A call that shares or waits must not count. For a
 	// Several, each clause has a field of its own.
 	Counts bool
 	// Keep is the number of units that have to remain for others after the call, from 0: a call with a positive
-	// quantity that would leave less is denied, and a Partial is granted less. A forced call, a Cancel and a
-	// Lease that does not acquire have none, nor has a Bucket that waits or has the mode Leaky or Warmup.
-	// For a Several, each clause has a field of its own.
+	// quantity that would leave less is denied, and a Partial is granted less. It must be 0 for a forced call, for a
+	// Cancel, for a Lease that does not acquire, and for a Bucket that waits or has the mode Leaky or Warmup. For a
+	// Several, each clause has a field of its own.
 	Keep int64
 	// Rank does not affect the decision: among calls that wait for room, one with a lower rank comes first.
 	Rank int64
@@ -164,8 +163,8 @@ type Ask struct {
 	Details []limit.Decision
 	Result  AdminResult
 	Counted counter.Result // the answer of a Counter, in place of Decision
-	// Retained has what the key of each clause of a Several retains. It is part of the answer if the caller
-	// allocates it; otherwise it is nil.
+	// Retained has, for each clause of a Several, the remembered calls and the reservations of its key. It is part of
+	// the answer if the caller allocates it; otherwise it is nil.
 	Retained []Retained
 }
 
@@ -182,17 +181,18 @@ type Clause struct {
 	// Fixed says that a Partial takes the quantity whole or not at all, as it does with a lease.
 	// The other clauses of the ask may have another quantity.
 	Fixed bool
-	// Counts says that the clause is charged even if the call is denied: see [Ask.Counts]. A lease is not.
+	// Counts says that the clause is charged even if the call is denied: see [Ask.Counts]. It has no effect on a lease.
 	Counts bool
 	// Keep is the number of units of the clause that have to remain for others: see [Ask.Keep].
 	Keep int64
-	// Unlimited says that the clause passes every call and keeps nothing. Its key may have any value.
+	// Unlimited says that the clause passes every call and stores nothing. Its key may have any
+	// value.
 	Unlimited bool
 
 	Window *slidingwindow.Call
 	Bucket *tokenbucket.Call
-	// Index is the number, counted from 0, of the window or bucket among those of a reservation with
-	// [reservation.Terms.Of].
+	// Index is the index of the window or bucket among the windows and buckets of a reservation:
+	// see [reservation.Terms.Of].
 	Index uint8
 	Lease *concurrency.Call // an acquisition; if its field Peek is set, the clause refuses nothing, and the other clauses are charged
 	// Peek makes the whole call a peek, which charges no clause.
@@ -296,18 +296,18 @@ type Unavailable string
 // Error returns the reason.
 func (e Unavailable) Error() string { return string(e) }
 
-// ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, if the
-// configuration does not allow deciding such a call key by key. ErrStatesApart is that of a [Joint] whose states are, also if
-// they have to be changed together: see [Divisible].
+// ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, if the configuration does
+// not allow deciding such a call key by key. ErrStatesApart is the error of a [Joint] whose states are in different
+// slots, if the configuration does not allow that or the states have to be changed together: see [Divisible].
 var (
 	ErrCrossSlot   = errors.New("the keys are in several slots")
 	ErrStatesApart = errors.New("the states are in several slots")
 )
 
-// These are errors of settlements of a reservation with a link. ErrLinked says that the link leads to keys for which the store
-// cannot look: those of a [Settle] or [Joint] that is decided at one instant with other asks, or of other states than a run has, see
-// [Reaching]. ErrOfStates is the error of a
-// Settle about a part of a joint state: only a Joint can settle such a reservation.
+// These are errors of settlements of a reservation with a link. ErrLinked says that the store cannot read the keys that
+// the link names. That is so if the [Settle] or [Joint] is decided at one instant with other asks, or if the keys
+// belong to states that the run does not have: see [Reaching]. ErrOfStates is the error of a Settle about a part of a
+// joint state, because only a Joint can settle such a reservation.
 var (
 	ErrLinked   = errors.New("the reservation is of several keys")
 	ErrOfStates = errors.New("the reservation is of several states")
@@ -378,7 +378,7 @@ func windowLooks(c *slidingwindow.Call) bool {
 	return c.Charge == slidingwindow.Peek || c.Quantity == 0 && !c.Penalize
 }
 
-// bucketLooks reports whether the call c only peeks. A call with Denied does not, because its
+// bucketLooks reports whether the call c only peeks. A call with Denied is no peek, because its
 // refusal is stored.
 func bucketLooks(c *tokenbucket.Call) bool {
 	return !c.Denied && (c.Charge == tokenbucket.Peek || c.Quantity == 0)

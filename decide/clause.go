@@ -21,7 +21,8 @@ const (
 	peeking
 	// denied decides the clause as peeking does, but plans the change that a refusal stores.
 	denied
-	// searching only looks for the token of the call among the calls that the key remembers.
+	// searching looks for the token of the call among the calls that the key remembers, and decides
+	// nothing.
 	searching
 	// repeating decides the clause with a quantity of 0, for the repetition of a remembered call.
 	repeating
@@ -29,8 +30,7 @@ const (
 	sharing
 	// granting grants the clause as many units as all clauses of the call can grant.
 	granting
-	// exhausted decides the clause as denied does, for a call that could not be granted even one
-	// unit.
+	// exhausted decides the clause as denied does, for a Partial that was granted no unit.
 	exhausted
 	// noting decides the clause as peeking does, and records a reservation without units.
 	noting
@@ -82,7 +82,7 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 		}
 	}
 	if c.Force && as == charging && !c.takes() && d.Limit > 0 {
-		d.Refused = 0 // a bucket in debt denies a quantity of 0, and would deny what settles other clauses
+		d.Refused = 0 // a bucket in debt denies a quantity of 0, which would deny a call that settles other clauses
 	}
 	if as == peeking {
 		p.Action = Keep

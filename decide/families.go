@@ -120,13 +120,13 @@ func (p *Plan) decideLease(d *limit.Decision, e *entry.Entry, now limit.Instant,
 		return err
 	}
 	*d = l.Decision
-	// An acquired lease may also end earlier than before.
+	// Frees is true, because an acquisition may also shorten a lease that the member holds.
 	p.end(e, Action(l.Action), entry.OfLease(l.Mode), l.Expiry, true)
 	return nil
 }
 
-// decideBan says whether the key is banned. denied says that it was denied, which counts. The error is
-// [limit.ErrWrongType] if e is not the state of bans.
+// decideBan decides whether the key is banned. If denied is set, it counts a denial of the key. The
+// error is [limit.ErrWrongType] if e is not the state of bans.
 func (p *Plan) decideBan(d *limit.Decision, e *entry.Entry, now limit.Instant, c *ban.Call, denied bool) error {
 	p.Action, p.by, p.Foreign = Keep, Ban, false
 	if e.Kind != entry.None && e.Kind != entry.Ban {

@@ -15,12 +15,12 @@ import (
 
 // holding is the part of a plan about an entry that has reservations before or after the change.
 type holding struct {
-	// section has the reservations after the change, and before is the stored section; nil if there is
-	// none. records is that of the remembered calls, as stored.
+	// section has the reservations after the change, and before is the stored section; nil if there
+	// is none. records is the stored section of the remembered calls.
 	section         reservation.Section
 	before, records []byte
-	// kind and stored are those of the limiter as stored. state is the state on which the call is
-	// decided: stored, or a copy in work in which reservations have ended.
+	// kind and stored are the kind and the state of the limiter as stored. state is the state on
+	// which the call is decided: stored, or a copy in work in which reservations have ended.
 	kind                entry.Kind
 	stored, state, work []byte
 	// copied says that state is in work, and changed that it differs from stored, or that section has to
@@ -31,11 +31,12 @@ type holding struct {
 	active bool
 	// keeps says that the limiter has state after the change, and adds, that a reservation is added.
 	keeps, adds bool
-	// remembers says that a call with ID is remembered, and drops, that nothing is left of the
-	// reservations.
+	// remembers says that a call with ID is remembered. drops says that no reservation is left
+	// after the change, live or ended.
 	remembers, drops bool
-	// ended has the reservations that the change ends. lapses says that some have passed their time, and
-	// lapsed is their number: one of several limits counts at the key of the first.
+	// ended has the reservations that the change ends. lapses says that some have passed their
+	// time, and lapsed is their number: a reservation of several limits counts only at the key of
+	// its first limit.
 	ended  []idempotency.Added
 	lapses bool
 	lapsed uint32
@@ -44,7 +45,8 @@ type holding struct {
 	begun bool
 }
 
-// reserved is what a charged call holds. Its zero value is that of a call that is no reservation.
+// reserved has the units that a charged call reserves. Its zero value is for a call that is not a
+// reservation.
 type reserved struct {
 	units   int64
 	until   limit.Instant
@@ -54,7 +56,7 @@ type reserved struct {
 	keys    [][]byte // see reservation.Link
 }
 
-// is reports whether the call holds anything, or that it has taken nothing.
+// is reports whether the call is a reservation, of some units or without units.
 func (r *reserved) is() bool { return r.units > 0 || r.part.Free }
 
 // maxEnded is the maximum capacity of the memory for ended reservations that a plan keeps.
@@ -105,7 +107,7 @@ func (h *holding) idle(now limit.Instant) limit.Instant {
 	return limit.MaxInstant
 }
 
-// ends returns the time until the first live reservation has passed its time, or 0 if there is none.
+// ends returns the time until the first live reservation passes its time; 0 if there is none.
 func (h *holding) ends(now limit.Instant) time.Duration {
 	if first := h.section.NextEnd(); first != limit.MaxInstant {
 		return first.Sub(now)
@@ -153,13 +155,14 @@ func (h *holding) lapse(now limit.Instant) {
 	}
 }
 
-// counts reports whether a slot of a LOG, an instant, still counts at now. What has been charged at the
-// next instant would otherwise be taken for it.
+// counts reports whether a slot of a LOG, an instant, still counts at now. A slot that no longer
+// counts may have been removed, and its units would then be taken from the next slot.
 func (h *holding) counts(now, slot limit.Instant) bool {
 	return now.Sub(slot) < slidingwindow.Stored(slidingwindow.Log, h.state).Window
 }
 
-// giveBack gives n units back to a slot of the window, and returns how many of them it had.
+// giveBack takes n units from a slot of the window, or all units of the slot if it has fewer, and
+// returns their number.
 func (h *holding) giveBack(now, slot limit.Instant, n int64) int64 {
 	mode := h.kind.WindowMode()
 	if n <= 0 || mode == slidingwindow.Log && !h.counts(now, slot) {
@@ -169,7 +172,7 @@ func (h *holding) giveBack(now, slot limit.Instant, n int64) int64 {
 	return slidingwindow.GiveBack(mode, h.state, slot, n)
 }
 
-// rebalance sets the TAT of the bucket to the one that follows from the reservations.
+// rebalance computes the TAT of the bucket from the reservations and stores it.
 func (h *holding) rebalance() {
 	h.own()
 	_, interval := tokenbucket.TAT(h.state)
@@ -197,9 +200,8 @@ func (h *holding) find(now limit.Instant, id *idempotency.Call) (r idempotency.R
 	return r, true, nil
 }
 
-// link returns the position of the link of the reservation id, whose hash is given, and the fingerprint of its
-// call. A link counts only if the key still knows its own part of that reservation, live or past its
-// time.
+// link returns the position of the link of the reservation id with the given hash, and the fingerprint of the call. A
+// link is valid only if the key still has its own part of that reservation, live or ended.
 func (h *holding) link(now limit.Instant, id *idempotency.Call, hash idempotency.Hash) (at int, print uint32, found bool) {
 	at, print, found = h.section.FindLink(hash)
 	if !found {
@@ -213,7 +215,7 @@ func (h *holding) link(now limit.Instant, id *idempotency.Call, hash idempotency
 	return at, print, found && r.State == idempotency.Lapsed && reservation.PartOf(&r).Linked && r.Print == print
 }
 
-// remembered returns the record of the call with the given hash, which is that of the token of id.
+// remembered returns the record of the call id. hash is the hash of its token.
 func (h *holding) remembered(now limit.Instant, id *idempotency.Call, hash idempotency.Hash) (r idempotency.Record, found bool) {
 	for i := range h.ended {
 		if h.ended[i].Hash == hash {
@@ -226,8 +228,8 @@ func (h *holding) remembered(now limit.Instant, id *idempotency.Call, hash idemp
 	return idempotency.Find(h.records, now, id)
 }
 
-// end adds the record of an ended reservation behind all others, so that it is forgotten last. If the same
-// touch of the key has ended the reservation, that record is replaced.
+// end adds the record of an ended reservation after all others, so that it is forgotten last. If an earlier step of the
+// same change has ended the reservation, end replaces that record.
 func (h *holding) end(hash idempotency.Hash, r idempotency.Record) {
 	h.ended = slices.DeleteFunc(h.ended, func(a idempotency.Added) bool { return a.Hash == hash })
 	h.ended = append(h.ended, idempotency.Added{Hash: hash, Record: r})
@@ -307,7 +309,7 @@ func (p *Plan) oneHolding(e *entry.Entry, now limit.Instant, a *Ask) error {
 	return nil
 }
 
-// ended adds what p says of reservations and remembered calls to the answer.
+// ended adds the reservations and the remembered calls that p ends or forgets to the answer.
 func (a *Ask) ended(p *Plan) {
 	if !p.holds {
 		return
@@ -317,7 +319,7 @@ func (a *Ask) ended(p *Plan) {
 	}
 }
 
-// reservable reports whether the limiter of a can give back exactly what a charges.
+// reservable reports whether the limiter of a can give back exactly the units that a charges.
 func (a *Ask) reservable() bool {
 	switch a.Family {
 	case Window:
@@ -334,8 +336,8 @@ func reservableBucket(c *tokenbucket.Call) bool {
 	return c.Mode == tokenbucket.Greedy && c.Quantity > 0
 }
 
-// granted returns 0 if a was denied or takes nothing, and otherwise the units that it was granted, or 1 if
-// they are not known. For a part it sets r.Missing to the units that were not granted.
+// granted returns the number of units that a was granted: 0 if a was denied or takes nothing, and 1 if the number is
+// not known. If a was granted only a part, it sets r.Missing to the number of units that were not granted.
 func (a *Ask) granted(r *idempotency.Record) int64 {
 	asked := int64(1)
 	switch a.Family {
@@ -383,9 +385,9 @@ func (h *holding) deny(d *limit.Decision, now limit.Instant, refused int64) {
 	d.Refused = refused
 }
 
-// refundUnheld gives the units of c, a call with a negative quantity on the window in which the key has
-// reservations, back: first those that no reservation has, and then those of the newest reservations,
-// which can then be given back no more.
+// refundUnheld gives back the units of c, a call with a negative quantity on a window in which the
+// key has reservations. It takes units that belong to no reservation first, and then units of the
+// newest reservations, which can no longer give these units back.
 func (p *Plan) refundUnheld(d *limit.Decision, e *entry.Entry, now limit.Instant, c *slidingwindow.Call) error {
 	h := &p.holding
 	h.own()
@@ -409,9 +411,9 @@ func (p *Plan) refundUnheld(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return nil
 }
 
-// hold completes a plan about the limiter of the key e that the families have decided on at now. looks
-// says that the call only looks. If id is not nil, the call was charged, and is remembered with the
-// record r, or as the reservation held.
+// hold completes a plan about e, whose limiter a family has decided on at now. looks says that the
+// call only looks. If id is not nil, the call was charged, and is remembered with the record r, or
+// as the reservation held.
 func (p *Plan) hold(e *entry.Entry, now limit.Instant, looks bool, id *idempotency.Call, r *idempotency.Record, held reserved) {
 	h, s := &p.holding, &p.holding.section
 	if p.Action == Keep && id == nil && (!h.changed || looks) {
@@ -476,7 +478,8 @@ func (p *Plan) recall(now limit.Instant, id *idempotency.Call, r *idempotency.Re
 	m.before = h.records != nil
 	if m.after = m.before || len(h.ended) > 0; m.after {
 		m.records.DecideAll(h.records, now, &bounds, h.section.Seed, h.ended)
-		// A section without records stays beside reservations, so that deltas need not add or remove one.
+		// A section without records remains while there are reservations, so that deltas need not add or remove a
+		// section.
 		m.after = !h.drops || !m.records.Empty()
 	}
 }
@@ -504,13 +507,13 @@ func (p *Plan) add(now limit.Instant, id *idempotency.Call, r *idempotency.Recor
 	p.holding.adds = true
 }
 
-// charged tells the reservations how the call has changed the limiter at now. reserves says that the change
-// is that of a new reservation.
+// charged adapts the reservations to the change of the limiter by the call at now. reserves says that the call is a new
+// reservation.
 func (h *holding) charged(p *Plan, now limit.Instant, reserves bool) {
 	s := &h.section
 	switch {
 	case h.unused:
-		s.Void() // all that was reserved has come back by itself
+		s.Void() // an unused limiter has no units in use, so all reserved units have become free
 	case p.by == Window && p.Foreign:
 		s.Void()
 	case p.by == Window:
@@ -525,7 +528,8 @@ func (h *holding) charged(p *Plan, now limit.Instant, reserves bool) {
 	}
 }
 
-// priced is charged for a bucket of mode Greedy before and after the call.
+// priced does the work of charged for a bucket of mode Greedy. It is called before and after the
+// call.
 func (h *holding) priced(p *Plan, now limit.Instant, reserves bool) {
 	before, from := tokenbucket.TAT(h.state)
 	after, to := p.bucket.Next()

@@ -12,7 +12,8 @@ func (p *Plan) applyHolding(value, dst []byte) []byte {
 	h, m := &p.holding, &p.memory
 	inPlace := !h.copied && !h.drops && h.section.Size() == len(h.before) && m.before == m.after && (!m.after || m.records.InPlace())
 	if inPlace {
-		// The same bytes in the memory of value, which may be a copy of what the call was decided on.
+		// value may be a copy of the bytes on which the call was decided, so the slices have to
+		// refer to value.
 		end := len(h.stored) + len(h.records)
 		h.state, h.records = value[:len(h.stored):len(h.stored)], value[len(h.stored):end:end]
 	} else {
@@ -43,15 +44,15 @@ func (p *Plan) applyHolding(value, dst []byte) []byte {
 	return h.section.Append(dst)
 }
 
-// heldState returns the state of the limiter after the change. state is the one on which the call was
-// decided; it is changed in place, or other memory is used.
+// heldState returns the state of the limiter after the change. state is the state on which the call
+// was decided. The result is in the memory of state or in other memory.
 func (p *Plan) heldState(state []byte) []byte {
 	h, m := &p.holding, &p.memory
 	if h.keeps {
 		return state
 	}
 	if h.unused || len(state) == 0 {
-		state = nil // not memory of this plan, which would be kept twice
+		state = nil // otherwise m.spare and state would share memory of this plan
 	}
 	next := p.apply(state, m.spare[:0])
 	if cap(next) > cap(m.spare) && (len(state) == 0 || &next[:1][0] != &state[0]) {

@@ -78,7 +78,8 @@ func (c *Clause) family() Family {
 	return Cell
 }
 
-// reservable reports whether the limiter of the clause can give back exactly what it charges.
+// reservable reports whether the limiter of the clause can give back exactly the units that the
+// clause charges.
 func (c *Clause) reservable() bool {
 	return c.Window != nil && reservableWindow(c.Window) || c.Bucket != nil && reservableBucket(c.Bucket)
 }
@@ -104,7 +105,7 @@ func (s *Rounds) granted(c *Clause) int64 {
 	return *c.quantity()
 }
 
-// held returns what the call holds of the clause c, of which it takes units.
+// held returns the reserved units of the clause c, of which the call takes units.
 func (s *Rounds) held(c *Clause, units int64) reserved {
 	r := &s.ask.Reserve
 	held := reserved{units: units, until: s.now.Add(r.TTL), variant: c.Window != nil && c.Window.First}
@@ -132,9 +133,9 @@ func (s *Rounds) held(c *Clause, units int64) reserved {
 	return held
 }
 
-// note decides the clause c of a call that takes nothing, and records that as a reservation without units. e
-// is the entry of the key, and state that of its limiter, as the call sees it. The limiter stays as it is.
-// A key that does not exist gets a limiter that is as if it had never been used.
+// note decides the clause c of a call that takes nothing, and records a reservation without units. e is the entry of
+// the key, and state the state of its limiter, as the call sees it. The limiter does not change. A key that does not
+// exist gets an unused limiter.
 func (s *Rounds) note(d *limit.Decision, e, state *entry.Entry, c *Clause) error {
 	h := &s.holding
 	s.remembers = false
@@ -152,8 +153,8 @@ func (s *Rounds) note(d *limit.Decision, e, state *entry.Entry, c *Clause) error
 	return nil
 }
 
-// unused makes the state in the plan that of a new limiter of the clause c, which has not been charged. ok is
-// false if there is no such state.
+// unused sets the state in the plan to that of a new limiter of the clause c without charges. ok is false if the
+// limiter has no such state.
 func (s *Rounds) unused(c *Clause) (ok bool, err error) {
 	h := &s.holding
 	var (
@@ -196,24 +197,26 @@ func (s *Rounds) unused(c *Clause) (ok bool, err error) {
 //		// Find with each key and its entry
 //	}
 //
-// then, with each key and its entry, Look, and after that Check, and then Settle, and makes the change of the
-// plan after each Settle. If Check or Settle returns an error, nothing may have changed: so the caller first
-// calls Settle without making the changes. All may use one plan, which none of them needs later.
+// then, with each key and its entry, Look, and after that Check, and then Settle, and makes the change of the plan
+// after each Settle. If Check or Settle returns an error, the keys must not change. So the caller first calls Settle
+// for all keys without making the changes, and then again. All methods may use the same plan, because no method needs
+// it later.
 type Settlements struct {
 	ask    *Ask
 	now    limit.Instant
 	part   Ask      // the settlement of one key
-	keys   [][]byte // those of the arguments, and then those of the link
+	keys   [][]byte // the keys of the arguments, and then the keys of the link
 	named  int      // number of the keys of the arguments
 	names  []byte   // memory of the keys of the link
 	linked int      // one more than the index of the key with the link; 0 if there is no link
-	print  uint32   // of the call that has made the link
+	print  uint32   // the fingerprint of the call that has made the link
 	more   bool     // one more round is needed
-	member []byte   // that holds the places of the reservation
+	member []byte   // the member that holds the places of the reservation
 	of     uint8    // number of windows and buckets of the reservation; 0 if none is known
 	live   bool     // a window or bucket has a live part
 	units  bool     // there is a window or a bucket
-	// largest is the index of the first key with the largest estimate, as far as they were settled in any order.
+	// largest is the index of the first key with the largest estimate among the keys that were settled. The keys may be
+	// settled in any order.
 	largest int
 }
 
@@ -233,16 +236,17 @@ func (s *Settlements) Start(a *Ask) {
 // Len returns the number of keys that may have a part of the reservation.
 func (s *Settlements) Len() int { return len(s.keys) }
 
-// Key returns the i-th of these keys, from 0.
+// Key returns the key with the index i of those that Len counts.
 func (s *Settlements) Key(i int) []byte { return s.keys[i] }
 
-// Further returns the keys behind those of the arguments: those of the link. They are valid until the next [Settlements.Find].
+// Further returns the keys of the link, which come after those of the arguments. They are valid until the next
+// [Settlements.Find].
 func (s *Settlements) Further() [][]byte { return s.keys[s.named:] }
 
 // Linked reports whether one of the keys of the arguments has a link.
 func (s *Settlements) Linked() bool { return s.linked > 0 }
 
-// Begin begins a round at now, when all keys are locked.
+// Begin begins a round at now. All keys must be locked.
 func (s *Settlements) Begin(now limit.Instant) {
 	a := s.ask
 	s.now, s.linked, s.more, s.of, s.live, s.units = now, 0, false, 0, false, false
@@ -259,8 +263,8 @@ func outcomeOf(op reservation.Op) reservation.Outcome {
 	return reservation.Unknown
 }
 
-// Find looks for a link at the i-th key, which has the entry e, and uses p for that. Of several links that of
-// the first key counts.
+// Find looks for a link at the i-th key, which has the entry e. It uses p as memory. If several keys have a link, that
+// of the first key counts.
 func (s *Settlements) Find(p *Plan, i int, e *entry.Entry) {
 	if i >= s.named || s.linked > 0 && s.linked <= i || !hasReservations(e) {
 		return
@@ -273,7 +277,7 @@ func (s *Settlements) Find(p *Plan, i int, e *entry.Entry) {
 	}
 }
 
-// Look notes what e, the entry of a key, says of the reservation before the settlement, and uses p for that.
+// Look records the part of the reservation that e, the entry of a key, has before the settlement. It uses p as memory.
 func (s *Settlements) Look(p *Plan, e *entry.Entry) {
 	k := e.Kind.Plain()
 	s.units = s.units || k.IsWindow() || k.IsBucket()
@@ -298,7 +302,7 @@ func (s *Settlements) Look(p *Plan, e *entry.Entry) {
 	}
 }
 
-// one returns the ask that settles what one window or bucket has of the reservation.
+// one returns the ask that settles the part of one window or bucket.
 func (s *Settlements) one() *Ask {
 	a := &s.part
 	a.Family, a.ID, a.Settlement, a.Window.LogMaxEntries = SettleSeveral, s.ask.ID, s.ask.Settlement, s.ask.Window.LogMaxEntries
@@ -315,8 +319,8 @@ func (s *Settlements) Check() error {
 	return nil
 }
 
-// follow makes the keys of the link at a position of the section those of the next round, behind those of the
-// arguments.
+// follow reads the keys of the link at a position of the section. The next round is about these keys, after those of
+// the arguments.
 func (s *Settlements) follow(section *reservation.Section, at int) {
 	before := s.keys[s.named:]
 	linked := slices.DeleteFunc(section.Keys(at, nil), func(key []byte) bool {
@@ -333,8 +337,8 @@ func (s *Settlements) follow(section *reservation.Section, at int) {
 	}
 }
 
-// More reports whether the last round began with other keys than it has found, so that one more is needed: a
-// link has come, has changed or has gone.
+// More reports whether another round is needed, because the last round has found other keys than those with which it
+// began: a link was added, changed or removed.
 func (s *Settlements) More() bool {
 	if s.linked == 0 && len(s.keys) > s.named {
 		s.keys, s.more = s.keys[:s.named], true
@@ -350,9 +354,9 @@ func (s *Settlements) Forget() {
 	s.ask, s.part = nil, Ask{}
 }
 
-// Settle settles what the i-th key, which has the entry e, has of the reservation, and fills in p. The
-// outcome of the ask becomes that of its most important part. The error is [limit.ErrWrongType] if e is no limiter,
-// or that of a charge beyond the reserved units.
+// Settle settles the part of the reservation at the i-th key, which has the entry e, and fills in p. The outcome of the
+// ask becomes that of its most important part. The error is [limit.ErrWrongType] if e is no limiter, or that of a
+// charge beyond the reserved units.
 func (s *Settlements) Settle(p *Plan, i int, e *entry.Entry) error {
 	p.Action = Keep
 	if e.Kind.Plain().IsLease() {
@@ -362,7 +366,7 @@ func (s *Settlements) Settle(p *Plan, i int, e *entry.Entry) error {
 		return limit.ErrWrongType
 	}
 	if !hasReservations(e) {
-		return nil // nor has a linked key that was overwritten
+		return nil // the key has no part; a key of a link may have been overwritten
 	}
 	a := s.one()
 	if err := p.oneHolding(e, s.now, a); err != nil {
@@ -378,8 +382,8 @@ func (s *Settlements) Settle(p *Plan, i int, e *entry.Entry) error {
 }
 
 // settleLease releases the places of the reservation in the lease set e, or renews them. If the
-// reservation is not live, the places of its member belong to another call. A reservation of places
-// alone is nothing but its leases.
+// reservation is not live, the places of its member belong to another call. A reservation that has
+// only places is stored only as its leases.
 func (s *Settlements) settleLease(p *Plan, e *entry.Entry) error {
 	if !s.live && s.units {
 		return nil

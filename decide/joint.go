@@ -9,51 +9,54 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Program is what a [Joint] decides: a decision that makes several asks, each about one or several parts of one
-// state, or of several if it is a [Spanning]. A part is what another store has under a key of its own. A program owns
-// the bytes that it needs, and has its own answer.
+// Program is the decision of a [Joint]. It makes several asks, each about one or several parts of a state, or of
+// several states if it is a [Spanning]. A part of a state corresponds to a key of its own in a store that has no joint
+// states. A program owns the bytes that it needs, and has its own answer.
 type Program interface {
-	// Run makes the asks of the decision, one after the other, and has decide answer each at once. All of them
-	// are decided at the instant of the Joint. If another server has changed the state meanwhile, Run is called
-	// again, perhaps on another goroutine, but never on two at once. Only the last run counts. So nothing of an
-	// earlier run may remain in the program, and Run must have no other effect. If it returns an error, the
-	// state stays as it is. An ask with an error has changed nothing, and need not be an error of the run.
+	// Run makes the asks of the decision, one after the other, and has decide answer each at once. All of them are
+	// decided at the instant of the Joint. If another server has changed the state meanwhile, Run is called again,
+	// perhaps on another goroutine, but never on two at once. Only the last run counts. So a run must reset the results
+	// of an earlier run, and must have no effect outside the program. If it returns an error, the state does not
+	// change. An ask with an error has changed nothing; the run may go on after it.
 	Run(decide func(*Ask)) error
 	// Number returns the number of the part whose key is key, from 1. Different keys have different numbers, and
 	// the number of a key never changes. ok is false if the state has no part with this key.
 	Number(key []byte) (n uint8, ok bool)
-	// Guessed reports whether the answer may be guessed without the state if that cannot be reached, as the answer of a
-	// limiter may.
+	// Guessed reports whether the configured fallback may answer if the store cannot be reached, as it may for a
+	// limiter.
 	Guessed() bool
 }
 
-// Freeing is a [Program] that may make room for calls which wait under the keys of its ask, if Frees returns true.
+// Freeing is a [Program] that may make room for calls that wait under the keys of its ask. It has done so if Frees
+// returns true.
 type Freeing interface{ Frees() bool }
 
 // Spanning is the program of a [Joint] about several states: that of its key, and those of its Others.
 type Spanning interface {
 	Program
-	// Locate returns the index of the state that has the part with the key, 0 for that of the ask's key and i+1 for that
-	// of Others[i], and the number of the part in that state, as Number does. ok is false if no state has such a part.
+	// Locate returns the index of the state that has the part with the given key, and the number of the part in that
+	// state, as Number does. The index is 0 for the state of the ask's key and i+1 for that of Others[i]. ok is false
+	// if no state has such a part.
 	Locate(key []byte) (state int, n uint8, ok bool)
 }
 
-// Reaching is a [Spanning] program that learns during a run which further states it is about, because one of its states
+// Reaching is a [Spanning] program that learns during a run which further states it needs, because one of its states
 // has the names of their parts.
 type Reaching interface {
 	Spanning
-	// Reach says that the run is also about the parts with the keys. It keeps no reference to them. If their states are
-	// not the Others of the ask, the run ends with [ErrLinked], and the ask can be decided with these as its Others.
+	// Reach says that the run also needs the parts with the given keys. It keeps no reference to the keys. If their
+	// states are not the Others of the ask, the run ends with [ErrLinked]. The caller can then decide the ask with
+	// these states as its Others.
 	Reach(keys [][]byte)
-	// States returns the keys of the states that the last Reach was about, without that of the ask's key. They differ
-	// from each other and are valid until the next run.
+	// States returns the keys of the states that the last Reach has named, without the key of the ask. They differ from
+	// each other and are valid until the next run.
 	States() [][]byte
 }
 
-// Divisible is a [Spanning] whose states may be changed one after another if Divides returns true, as those in several
-// slots of a cluster can only be. What was charged to the first ones is taken back if a later one has changed meanwhile so
-// that the program decides otherwise. Divides returns false if the states have to be changed together, as those that
-// remember the call have to.
+// Divisible is a [Spanning] whose states may be changed one after another if Divides returns true. States in several
+// slots of a cluster can only be changed in this way. If a later state has changed meanwhile, so that the program
+// decides otherwise, the charges to the earlier ones are taken back. Divides returns false if the states have to be
+// changed together, for example because all have to remember the call.
 type Divisible interface {
 	Spanning
 	Divides() bool
@@ -73,7 +76,8 @@ type State struct {
 	// value. An ask that makes the state grow beyond Most changes nothing, and its error is [limit.ErrTooLarge].
 	Most, Each int
 
-	// Changed says that the last run has changed All. TooLarge is the number of its asks that were too large.
+	// Changed says that the last run has changed All. TooLarge is the number of asks of the last run that had the error
+	// [limit.ErrTooLarge].
 	Changed  bool
 	TooLarge int
 
@@ -86,7 +90,8 @@ type State struct {
 
 // Parts decides [Joint] asks on states in memory. One goroutine reuses it for one ask after another.
 type Parts struct {
-	// State is that of the key of the ask, and Others are those of the ask's Others, in their order.
+	// State is the state of the ask's key, and Others are the states of the ask's Others, in their
+	// order.
 	State
 	Others []State
 
@@ -101,7 +106,7 @@ type Parts struct {
 	places   []place    // of the clauses of a Several, or of the keys of settles
 }
 
-// place is where a part is.
+// place is the position of a part: its state, and its number there.
 type place struct {
 	of *State
 	n  uint8
@@ -116,8 +121,8 @@ var (
 	errProgram = errors.New("decide: the joint ask has no program for its states")
 )
 
-// Run decides a, an ask of family [Joint], at now, and changes the states. The error is that of the program; then the
-// states are as before, and none has changed. The caller sets a.Err.
+// Run decides a, an ask of family [Joint], at now, and changes the states. The error is that of the program; no state
+// has changed then. The caller sets a.Err.
 func (p *Parts) Run(a *Ask, now limit.Instant) error {
 	a.Now, a.Err = now, nil
 	p.begin()
@@ -162,7 +167,7 @@ func (s *State) begin() {
 	s.before = append(s.before[:0], s.All...)
 }
 
-// restore makes All what it was before the run.
+// restore undoes the changes of All since the beginning of the run.
 func (s *State) restore() { s.All, s.Changed = append(s.All[:0], s.before...), false }
 
 func (s *State) forget() {
@@ -175,7 +180,7 @@ func (s *State) forget() {
 	}
 }
 
-// decide decides a, an ask of the program, and changes the parts that it is about.
+// decide decides a, an ask of the program, and changes its parts.
 func (p *Parts) decide(a *Ask) {
 	switch a.Family {
 	case Several:
@@ -204,7 +209,7 @@ func (p *Parts) one(a *Ask) error {
 	return at.of.apply(at.n, plan)
 }
 
-// several decides a Several. With an error no part changes.
+// several decides a Several. After an error no part has changed.
 func (p *Parts) several(a *Ask) error {
 	if err := p.locate(len(a.Clauses), func(i int) []byte { return a.Clauses[i].Key }); err != nil {
 		return err
@@ -217,8 +222,8 @@ func (p *Parts) several(a *Ask) error {
 	return p.applyAll(p.plan.Again)
 }
 
-// settle decides a SettleSeveral. With an error no part changes. It is [ErrLinked] if a link names parts of states that are
-// not those of the run.
+// settle decides a SettleSeveral. After an error no part has changed. The error is [ErrLinked] if a link names parts of
+// states that the run does not have.
 func (p *Parts) settle(a *Ask) error {
 	s, plan := &p.settles, &p.plan.Plan
 	defer s.Forget()
@@ -245,8 +250,8 @@ func (p *Parts) settle(a *Ask) error {
 	return p.applyAll(func(i int, e *entry.Entry) error { return s.Settle(plan, i, e) })
 }
 
-// reach tells the program that the run is about the parts with the keys, too. The error is [ErrLinked] if that needs other
-// states.
+// reach tells the program that the run also needs the parts with the given keys. The error is [ErrLinked] if the run
+// does not have their states.
 func (p *Parts) reach(keys [][]byte) error {
 	if len(keys) == 0 {
 		return nil
@@ -261,7 +266,7 @@ func (p *Parts) reach(keys [][]byte) error {
 	return nil
 }
 
-// locate sets places to those of the n parts of which key returns the keys.
+// locate sets places to the places of n parts. key returns the key of each.
 func (p *Parts) locate(n int, key func(i int) []byte) error {
 	p.places = p.places[:0]
 	for i := range n {
@@ -274,7 +279,7 @@ func (p *Parts) locate(n int, key func(i int) []byte) error {
 	return nil
 }
 
-// applyAll has decide set the plan for each of places, and makes the changes. With an error no part changes.
+// applyAll calls decide to set the plan for each of places, and makes the changes. After an error no part has changed.
 func (p *Parts) applyAll(decide func(i int, e *entry.Entry) error) (err error) {
 	p.keep()
 	for i := range p.Others {
@@ -295,12 +300,12 @@ func (p *Parts) applyAll(decide func(i int, e *entry.Entry) error) (err error) {
 	return nil
 }
 
-// keep keeps what the state is before a Several, and giveUp makes it that again.
+// keep saves the state before a Several, and giveUp restores it.
 func (s *State) keep() { s.was, s.did = append(s.was[:0], s.All...), s.Changed }
 
 func (s *State) giveUp() { s.All, s.Changed = append(s.All[:0], s.was...), s.did }
 
-// find returns the place of the part with the key. ok is false if no state has such a part.
+// find returns the place of the part with the given key. ok is false if no state has such a part.
 func (p *Parts) find(key []byte) (at place, ok bool) {
 	if p.spanning == nil {
 		n, ok := p.program.Number(key)
@@ -316,8 +321,8 @@ func (p *Parts) find(key []byte) (at place, ok bool) {
 	return place{&p.Others[state-1], n}, true
 }
 
-// find returns the index in All of the part with the number n, or of the first part after it. A state has few parts, so it
-// looks at one after another.
+// find returns the index in All of the part with the number n, or of the first part after it. The search is linear,
+// because a state has few parts.
 func (s *State) find(n uint8) (i int, found bool) {
 	for i < len(s.All) && s.All[i].Number < n {
 		i++
@@ -364,11 +369,11 @@ func (s *State) apply(n uint8, plan *Plan) error {
 	return nil
 }
 
-// changed returns the bytes of a part after the change of plan. old are those before, which stay as they are, because before,
-// was and the caller still have them. The result is valid until forget.
+// changed returns the bytes of a part after the change of plan. old has the bytes before the change. It does not change
+// old, because before, was and the caller still refer to it. The result is valid until forget.
 func (s *State) changed(plan *Plan, old []byte) []byte {
 	if more := len(old) + growth; cap(s.room)-len(s.room) < more {
-		s.room = make([]byte, 0, max(2*cap(s.room), more)) // parts that have changed before keep the old memory
+		s.room = make([]byte, 0, max(2*cap(s.room), more)) // parts that have changed before still refer to the old memory
 	}
 	from := len(s.room)
 	s.room = append(s.room, old...)
@@ -380,7 +385,7 @@ func (s *State) changed(plan *Plan, old []byte) []byte {
 	return value
 }
 
-// growth is the number of bytes that a part grows by, at least, without memory that is allocated for it. maxRoom is the
+// growth is the number of bytes by which a changed part may at least grow before another allocation. maxRoom is the
 // maximum capacity of the memory for changed parts that a [State] keeps.
 const (
 	growth  = 128

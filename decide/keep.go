@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// keeps reports whether the clause leaves units for others, and is denied if there are too few. A forced clause
-// does not, nor does one that takes nothing.
+// keeps reports whether the clause has to leave units for others, and is denied if too few would remain. It is false
+// for a forced clause, and for one that takes nothing.
 func (c *Clause) keeps() bool {
 	switch {
 	case c.Keep == 0 || c.Force || c.Unlimited:
@@ -24,10 +24,10 @@ func (c *Clause) keeps() bool {
 	return *c.quantity() > 0
 }
 
-// spare decides on e at now whether the clause c can take its quantity so that c.Keep units remain for others,
-// and writes the answer to d. It plans no change. A call that takes q units and leaves k passes exactly if a
-// call that takes q + k units does, and its RetryAfter is the same. In a lease set that is so of the places
-// that a member does not hold yet. A bucket with Debt lends nothing to a call that leaves units.
+// spare decides on e at now whether the clause c can take its quantity so that c.Keep units remain for others, and
+// writes the answer to d. It plans no change. A call that takes q units and leaves k passes exactly if a call that
+// takes q + k units does, and its RetryAfter is the same. In a lease set this holds for the places that the member does
+// not hold yet. A bucket with Debt lends no tokens to a call that has to leave units.
 func (p *Plan) spare(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
 	switch {
 	case c.Window != nil:
@@ -41,7 +41,7 @@ func (p *Plan) spare(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Cl
 		call.Peek = true
 		if call.Limit > 0 {
 			if call.Limit = limit.SatSub(call.Limit, c.Keep); call.Limit == 0 {
-				call.Limit = -1 // which passes only members that hold places; 0 passes none
+				call.Limit = -1 // a limit of -1 passes only members that hold places, and 0 passes no member
 			}
 		}
 		err = p.decideLease(d, e, now, &call)
@@ -59,7 +59,7 @@ func (p *Plan) spare(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Cl
 func (p *Plan) spareTokens(
 	d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call, keep int64,
 ) error {
-	quantity, charge := c.Quantity, c.Charge // of the clause itself: a copy of c would be on the heap
+	quantity, charge := c.Quantity, c.Charge // c itself is changed and restored, because a copy of c would be on the heap
 	defer func() { c.Quantity, c.Charge = quantity, charge }()
 	units := limit.SatAdd(quantity, keep)
 	c.Charge = tokenbucket.Peek
@@ -131,8 +131,8 @@ func (p *Plan) shareKeeping(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return err
 }
 
-// free returns the number of units that the clause c could take at once, without Even. It changes the quantity of
-// c, and plans a change that is not made.
+// free returns the number of units that the clause c could take at once, without Even. It overwrites the quantity of c
+// and the plan, which the caller must not apply.
 func (p *Plan) free(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (int64, error) {
 	*c.quantity() = math.MaxInt64
 	if w := c.Window; w != nil && w.Even {

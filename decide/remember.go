@@ -71,7 +71,7 @@ func (p *Plan) oneRemembering(e *entry.Entry, now limit.Instant, a *Ask) error {
 // hasReservations reports whether e has reservations, or remembers some that have ended.
 func hasReservations(e *entry.Entry) bool { return e.Kind.Remembers() && reservation.Marked(e.Value) }
 
-// shared returns the quantity of an ask about one limiter of which a part may be granted, or 0 for
+// shared returns the quantity of an ask about one limiter that may be granted a part of it; 0 for
 // other asks.
 func (a *Ask) shared() int64 {
 	switch {
@@ -103,8 +103,8 @@ func (a *Ask) Repeats() bool {
 	return a.ID.Token != nil && a.Repeated
 }
 
-// readyAt returns the instant at which the caller of a granted call may use its units, as the record
-// of the call has it. promises says that RetryAfter of d is the time until then.
+// readyAt returns the instant at which the caller of a granted call may use its units, in the form
+// of the record of the call. promises says that RetryAfter of d is the time until that instant.
 func readyAt(now limit.Instant, d *limit.Decision, promises bool) limit.Instant {
 	if !promises || d.RetryAfter <= 0 {
 		return limit.MinInstant
@@ -203,10 +203,11 @@ func (s *Rounds) decideRemembering(d *limit.Decision, e *entry.Entry, c *Clause)
 	return nil
 }
 
-// deniedRecord is the record of a call that was charged although it is denied: it is missing one unit.
+// deniedRecord is the record of a call that was denied and charged. Its Missing is 1.
 var deniedRecord = idempotency.Record{Missing: 1, Ready: limit.MinInstant}
 
-// record returns what a repetition of the call needs of the clause c, whose decision is d.
+// record returns the record from which a repetition of the call is answered for the clause c. d is
+// the decision on the clause.
 func (s *Rounds) record(d *limit.Decision, c *Clause) idempotency.Record {
 	if s.counted {
 		return deniedRecord
@@ -223,7 +224,7 @@ func (s *Rounds) charges() bool { return s.as == charging || s.as == sharing || 
 func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, r *idempotency.Record, c *Clause) error {
 	s.remembers = false
 	if s.ask.Partial {
-		r.Missing = 0 // the missing units are those of the whole call
+		r.Missing = 0 // Missing counts for the whole call, not for the clause
 	}
 	if quantity := c.quantity(); quantity != nil {
 		defer func(was int64) { *quantity = was }(*quantity)
@@ -235,10 +236,10 @@ func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, r *idempotency.Record
 }
 
 // remember completes a plan about e, the state of a limiter. records are those of its key; nil if
-// it remembers no call. If id is not nil, the call was charged, and its record r is added. But if
-// the limiter is unused after the call, the key is removed with all records, because nothing is
-// left of the charges; a refund can then be repeated. Records whose time has passed are removed
-// with the next change of the state.
+// it remembers no call. If id is not nil, the call was charged, and its record r is added. If the
+// limiter is unused after the call, the key is removed with all records instead, because no charge
+// is left; a refund can then be repeated. Records whose time has passed are removed with the next
+// change of the state.
 func (p *Plan) remember(e *entry.Entry, records []byte, now limit.Instant, id *idempotency.Call, r idempotency.Record) {
 	m := &p.memory
 	p.remembers, m.records.Forgotten = false, 0
@@ -285,7 +286,7 @@ func (p *Plan) applyRemembering(value, dst []byte) []byte {
 	if !m.after {
 		return p.apply(state, dst)
 	}
-	if !m.records.InPlace() && len(state) > 0 { // a new key has no state
+	if !m.records.InPlace() && len(state) > 0 { // a key that does not exist has no state
 		m.copied = append(m.copied[:0], state...)
 		state = m.copied
 	}
@@ -296,8 +297,8 @@ func (p *Plan) applyRemembering(value, dst []byte) []byte {
 	return value
 }
 
-// nextState returns the state after the change, for an entry that remembers calls afterwards. It
-// changes state, the one before the change, or uses other memory.
+// nextState returns the state after the change, for an entry that remembers calls afterwards. The
+// result is in the memory of state, the state before the change, or in other memory.
 func (p *Plan) nextState(state []byte) []byte {
 	m := &p.memory
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// settle decides a, an ask of family [Settle] or [SettleSeveral], on e, whose parts are in p.holding. The error is
+// settle decides a, an ask of family [Settle] or [SettleSeveral], on e. p.holding has the parts of e. The error is
 // [limit.ErrWrongType] if e is no limiter, or that of a charge beyond the reserved units.
 func (p *Plan) settle(e *entry.Entry, now limit.Instant, a *Ask) error {
 	h := &p.holding
@@ -58,8 +58,9 @@ func (p *Plan) settle(e *entry.Entry, now limit.Instant, a *Ask) error {
 	return nil
 }
 
-// settles reports whether a is about a reservation with such a part, whose call had the fingerprint print: of
-// one limit, of several, or of several that a link names.
+// settles reports whether a settles the reservation that has such a part. print is the fingerprint of the call that has
+// made the reservation. A Settle settles a reservation of one limit, and a SettleSeveral one of several limits. If a is
+// Linked, the reservation must be that of the call with the fingerprint of a.
 func (a *Ask) settles(part reservation.Part, print uint32) bool {
 	switch {
 	case a.Family == Settle:
@@ -70,8 +71,8 @@ func (a *Ask) settles(part reservation.Part, print uint32) bool {
 	return !a.Linked || print == a.ID.Print
 }
 
-// misfit returns [reservation.ErrNumbers] if a has several numbers for the reservation of one limit. Those of
-// several limits are checked by [Settlements.Check].
+// misfit returns [reservation.ErrNumbers] if a has several actual quantities for a reservation of one limit.
+// [Settlements.Check] checks those of several limits.
 func (a *Ask) misfit() error {
 	if a.Family == Settle && len(a.Settlement.Actuals) > 0 {
 		return reservation.ErrNumbers
@@ -79,8 +80,8 @@ func (a *Ask) misfit() error {
 	return nil
 }
 
-// actual returns the number of units that a part of the reservation counts after the settlement a. units is
-// what it counts if its limit counts calls.
+// actual returns the number of units that a part of the reservation counts after the settlement a. units is that number
+// if the limit of the part counts calls.
 func (a *Ask) actual(part reservation.Part, units int64) int64 {
 	switch {
 	case a.Settlement.Op != reservation.Commit || part.Free:
@@ -137,8 +138,8 @@ func (h *holding) endNow(hash idempotency.Hash, r idempotency.Record, now limit.
 	h.changed = true
 }
 
-// settleEnded answers about a reservation that has ended before, with the record r. One that has passed its
-// time is committed late, or ended for good.
+// settleEnded answers a for a reservation that has ended before, with the record r. A reservation that has passed its
+// time is committed late, or ends for good.
 func (p *Plan) settleEnded(hash idempotency.Hash, r *idempotency.Record, now limit.Instant, a *Ask) error {
 	a.Settled = reservation.Before
 	if r.State != idempotency.Lapsed || a.Settlement.Op == reservation.Renew {
@@ -156,7 +157,7 @@ func (p *Plan) settleEnded(hash idempotency.Hash, r *idempotency.Record, now lim
 	return p.charge(now, actual, r.Variant, a)
 }
 
-// charge charges n units at now to the limiter as it is stored, even beyond its limit. variant says that
+// charge charges n units at now to the stored limiter, even beyond its limit. variant says that
 // windows start at the first use of the key.
 func (p *Plan) charge(now limit.Instant, n int64, variant bool, a *Ask) error {
 	if n == 0 {

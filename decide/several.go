@@ -41,9 +41,9 @@ type Rounds struct {
 	ask *Ask
 	now limit.Instant
 	as  manner // manner of the present round
-	// id is nil if the call has no token, or only looks. Otherwise the first round is searching, and
-	// first is the manner of the round after it, unless a key remembers the call: then found is true,
-	// and again is the record of the call at the first such key.
+	// id is nil if the call has no token, or only looks. Otherwise the first round is searching. If
+	// a key remembers the call, found is true, and again is the record of the call at the first
+	// such key; if not, first is the manner of the next round.
 	id     *idempotency.Call
 	first  manner
 	found  bool
