@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/rls"
 )
 
-// Code says how a request was answered.
+// Code is the result of a request, for the counts.
 type Code uint8
 
 // These are the codes. The first two are those of answers, the others those of errors, with the meanings that gRPC gives
@@ -63,7 +63,8 @@ var ErrMessage = errors.New("the message is no request")
 // maxDomains is the maximum number of domains that are counted by themselves.
 const maxDomains = 100
 
-// other is the domain of requests whose domain has no rules, of those beyond maxDomains, and of requests that have failed.
+// other is the domain under which requests are counted that have failed, whose domain has no rules, or whose domain is
+// one more than maxDomains.
 const other = "other"
 
 // Counts counts answers by domain and code. The zero Counts is ready for use. Any goroutine may call its methods.
@@ -83,7 +84,7 @@ type Count struct {
 	Calls  int64
 }
 
-// note counts the answer of s to the request of c, which has come to err. Without a receiver it does nothing.
+// note counts the answer of s to the request of c; err is the error of the answer, or nil. A nil Counts counts nothing.
 func (n *Counts) note(s *Service, c *Call, err error) {
 	if n == nil {
 		return
@@ -119,7 +120,8 @@ func (n *Counts) of(s *Service, domain []byte) *counters {
 	return n.add(string(domain))
 }
 
-// add returns the counters of a domain with rules, which get a place if there is one.
+// add returns the counters of a domain with rules. It creates them if there are fewer than
+// maxDomains.
 func (n *Counts) add(domain string) *counters {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -39,7 +39,7 @@ type Call struct {
 	Request rls.Request
 	// Answer is the answer to the request. It is valid until the next one.
 	Answer rls.Answer
-	// Names are the header fields that Answer has, if it has some.
+	// Names are the names of the header fields that Answer may have.
 	Names wire.Headers
 
 	plan      rls.Plan
@@ -83,7 +83,8 @@ func (s *Service) answer(c *Call, by Caller) error {
 	return nil
 }
 
-// decide has by decide the charges of the plan, in their order. If look is true, nothing is charged.
+// decide lets by decide the charges of the plan, in their order. If look is true, nothing is
+// charged.
 func (c *Call) decide(by Caller, look bool) (err error) {
 	charges := c.plan.Charges
 	c.commands, c.decisions = c.commands[:0], c.decisions[:0]

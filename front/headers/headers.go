@@ -40,7 +40,7 @@ type Answer struct {
 
 // Clause is the decision on one limit.
 type Clause struct {
-	// Denies says that the limit is in the way of the call.
+	// Denies says that the limit denies the call.
 	Denies bool `json:"denies,omitempty"`
 	// Limit and Remaining are units, at least 0.
 	Limit     int64 `json:"limit"`
@@ -54,7 +54,7 @@ type Clause struct {
 	WindowMillis int64 `json:"windowMillis,omitempty"`
 	// Concurrent says that the units are places for requests that run.
 	Concurrent bool `json:"concurrent,omitempty"`
-	// Unlimited says that there is no limit. The other numbers do not count then, but for a denial by a block.
+	// Unlimited says that there is no limit. The other numbers have no meaning then, except for a denial by a block.
 	Unlimited bool `json:"unlimited,omitempty"`
 }
 
@@ -63,14 +63,14 @@ type Field struct {
 	Name, Value string
 }
 
-// Append appends the fields for a to dst. A passed call and a denied one have the same fields, but for
-// Retry-After, which only a denied one has. Retry-After is not earlier than the instant at which the call would
-// pass, nor than the end of any t in RateLimit. A call that never passes has no Retry-After.
+// Append appends the fields for a to dst. A passed call and a denied one have the same fields, except Retry-After,
+// which only a denied call has. Retry-After is not earlier than the instant at which the call would pass, nor than the
+// end of any t in RateLimit. A call that never passes has no Retry-After.
 //
-// The items of the lists are named after the policy, from the second clause on with "#" and the number of the
-// clause, which is in no name of a policy. t is the time until the call would pass for a clause that denies it.
-// For other clauses it is the time until no unit is in use, and left out if the call is denied, because it may
-// be later than Retry-After. Numbers beyond the integers of structured fields become the largest of these.
+// The items of the lists are named after the policy, from the second clause on with "#" and the number of the clause,
+// which is in no name of a policy. For a clause that denies the call, t is the time until the call would pass. For
+// other clauses it is the time until no unit is in use; it is left out if the call is denied, because it may be later
+// than Retry-After. Numbers beyond the integers of structured fields become the largest of these.
 func Append(dst []Field, a *Answer, s Style) []Field {
 	if s == None {
 		return dst

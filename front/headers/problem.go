@@ -7,7 +7,8 @@ type Problem struct {
 	Status int    `json:"status"`
 	// Detail explains the problem; "" leaves it out.
 	Detail string `json:"detail,omitempty"`
-	// Violated are the names of the policies that are in the way, as in the fields; nil leaves them out.
+	// Violated has the names of the policies that deny the call, as in the fields; nil leaves them
+	// out.
 	Violated []string `json:"violated-policies,omitempty"`
 }
 
@@ -22,8 +23,9 @@ const (
 	abnormalUsageTitle = "Request not satisfied due to detection of abnormal request pattern"
 )
 
-// ProblemOf returns the problem of a, which is denied, for a response with the given status. For a block it is
-// abnormal-usage-detected of the policy, and else quota-exceeded of the clauses that deny the call.
+// ProblemOf returns the problem of a, which is denied, for a response with the given status. For a block the problem is
+// abnormal-usage-detected, with the name of the policy. Otherwise it is quota-exceeded, with the names of the clauses
+// that deny the call.
 func ProblemOf(a *Answer, status int) Problem {
 	if a.Blocked {
 		return Problem{Type: abnormalUsage, Title: abnormalUsageTitle, Status: status, Violated: []string{a.Policy}}

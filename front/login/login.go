@@ -60,8 +60,8 @@ func (d *Door) Login(ctx context.Context, name, password, address string) (u *ac
 	return u, false
 }
 
-// serveOut waits for the given time, or until ctx ends or the door is stopped. It returns false,
-// without waiting, if too many logins wait already.
+// serveOut waits for the given time, or until ctx ends or the door is stopped. It returns false
+// without waiting if too many logins already wait.
 func (d *Door) serveOut(ctx context.Context, wait time.Duration) bool {
 	select {
 	case d.waiting <- struct{}{}:

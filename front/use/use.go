@@ -17,11 +17,11 @@ type Call struct {
 	Mode string
 	// Member is the member for a policy with leases; "" names none.
 	Member string
-	// Own is the limit that the call brings with it.
+	// Own is the limit of the call itself, the option LIMIT of RL.USE.
 	Own Window
 }
 
-// Window is a limit of Most units in each window of Seconds; zero seconds stand for no limit.
+// Window is a limit of Most units in each window of Seconds. If Seconds is 0, there is no limit.
 type Window struct{ Most, Seconds int64 }
 
 // AppendTo appends c to dst as a command. [Answer.Read] reads its reply.
@@ -65,8 +65,8 @@ func appendNumber(dst []byte, n int64) []byte {
 
 // Decision is a decision on a call, or on one of its limits.
 type Decision struct {
-	// Refused is 0 if the limit is not in the way. It is the number of units that were not granted for a call in the mode
-	// PARTIAL, and otherwise 1.
+	// Refused is 0 if the limit does not deny the call. Otherwise it is 1 or, in the mode PARTIAL, the number of units
+	// that were not granted.
 	Refused int64
 	// Limit and Remaining are units, at least 0.
 	Limit, Remaining int64
@@ -88,8 +88,8 @@ type Answer struct {
 // ErrReply says that a reply is none of RL.USE.
 var ErrReply = errors.New("the session has sent an unexpected reply")
 
-// Read reads the first reply in replies into a, and returns what follows it. The error is a [resp.Error] for an error reply,
-// after which rest is valid, and otherwise [ErrReply].
+// Read reads the first reply in replies into a, and returns the replies after it. The error is a [resp.Error] for an
+// error reply, after which rest is valid, and otherwise [ErrReply].
 func (a *Answer) Read(replies []byte) (rest []byte, err error) {
 	if text, ok := bytes.CutPrefix(replies, []byte{'-'}); ok {
 		line, rest, ok := bytes.Cut(text, []byte("\r\n"))

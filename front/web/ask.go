@@ -10,8 +10,8 @@ import (
 // answer is the answer to a call.
 type answer struct {
 	headers.Answer
-	// missing is the number of units that were not granted: of a call that takes a part those that it did not get,
-	// and of any other denied call all of them.
+	// missing is the number of units that were not granted. A denied call that does not take a part lacks all of its
+	// units.
 	missing int64
 }
 
@@ -35,9 +35,9 @@ func clauseOf(d *use.Decision) headers.Clause {
 	return headers.Clause{Denies: d.Refused != 0, Limit: d.Limit, Remaining: d.Remaining, RetryMillis: d.RetryMillis, ResetMillis: d.ResetMillis}
 }
 
-// describe adds to a what the limits say about its clauses. limits are those that apply to the key, and blocked
-// says that a block does. known is false if there is no such policy: then the call was decided under none. A
-// policy may have changed since: then the clauses stay as they are.
+// describe adds the descriptions in limits to the clauses of a. limits are the limits that apply to the key. blocked
+// says that a block applies to the key. known is false if there is no such policy; then the call was decided without
+// limits. If the policy has changed since the decision, describe leaves the clauses unchanged.
 func (a *answer) describe(limits []Limit, blocked, known bool) {
 	a.Blocked = blocked && a.Denied
 	if !known {

@@ -14,8 +14,9 @@ const maxKey = 16_000
 
 // check serves /v1/check/. path is that of the request as it came.
 //
-// Faults of the operator, such as an unknown parameter, have a status of their own. A fault that the client of
-// the gateway has caused, such as a key that is no address, is a denial: a client must not get by with it.
+// Faults of the operator, such as an unknown parameter, have a status of their own. A fault that the client of the
+// gateway has caused, such as a key that is not an address, is a denial, because a client must not pass by sending a
+// bad key.
 func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 	c, err := parseCheck(path)
 	if err != nil {
@@ -60,8 +61,8 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 	write(w, c.params.Deny, headers.ProblemType, headers.ProblemOf(&a.Answer, c.params.Deny))
 }
 
-// refuseCheck responds to a check that err has ended. The gateway may pass the response on to its client, so of an
-// error reply it has the first word only.
+// refuseCheck responds to a check that has failed with err. The gateway may pass the response on to its client, so the
+// response has only the first word of an error reply.
 func (s *Server) refuseCheck(w http.ResponseWriter, p *Params, err error) {
 	var (
 		f     *fault

@@ -14,9 +14,9 @@ import (
 
 // Caller runs the commands of one client. Any goroutine may call it.
 type Caller interface {
-	// Do runs commands, which are arrays of RESP one after another, and appends their replies in RESP2 to out.
-	// There are replies many. It returns when all of them are there. An error means that the client has been
-	// disconnected; then the commands may have run or not.
+	// Do runs commands, which are arrays of RESP one after another, and appends their replies in RESP2 to out. There
+	// are replies many. It returns when all of them are there. An error means that the client has been disconnected;
+	// the commands may or may not have run.
 	Do(commands []byte, replies int, out []byte) ([]byte, error)
 	// Close ends the client.
 	Close()
@@ -28,7 +28,7 @@ type Peer struct {
 	Remote, Local net.Addr
 	// User is the name of the user.
 	User string
-	// Gone is called if the server closes the client, but not because of Close.
+	// Gone is called if the server closes the client by itself, not because of Close.
 	Gone func()
 }
 
@@ -60,7 +60,8 @@ type Config struct {
 	NotReady func() string
 	// Style says which header fields answers have.
 	Style headers.Style
-	// Gateway says what asks for checks. Trusted are the networks of proxies whose header fields count.
+	// Gateway is the kind of gateway that sends checks. Trusted are the networks of proxies whose
+	// header fields count.
 	Gateway Gateway
 	Trusted []netip.Prefix
 	// TLS is the configuration for TLS; nil means that the port does not use TLS.

@@ -25,7 +25,8 @@ func (c *connection) caller(user string, open func(Peer) (Caller, error)) (Calle
 	if caller := c.callers[user]; caller != nil {
 		return caller, nil
 	}
-	// The server closes a client that an operator has killed. The client of HTTP has to notice.
+	// If an operator kills a client, the server closes it. The HTTP client must notice this, so its
+	// connection is closed, too.
 	caller, err := open(Peer{Remote: c.RemoteAddr(), Local: c.LocalAddr(), User: user, Gone: func() { _ = c.Conn.Close() }})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // a resp.Error

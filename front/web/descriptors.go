@@ -78,7 +78,7 @@ func (s *Server) badRequest(w http.ResponseWriter) {
 	http.Error(w, "Bad Request", http.StatusBadRequest)
 }
 
-// refuseDescriptors responds to a request that err has ended.
+// refuseDescriptors responds to a request that has failed with err.
 func (s *Server) refuseDescriptors(w http.ResponseWriter, err error) {
 	switch descriptors.CodeOf(err) {
 	case descriptors.InvalidArgument, descriptors.Unknown:

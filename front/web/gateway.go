@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// Gateway says what asks for checks, and with it the one source of the method, the host, the path and the query
-// of the original request. Its header fields count only from a trusted proxy. All others are ignored.
+// Gateway is the kind of gateway that sends checks. It determines the only source of the method, the host, the path and
+// the query of the original request. Header fields of that gateway count only from a trusted proxy. Those of other
+// gateways are ignored.
 type Gateway uint8
 
 // These are the gateways.
 const (
-	// NoGateway has no source: a check cannot name the original request.
+	// NoGateway has no source, so the key of a check cannot have parts of the original request.
 	NoGateway Gateway = iota
 	// Nginx sends X-Original-URI, X-Original-Method and X-Original-Host, if it is configured so.
 	Nginx
 	// Traefik and Caddy send X-Forwarded-Uri, X-Forwarded-Method and X-Forwarded-Host.
 	Traefik
 	Caddy
-	// Envoy asks with the method and the host of the original request, and has its path and query behind the
+	// Envoy sends checks with the method and the host of the original request, and with its path and query after the
 	// parameters.
 	Envoy
 )
@@ -38,9 +39,9 @@ var fields = [...]struct{ uri, method, host string }{
 	Envoy:   {},
 }
 
-// fault is why a check has no answer. If denied is set, the client of the gateway has caused it, and the check
-// is a denial: the gateway must not let the request pass. Otherwise it is for the operator, and status says what
-// kind of fault it is.
+// fault is the reason why a check has no answer. If denied is set, the client of the gateway has caused the fault, and
+// the check is a denial: the gateway must not let the request pass. Otherwise the fault is for the operator, and status
+// is the status of the response.
 type fault struct {
 	status int
 	denied bool
@@ -65,12 +66,12 @@ type original struct {
 	trusted []netip.Prefix
 	// peer is the address of the peer, or zero if the peer has none, such as that of a Unix socket.
 	peer netip.Addr
-	// rest is the path behind the parameters of the check.
+	// rest is the path after the parameters of the check.
 	rest string
 }
 
-// trusts reports whether a is a trusted proxy. A peer without an address is one: it is on this machine, and had
-// the permission to use the socket.
+// trusts reports whether a is a trusted proxy. A peer without an address is trusted, because it is on this machine and
+// had the permission to use the socket.
 func (o *original) trusts(a netip.Addr) bool {
 	for _, network := range o.trusted {
 		if network.Contains(a) {
@@ -80,8 +81,8 @@ func (o *original) trusts(a netip.Addr) bool {
 	return !a.IsValid()
 }
 
-// appendKey appends the key of the parts to dst. A single part is the key as it is. Several are joined by |,
-// and then | and % within a part are %7C and %25, so that no values of other parts make the same key.
+// appendKey appends the key of the parts to dst. A single part is the key without a change. Several parts are joined by
+// |. In these, | and % become %7C and %25, so that different values of the parts cannot make the same key.
 func (o *original) appendKey(dst []byte, parts []Part) ([]byte, error) {
 	for i := range parts {
 		value, err := o.value(&parts[i])
@@ -137,7 +138,7 @@ func (o *original) value(p *Part) (string, error) {
 	return uri, err
 }
 
-// behind returns the path and the query behind the parameters of the check.
+// behind returns the path and the query after the parameters of the check.
 func (o *original) behind() string {
 	if o.URL.RawQuery == "" && !o.URL.ForceQuery {
 		return o.rest
@@ -145,8 +146,8 @@ func (o *original) behind() string {
 	return o.rest + "?" + o.URL.RawQuery
 }
 
-// header returns the value of a header field that the key of a check names. A field that is there several times
-// is a denial, because it may mean another value to the application than here.
+// header returns the value of a header field that the key of a check names. If the field occurs several times, the
+// result is a denial, because the application may read another of its values.
 func (o *original) header(name string) (string, error) {
 	switch values := o.Header[name]; len(values) {
 	case 0:
@@ -158,8 +159,9 @@ func (o *original) header(name string) (string, error) {
 	}
 }
 
-// field returns the value of a header field of the gateway, or own, which is what in the request itself, if the
-// gateway sends none. Nothing stands for an empty value, since all clients would share a limit then.
+// field returns the value of a header field of the gateway. If the gateway sends no such field, it returns own, the
+// value in the request itself; what is the name of the value for errors. An empty value is a fault, because otherwise
+// all clients would share a limit.
 func (o *original) field(name, own, what string) (value string, err error) {
 	if value = own; name != "" {
 		what = name
@@ -171,9 +173,9 @@ func (o *original) field(name, own, what string) (value string, err error) {
 	return value, err
 }
 
-// client returns the address of the client: the last address of X-Forwarded-For that is not one of a trusted
-// proxy, if the peer is a trusted proxy. An element that is no address ends the list, so the client is then the
-// proxy that has it from there.
+// client returns the address of the client: the last address of X-Forwarded-For that is not one of a trusted proxy, if
+// the peer is a trusted proxy. An element that is not an address ends the list. The client is then the proxy whose
+// address follows that element.
 func (o *original) client() string {
 	client := o.peer
 	list := o.Header["X-Forwarded-For"]
@@ -193,7 +195,7 @@ func (o *original) client() string {
 	return text(client)
 }
 
-// text returns an address as a part of a key; "" for that of a Unix socket.
+// text returns an address as a part of a key; "" for a peer on a Unix socket.
 func text(a netip.Addr) string {
 	if !a.IsValid() {
 		return ""
@@ -216,7 +218,7 @@ func parseAddress(element string) (netip.Addr, bool) {
 	return a.Unmap().WithZone(""), err == nil
 }
 
-// addressOf returns the address of a, or zero if it is none of TCP.
+// addressOf returns the IP address of a; zero if a is not a TCP address.
 func addressOf(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -225,8 +227,8 @@ func addressOf(a net.Addr) netip.Addr {
 	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// hostName returns the name in a host field in lower case, without the port and a dot at the end: a client may
-// spell a host in several ways.
+// hostName returns the name in a host field in lower case, without the port and without a dot at the end, so that every
+// spelling of a host has the same key.
 func hostName(host string) string {
 	if name, port, err := net.SplitHostPort(host); err == nil && !strings.ContainsFunc(port, func(r rune) bool { return r < '0' || r > '9' }) {
 		host = name

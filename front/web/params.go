@@ -23,7 +23,7 @@ type Part struct {
 	Text   string
 }
 
-// Source says where a part of a key comes from.
+// Source is the source of a part of a key.
 type Source uint8
 
 // These are the sources.
@@ -37,16 +37,17 @@ const (
 	Host                 // the host of the original request
 )
 
-// sources are the words for sources that need nothing else.
+// sources has the words for sources without an argument.
 var sources = map[string]Source{"ip": IP, "uri": URI, "path": Path, "method": Method, "host": Host}
 
 // minDeny and maxDeny are the bounds of the parameter deny: the statuses of errors.
 const minDeny, maxDeny = 400, 599
 
-// ParseParams parses parameters as they are in a path: name=value, joined by &, and percent-encoded after that.
-// A plus sign stands for itself. key is the only parameter that may be there several times, and that is
-// required. Its value is ip, uri, path, method, host, header: with a name, text: with any text, or another text
-// without a colon: a misspelled word is no text. The error is for the operator, whose gateway has the path.
+// ParseParams parses parameters as they are in a path: name=value, joined by &, and percent-encoded after that. A plus
+// sign stands for itself. Only key is required, and only key may occur several times. Its value is ip, uri, path,
+// method, host, header: with a name, text: with any text, or another text without a colon. A value with a colon must
+// begin with header: or text:, so a misspelled word is an error and not a text. The error is for the operator, because
+// the configuration of the gateway has the path.
 func ParseParams(raw string) (Params, error) {
 	p := Params{Hits: 1, Deny: http.StatusTooManyRequests}
 	var hits, deny bool
@@ -108,7 +109,7 @@ func parsePart(value string) (Part, error) {
 	return Part{Source: Header, Text: name}, nil
 }
 
-// parseInteger parses a decimal integer, without a sign but a minus.
+// parseInteger parses a decimal integer. A minus is the only sign that it accepts.
 func parseInteger(text string) (int64, error) {
 	if strings.HasPrefix(text, "+") {
 		return 0, strconv.ErrSyntax
@@ -127,15 +128,16 @@ func isToken(name string) bool {
 type check struct {
 	policy string
 	params Params
-	// rest is what follows the parameters, as it came: "" or a path that begins with a slash.
+	// rest is the path after the parameters, without decoding: "" or a path that begins with a
+	// slash.
 	rest string
 }
 
-// checkPath is what the path of a check begins with.
+// checkPath is the beginning of the path of every check.
 const checkPath = "/v1/check/"
 
-// parseCheck parses the path of a request as it came, which begins with checkPath. It takes the first segment
-// as the name of the policy and the second as the parameters, whatever the other segments are.
+// parseCheck parses path, the path of a request without decoding, which begins with checkPath. The first segment after
+// that is the name of the policy, and the second the parameters; the other segments may be any text.
 func parseCheck(raw string) (check, error) {
 	name, behind, ok := strings.Cut(raw[len(checkPath):], "/")
 	if !ok {

@@ -26,26 +26,27 @@ func protect(h http.Header) {
 func write(w http.ResponseWriter, status int, kind string, body any) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		panic("web: a response cannot be written as JSON") // the types of this package can
+		panic("web: a response cannot be written as JSON") // encoding the types of this package never fails
 	}
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // a client that has disconnected gets nothing
+	_, _ = w.Write(append(text, '\n')) // an error means that the client has disconnected, and needs no handling
 }
 
-// refuse sends a problem that is no denial, and counts it.
+// refuse sends a problem that is not a denial, and counts the response.
 func (s *Server) refuse(w http.ResponseWriter, status int, detail string) {
 	s.counts.add(status)
 	sendProblem(w, status, detail)
 }
 
-// deny sends the problem of a denial that has no answer to a call, and counts it. status is that of denials.
+// deny sends the response to a request that is denied without a decision, and counts the denial. status is the status
+// of denials, and detail explains the reason.
 func (s *Server) deny(w http.ResponseWriter, status int, detail string) {
 	s.counts.add(http.StatusTooManyRequests)
 	sendProblem(w, status, detail)
 }
 
-// sendProblem sends a problem with a detail.
+// sendProblem sends a response with the status, and a problem with the detail as its body.
 func sendProblem(w http.ResponseWriter, status int, detail string) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="cellserver", charset="UTF-8"`)
@@ -55,8 +56,8 @@ func sendProblem(w http.ResponseWriter, status int, detail string) {
 	})
 }
 
-// statuses are the statuses for error replies by their first word. Words that are not here say that the server
-// cannot decide now: the status is 503.
+// statuses are the statuses for error replies by their first word. For any other word the status is 503, because the
+// server cannot decide now.
 var statuses = map[string]int{
 	"ERR":       http.StatusBadRequest,
 	"NOADDRESS": http.StatusBadRequest,
@@ -68,7 +69,7 @@ var statuses = map[string]int{
 	"WRONGTYPE": http.StatusConflict,
 }
 
-// byKey reports whether the key of a call can cause the error.
+// byKey reports whether a client can cause the error by its choice of the key.
 func byKey(r resp.Error) bool { return r.Word() == "NOADDRESS" || r.Word() == "WRONGTYPE" }
 
 // statusOf returns the status for an error with which a call has failed. An error that is no error reply says

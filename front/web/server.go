@@ -19,8 +19,8 @@ import (
 	"github.com/cellserver/cellserver/listen"
 )
 
-// These are the times after which a connection is closed: before the header of a request is complete, before its
-// body is, before the response has been sent, and between two requests.
+// A connection is closed after these times: until the header of a request is complete, until the body is complete,
+// until the response has been sent, and between two requests.
 const (
 	headerTime = 5 * time.Second
 	bodyTime   = 10 * time.Second
@@ -28,16 +28,16 @@ const (
 	idleTime   = 2 * time.Minute
 )
 
-// mostHeader is the length of a header, in bytes, beyond which a connection is closed without an answer to its requests.
-// A longer header than [MaxHeader] gets an answer up to there: gateways pass on what their clients send, on connections
-// that clients share, and have bounds below this one.
+// mostHeader is the length of a header, in bytes, beyond which a connection is closed without an answer to its
+// requests. Between [MaxHeader] and mostHeader, the request gets an error reply and the connection remains open:
+// gateways pass the headers of several clients on over one connection, and have bounds below mostHeader.
 const mostHeader = 64 << 10
 
 // maxStreams is the maximum number of requests at once on a connection of HTTP/2.
 const maxStreams = 250
 
 // maxFrame is the maximum length of a frame of HTTP/2, in bytes: the smallest bound that RFC 9113 allows. A frame is
-// read as a whole, so every connection could make the server keep as much.
+// read as a whole, so the bound is also the memory that a connection can occupy with a frame.
 const maxFrame = 16 << 10
 
 // Server is an HTTP port for decisions: see [New].
@@ -82,7 +82,8 @@ func New(c Config) *Server {
 		},
 		ConnState: s.connections.changed,
 		TLSConfig: c.TLS,
-		// The messages of package http are about what clients do. With them clients could fill the log.
+		// The messages of package http are about errors of clients, so clients could fill the log
+		// with them.
 		ErrorLog: log.New(discard{}, "", 0),
 	}
 	return s
@@ -123,8 +124,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.recovered(w)
 	protect(w.Header())
 	if r.ProtoMajor == 1 {
-		// Otherwise the answer to a check would wait for the body, which is that of the gateway's client.
-		_ = http.NewResponseController(w).EnableFullDuplex() // supported by every connection of HTTP/1.1
+		// Otherwise the answer to a check would wait for the body, which the client of the gateway may send slowly.
+		_ = http.NewResponseController(w).EnableFullDuplex() // every connection of HTTP/1.1 supports full duplex, so there is no error
 	}
 	switch path := rawPath(r.URL); {
 	case path == usePath:
@@ -149,7 +150,7 @@ func (s *Server) recovered(w http.ResponseWriter) {
 	}
 }
 
-// rawPath returns the path of a request as it came, with its escapes.
+// rawPath returns the path of a request without decoding its escapes.
 func rawPath(u *url.URL) string {
 	if u.RawPath != "" {
 		return u.RawPath
@@ -157,9 +158,9 @@ func rawPath(u *url.URL) string {
 	return u.EscapedPath()
 }
 
-// user returns the name of the user of a request: that of the certificate, or else of the credentials if login is
-// set, or else that of the option http-user. proven says that the client has proven to be the user. If ok is
-// false, user has sent the response.
+// user returns the name of the user of a request: that of the certificate, or else of the credentials if login is set,
+// or else that of the option http-user. proven says that the client has proven that it is the user. If ok is false,
+// user has sent the response.
 func (s *Server) user(w http.ResponseWriter, r *http.Request, login bool) (name string, proven, ok bool) {
 	if name, ok = s.certified(r.TLS); ok {
 		return name, true, true
@@ -181,8 +182,9 @@ func (s *Server) certified(is *tls.ConnectionState) (user string, ok bool) {
 	return s.Certified(is)
 }
 
-// login returns the user of the credentials of a request. The password of a user that needs none proves nothing, so the
-// user has to be that of requests without credentials, and proven is false. If ok is false, login has sent the response.
+// login returns the user of the credentials of a request. If the user needs no password, the login proves nothing: then
+// proven is false, and the user must be the one of requests without credentials. If ok is false, login has sent the
+// response.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) (name string, proven, ok bool) {
 	name, password, ok := r.BasicAuth()
 	if !ok {
@@ -235,8 +237,7 @@ type scratch struct {
 // kept is the maximum size of the memory that is kept for other requests.
 const kept = 8 << 10
 
-// ask has the call c of the user decided, and passes the answer to respond. The answer is valid until respond
-// returns.
+// ask runs the call c as the user, and passes the answer to respond. The answer is valid until respond returns.
 func (s *Server) ask(r *http.Request, user string, c *use.Call, m *scratch) (*answer, error) {
 	caller, err := connectionOf(r.Context()).caller(user, s.Open)
 	if err != nil {
@@ -260,7 +261,7 @@ func (s *Server) ask(r *http.Request, user string, c *use.Call, m *scratch) (*an
 	return &m.answer, nil
 }
 
-// borrow returns memory for a request, and giveBack keeps it for others.
+// borrow returns memory for a request, and giveBack returns it to the pool.
 func (s *Server) borrow() *scratch { return s.scratch.Get().(*scratch) }
 
 func (s *Server) giveBack(m *scratch) {

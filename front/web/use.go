@@ -18,7 +18,7 @@ import (
 // usePath is the path of a call.
 const usePath = "/v1/use"
 
-// result is the body of the response to a call. A denial has the problem, too.
+// result is the body of the response to a call. For a denial it includes the fields of the problem.
 type result struct {
 	*headers.Problem
 	Allowed      bool  `json:"allowed"`
@@ -40,7 +40,8 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
 		return
 	}
-	// A page of another origin cannot send this type without asking first, which this server never answers.
+	// A browser sends this type from a page of another origin only after a preflight request, which this server never
+	// answers.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		s.refuse(w, http.StatusUnsupportedMediaType, "the body of a call is application/json")
 		return
@@ -89,18 +90,18 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusTooManyRequests, headers.ProblemType, answered)
 }
 
-// call is the call of a body.
+// call is the parsed body of a request for a call.
 type call struct{ use.Call }
 
-// needsProof reports whether only a client with a proven user may make the call: one that takes units
-// beyond the limit, or returns units.
+// needsProof reports whether only a client with a proven user may make the call. That is so for a
+// call that takes units beyond the limit or returns units.
 func (c *call) needsProof() bool { return c.Mode == "FORCE" || c.Quantity < 0 }
 
-// errNoJSON is the error of a body that is no JSON.
+// errNoJSON is the error of a body that is not valid JSON.
 var errNoJSON = errors.New("the body is not valid JSON")
 
-// decodeCall decodes the body of a call: one JSON object whose fields are known, are there once, and are no
-// objects or arrays. policy and key are required. The error is for the client.
+// decodeCall decodes the body of a call: one JSON object. Each field must be known, occur once, and be neither an
+// object nor an array. policy and key are required. The error is for the client.
 func decodeCall(body []byte) (call, error) {
 	if !utf8.Valid(body) {
 		return call{}, errors.New("the body is not valid UTF-8")
@@ -139,7 +140,7 @@ func decodeCall(body []byte) (call, error) {
 	return c, nil
 }
 
-// decode decodes the field called name, whose value d has next.
+// decode decodes the field called name. The value is the next token of d.
 func (c *call) decode(d *json.Decoder, name string) error {
 	mode, known := modes[name]
 	switch {
@@ -170,7 +171,7 @@ func (c *call) decode(d *json.Decoder, name string) error {
 	if !ok {
 		return fmt.Errorf("the field %q is no string", name)
 	}
-	// The decoder replaces half a surrogate pair, which would make different keys equal.
+	// The decoder replaces half a surrogate pair by U+FFFD, which would make different keys equal.
 	if strings.ContainsRune(text, utf8.RuneError) {
 		return fmt.Errorf("the field %q has U+FFFD or half a surrogate pair", name)
 	}
