@@ -19,7 +19,7 @@ type Client struct {
 	ID        int64
 	Created   limit.Instant
 	Proto     int  // 2 or 3
-	Authed    bool // has authenticated, or connected when that was not needed
+	Authed    bool // the client has authenticated, or has connected while no login was required
 	Reply     ReplyMode
 	Spent     int // bytes in and out before authentication
 	Closing   bool

@@ -29,7 +29,7 @@ func writeHelp(c *Call, container *Command) {
 }
 
 // SubcommandSyntax returns Redis' error for a wrong number of arguments of a subcommand. It is for
-// subcommands that check the number of their arguments themselves.
+// subcommands that check that number themselves.
 func SubcommandSyntax(c *Call) resp.Error {
 	return resp.Error("ERR unknown subcommand or wrong number of arguments for '" + string(Echo(c.Args[1], MaxEcho)) +
 		"'. Try " + upper(c.Cmd.Parent.Name) + " HELP.")

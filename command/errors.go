@@ -42,7 +42,7 @@ const MaxEcho = 128
 // notServed returns the error for the command called name that needs a keyspace, which a server
 // with --store does not have.
 func notServed(name string) resp.Error {
-	if strings.HasPrefix(name, "rl.") { // no Redis or Valkey has these commands
+	if strings.HasPrefix(name, "rl.") { // the store, a Redis or Valkey, does not have these commands
 		return resp.Error("ERR '" + name + "' is not served with --store")
 	}
 	return resp.Error("ERR '" + name + "' is not served with --store; ask the store itself")
@@ -181,7 +181,7 @@ const ErrNotKept resp.Error = "MISCONF"
 const errManyEffects resp.Error = "ERR the transaction changes too much to be kept as one record"
 
 // Misconf returns the error for an effect that cannot be persisted because of fault, the journal's
-// description of its error. fault is "" if the error was over before the reply was written.
+// description of its error. fault is "" if the error ended before the reply was written.
 func Misconf(fault string) resp.Error {
 	if fault == "" {
 		fault = "what was written last is lost"

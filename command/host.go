@@ -2,7 +2,7 @@ package command
 
 import "github.com/cellserver/cellserver/resp"
 
-// Host has what a command may ask of the layer of sessions, in addition to the reply. Each field is
+// Host has the services of package session for commands, in addition to the reply. Each field is
 // for one purpose. Package session implements all of them by one type. A call costs an interface
 // call, so only rare operations are here.
 type Host struct {

@@ -1,6 +1,6 @@
 package command
 
-// This file has the small types that are used by the types in types.go.
+// This file has the small types that the types in types.go use.
 
 import (
 	"sync"

@@ -150,7 +150,7 @@ type Worker struct {
 	Journal env.Recording
 	// OnError counts the error replies that the worker's writers write.
 	OnError func(e resp.Error, from resp.Origin)
-	// Call is the running command or, between commands, the last one.
+	// Call is the running call or, between commands, the last one.
 	Call *Call
 	Work int // units of work that were done in this batch: see work.go
 	running
@@ -198,9 +198,9 @@ type running struct {
 	// has to be called. Publishes says that messages are ready: then [Hooks].AfterCommand has to be
 	// called.
 	Serves, Publishes bool
-	// Actor is the ID of the client for which a worker without a running command works; 0 for none.
-	// While elements that another client has added are given to a waiting client, Served is the ID
-	// of the waiting client; otherwise it is 0.
+	// Actor is the ID of the client for which the worker works while it runs no command; 0 for
+	// none. While elements that another client has added are given to a waiting client, Served is
+	// the ID of the waiting client; otherwise it is 0.
 	Actor, Served int64
 	// Exclusive is the command that this worker runs while no other goroutine is in the store; nil
 	// if it runs none.

@@ -32,7 +32,7 @@ type Wait struct {
 	// ran, because its user may no longer call it: see [Wait.Forbidden].
 	Failed, Rejected bool
 	// NoEffect says that the command has had no effect. Its reply is sent without waiting for the
-	// journal, since it is true even if the journal fails.
+	// journal, since the reply is correct even if the journal fails.
 	NoEffect bool
 	// RunAgain says that there is no reply: the command has not run yet, and runs from its
 	// beginning when the session is fed again.
@@ -74,10 +74,10 @@ type Wait struct {
 	// OnTimeout writes the reply of a wait that is ended early, such as by CLIENT UNBLOCK or by the
 	// stop of the server, and cleans up. If the wait ends with an error or without a reply,
 	// OnTimeout is called, too, and what it has written is discarded. OnTimeout is nil for a wait
-	// that cannot be ended early, because it ends soon by itself.
+	// that cannot be ended early because it ends soon by itself.
 	OnTimeout func(st env.Store, w *resp.Writer)
 	// Unanswered says that a server that stops closes the connection instead of replying with
-	// OnTimeout. Such a reply would wrongly say that the time is over or that there were no
+	// OnTimeout. That reply would wrongly say that the timeout has passed or that there were no
 	// elements.
 	Unanswered bool
 }
@@ -131,9 +131,9 @@ func (p *Wait) cost() int { return p.Kept + waitCost + ArgsCost(p.Args) }
 func (c *Call) Park(p *Wait) {
 	p.Kept = p.cost()
 	c.Server.Host.Waits.Park(p)
-	p.Release() // the client is charged for it now
+	p.Release() // Park has charged the memory to the client
 	if p.OnTimeout != nil && c.Server.Draining.Load() {
-		p.interrupt(p.atStop()) // Drain may have checked before this wait began
+		p.interrupt(p.atStop()) // the server may have ended all waits just before this wait began
 	}
 }
 
@@ -302,7 +302,7 @@ func (p *Wait) Unclaim() {
 	}
 }
 
-// end answers a wait that the caller has claimed in the way that how says: with the reply of a
+// end answers a wait that the caller has claimed, in the way that how names: with the reply of a
 // timeout, with an error, or by closing the client without a reply.
 func (p *Wait) end(how ending) {
 	p.Do(func(st env.Store) {
@@ -343,7 +343,7 @@ func (c *Call) MayWait() bool {
 }
 
 // StopKeepsFromWaiting reports whether [Call.MayWait] is false only because the server stops. A
-// command whose wait would be Unanswered then closes its client without a reply.
+// command with an Unanswered wait then closes its client without a reply.
 func (c *Call) StopKeepsFromWaiting() bool {
 	return !c.Client.Exclusive && !c.Client.Background && c.Server.Draining.Load()
 }

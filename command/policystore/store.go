@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Backing is what the records of the registry need of the server's store.
+// Backing is the part of the server's store that the records of the registry need.
 type Backing interface {
 	env.Store
 	env.World
@@ -135,7 +135,8 @@ func (s store) set(pairs [][]byte, need registry.Need) error {
 	return err
 }
 
-// Removes implements [registry.Store]: a key with an empty value is still there.
+// Removes implements [registry.Store]. It returns false: setting an empty value does not remove the
+// key.
 func (store) Removes() bool { return false }
 
 // Delete implements [registry.Store]. A server that may not change anything keeps the keys, because its
