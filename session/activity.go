@@ -8,7 +8,7 @@ import (
 func (s *Session) lastActive() limit.Instant { return limit.Instant(s.active.Load()) }
 
 // noteCommand records cmd as the client's last command, for CLIENT LIST. If cmd is nil, the last
-// command stays what it was.
+// command does not change.
 func (s *Session) noteCommand(cmd *command.Command) {
 	if cmd != nil && s.lastCmd.Load() != int32(cmd.ID) {
 		s.lastCmd.Store(int32(cmd.ID))

@@ -57,9 +57,9 @@ func (s *Session) runsItsInput(held *command.ClientMemory) bool {
 	return s.partial.Load() == 0 && held.Output == 0 && 2*held.Input >= held.Sum()
 }
 
-// leaves reports whether most of the client's memory is replies that the client may be reading
-// just now. look is the number of the call of [Engine.EvictClients]. leaves returns false once
-// maxLooks consecutive calls have found mostly replies.
+// leaves reports whether most of the client's memory is replies that the client may be reading just
+// now, so that the memory is freed soon. look is the number of the call of [Engine.EvictClients].
+// leaves returns false once maxLooks consecutive calls have found mostly replies.
 func (s *Session) leaves(held *command.ClientMemory, look int64) bool {
 	if 2*held.Output < held.Sum() {
 		return false
@@ -190,8 +190,8 @@ func (e *Engine) noteLongInput(held int) {
 	}
 }
 
-// takeMemory does what [Engine.EvictClients] describes, and returns the number of clients that it
-// has closed. look is the number of the call of EvictClients. all is the number of bytes that all
+// takeMemory does the work of [Engine.EvictClients], and returns the number of clients that it has
+// closed. look is the number of the call of EvictClients. all is the number of bytes that all
 // clients take. If maxmemory-clients is off or all does not exceed it, takeMemory does nothing. If
 // look is 0, takeMemory closes no client. The number of refused commands, and the bytes of refused
 // commands and closed clients, are added to e.taken.

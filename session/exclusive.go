@@ -57,8 +57,8 @@ func (e *Engine) EnqueueWith(x *command.Exclusive, need int64) {
 	})
 }
 
-// retry queues x, which has run and lacked memory for its reply, to run again after all room for
-// long replies was granted to it, so after all other long replies were freed.
+// retry queues x again, which has run and lacked memory for its reply. x then waits until all
+// memory for long replies is granted to it, that is, until all other long replies are freed.
 func (e *Engine) retry(x *command.Exclusive) {
 	x.Memory.End()
 	x.Memory = nil

@@ -212,9 +212,9 @@ func (s *Session) runOne(w *Worker, a *request, ran int) transport.Next {
 	return transport.Read
 }
 
-// runInFlight does what runOne does, for a server with a Remote: the command may add asks to the
-// flight of the batch. If the flight has asks, a command that needs all earlier commands to be
-// finished does not run: it is postponed, and runInFlight returns Park.
+// runInFlight is runOne for a server with a Remote: the command may add asks to the flight of the
+// batch. If the flight has asks, a command that needs all earlier commands to be finished does not
+// run: it is postponed, and runInFlight returns Park.
 func (s *Session) runInFlight(w *Worker, a *request, ran int) transport.Next {
 	f, fence := w.flight, w.fences(a)
 	switch {

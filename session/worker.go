@@ -110,7 +110,7 @@ type tally struct {
 	caller *atomic.Int64
 	clock
 	// errors is the number of errors that the writers of this worker have written. errorsSeen is
-	// its value when the running command began.
+	// the value of errors when the running command began.
 	errors, errorsSeen int64
 }
 
