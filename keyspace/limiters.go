@@ -56,7 +56,7 @@ func (v *Handle) Decide(a *decide.Ask) {
 	}
 	remembers := p.e.Kind.Remembers()
 	if remembers && (a.Err == nil && a.Repeats() || errors.Is(a.Err, reservation.ErrEnded)) {
-		// What the answer tells is part of an earlier change.
+		// The answer reports the effect of an earlier call, which may not be persisted yet.
 		if err := v.confirm(s, &p, a.Key); err != nil {
 			a.Err = err
 		}
