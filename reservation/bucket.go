@@ -47,7 +47,8 @@ func HoldTokens(now limit.Instant, units int64) Hold {
 	return Hold{At: now, Units: units, Ready: limit.MinInstant, after: nothing}
 }
 
-// held is the effect of the charge of h with the given units. interval is T, the time of one token.
+// held returns the effect of a charge of units tokens at the instant at. interval is T, the time of
+// one token.
 func held(at limit.Instant, units int64, interval time.Duration) fold {
 	if units == 0 {
 		return nothing
@@ -82,7 +83,8 @@ func (s *Section) last(to int) int {
 // Holds reports whether there is a live reservation that is not void.
 func (s *Section) Holds() bool { return s.last(len(s.holds)) >= 0 }
 
-// follow adds the effect f to what has happened after the reservation at a position; -1 is Start.
+// follow adds f to the effect of the calls after the reservation at a position; the position -1
+// stands for Start.
 func (s *Section) follow(at int, f fold) {
 	if at < 0 {
 		s.Start = f.of(s.Start)
@@ -91,8 +93,8 @@ func (s *Section) follow(at int, f fold) {
 	foldIn(s.holds[at:]).then(f).put(s.holds[at:])
 }
 
-// Charged says that the TAT of the bucket has become after at now by one call. It was before, in the
-// present rate of the bucket.
+// Charged records that one call has changed the TAT of the bucket from before to after at now. Both
+// are in the present rate of the bucket.
 func (s *Section) Charged(now, before, after limit.Instant) {
 	at := s.last(len(s.holds))
 	switch {
@@ -104,8 +106,8 @@ func (s *Section) Charged(now, before, after limit.Instant) {
 	}
 }
 
-// Rescale converts the reservations of a bucket whose T changes at now. It keeps the number of
-// tokens that each instant stands for.
+// Rescale converts the reservations of a bucket whose T changes at now. The number of tokens that
+// each instant stands for does not change.
 func (s *Section) Rescale(now limit.Instant, from, to time.Duration) {
 	scale := func(d int64) int64 {
 		if d < 0 {
@@ -129,8 +131,8 @@ func (s *Section) Rescale(now limit.Instant, from, to time.Duration) {
 	}
 }
 
-// Void says that the limiter was converted, or is as if it had never been used, so that no reservation can
-// be given back. The void reservations fit every [Form].
+// Void marks all reservations as void, because the limiter was converted or is as if it had never been used. The units
+// of a void reservation cannot be given back. Void reservations fit every [Form].
 func (s *Section) Void() {
 	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {
 		s.holds[at+flagsAt] |= flagVoid
@@ -138,7 +140,7 @@ func (s *Section) Void() {
 	}
 }
 
-// SettleTokens ends the reservation of a bucket at a position, of which actual units remain charged.
+// SettleTokens ends the reservation of a bucket at a position; actual of its units remain charged.
 // The TAT of the bucket is [Section.TAT] afterwards, unless the reservation was void.
 func (s *Section) SettleTokens(at int, actual int64, interval time.Duration) {
 	if h := s.At(at); !h.Void {

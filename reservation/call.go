@@ -43,25 +43,26 @@ var (
 
 // Terms makes a charging call a reservation. The zero value makes none.
 type Terms struct {
-	// TTL is the time from the call on after which the units come back by themselves, from [MinTTL] to
-	// [MaxTTL]; 0 if the call is no reservation.
+	// TTL is the time, from the call on, after which the units are given back without a settlement,
+	// from [MinTTL] to [MaxTTL]; 0 if the call is not a reservation.
 	TTL time.Duration
-	// Max is the maximum number of live reservations of a key, from 1 to [MaxLive]. One more is denied.
+	// Max is the maximum number of live reservations of a key, from 1 to [MaxLive]. A call beyond
+	// it is denied.
 	Max uint32
-	// Of is the number of windows and buckets of a reservation that several calls make together, each with
-	// some of them; 0 if the call has all of them.
+	// Of is the number of windows and buckets of a reservation that several calls make together; 0 if the call has all
+	// windows and buckets of the reservation.
 	Of uint8
-	// Linked says that the keys of the reservation do not follow from the arguments of its settlement, so that
-	// one of them has a [Link]. If Link is true, that is the key of the first window or bucket of the
-	// call, and Keys has the others. Otherwise another call makes the link.
+	// Linked says that the keys of the reservation do not follow from the arguments of its settlement, so that one of
+	// them has a [Link]. If Link is true, this call makes the link: at the key of its first window or bucket, with the
+	// other keys in Keys. Otherwise another call of the reservation makes the link.
 	Linked, Link bool
 	Keys         [][]byte
-	// Free makes a reservation that takes nothing, whatever the limits say, for a call that passes
-	// although it was not charged.
+	// Free makes a reservation without units, which the limits cannot deny. It is for a call that
+	// passes although it was not charged.
 	Free bool
 }
 
-// Op is what a [Settlement] does.
+// Op is the operation of a [Settlement].
 type Op uint8
 
 // These are the operations of settlements.
@@ -76,8 +77,8 @@ type Settlement struct {
 	Op Op
 	// Actual is the number of units that Commit charges, from 0.
 	Actual int64
-	// Actuals, if it is not nil, has such a number for each window and bucket of a reservation of several
-	// limits, at least two, in the order of its clauses, in place of Actual.
+	// Actuals, if not nil, replaces Actual for a reservation of several limits: it has the number of units for each
+	// window and bucket, at least two, in the order of the clauses.
 	Actuals []int64
 	// TTL is the time of Renew, from the call on: from [MinTTL] to [MaxTTL].
 	TTL time.Duration
@@ -90,11 +91,12 @@ type Outcome int64
 const (
 	// Unknown means that the key does not know the reservation. Nothing is charged.
 	Unknown Outcome = -1
-	// Before means that the reservation had been settled before, or that Renew came after its end.
-	// Nothing changes.
+	// Before means that the reservation had been settled before, or that Renew was called after its
+	// end. Nothing changes.
 	Before Outcome = 0
 	// Done means that the reservation is settled, or extended.
 	Done Outcome = 1
-	// Late means that the reservation had passed its time, so that Commit has charged all units now.
+	// Late means that the reservation had passed its time and its units had been given back, so
+	// that Commit has charged the actual units now.
 	Late Outcome = 2
 )

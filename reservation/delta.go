@@ -89,8 +89,8 @@ func (s *Section) appendHead(dst []byte) []byte {
 	return binary.AppendUvarint(dst, uint64(s.next))
 }
 
-// head reads the part of a delta before the changes into s, and returns the rest of b. It keeps what a
-// delta does not have.
+// head reads the part of a delta before the changes into s, and returns the rest of b. Fields of s
+// that a delta does not have remain unchanged.
 func (s *Section) head(b []byte) (rest []byte, ok bool) {
 	if len(b) == 0 || b[0] > deltaShort|deltaStart {
 		return nil, false
@@ -191,9 +191,9 @@ func nextChange(b []byte, f Form) (c change, rest []byte, ok bool) {
 	return c, nil, false
 }
 
-// ApplyDelta changes s by a delta that [ReadDelta] has read, and reports whether s is still valid. If not, s
-// has a reservation that was made after the delta. Then the delta and all before it are part of what was
-// loaded into s, and the caller drops the changed s.
+// ApplyDelta changes s by a delta that [ReadDelta] has read, and reports whether s is still valid. If not, s has a
+// reservation that was made after the delta. Then the section that was loaded into s already includes the delta and all
+// before it, and the caller drops the changed s.
 func (s *Section) ApplyDelta(delta []byte, f Form) (ok bool) {
 	for b, _ := s.head(delta); ; {
 		c, rest, ok := nextChange(b, f)

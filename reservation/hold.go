@@ -18,7 +18,7 @@ type Hold struct {
 	// Units is the number of units that were charged. Back is the number of them that can still be given
 	// back to a window; refunds may have reduced it.
 	Units, Back int64
-	// Missing and Ready are those of the record of a remembered call: see idempotency.Record.
+	// Missing and Ready are as in the record of a remembered call: see idempotency.Record.
 	Missing int64
 	Ready   limit.Instant
 	// Variant says that windows of the call start at the first use of the key.
@@ -26,20 +26,18 @@ type Hold struct {
 	// Void says that the limiter has been converted since, so that nothing can be given back.
 	Void bool
 
-	// Part says which limit of a reservation of several it is. Its zero value is that of a reservation of
-	// one limit.
+	// Part identifies the limit if the reservation is of several limits. It is zero for a reservation of one limit.
 	Part Part
 
-	after fold // of a bucket: what has happened since, up to the next reservation that is not void
+	after fold // of a bucket: the effect of all calls from this reservation to the next one that is not void
 }
 
-// Part is one limit of a reservation of several.
+// Part identifies one limit of a reservation of several limits.
 type Part struct {
-	// Of is the number of windows and buckets of the reservation, and Index is that of this one among
-	// them, from 0. Of is 0 for a reservation of one limit.
+	// Of is the number of windows and buckets of the reservation, and Index the index of this one
+	// among them. Of is 0 for a reservation of one limit.
 	Index, Of uint8
-	// Calls says that the units stay as they are when the reservation is committed, because the limit
-	// counts calls.
+	// Calls says that a commit does not change the number of units, because the limit counts calls.
 	Calls bool
 	// Linked says that the keys of the reservation do not follow from the arguments of its settlement, so
 	// that one of them has a [Link].
@@ -47,8 +45,8 @@ type Part struct {
 	// Free says that the reservation has taken nothing, so that its settlement charges nothing: it has
 	// no units.
 	Free bool
-	// Member is the member that holds places in the lease sets of the reservation, or nil if that is the id of
-	// the reservation. In a hold that was read it refers to the section, and is valid until that changes.
+	// Member is the member that holds places in the lease sets of the reservation; nil if the member is the id of the
+	// reservation. In a hold that was read, Member refers to the section, and is valid until the section changes.
 	Member []byte
 }
 
@@ -238,9 +236,9 @@ const (
 	lapsedFree   = 1 << 18
 )
 
-// Record returns the record that remembers the reservation after it has ended with the given state,
-// until the given instant. That of a part that has lapsed says which part it was, so that it can be
-// committed late: see [PartOf].
+// Record returns the record of a reservation that has ended with the given state. The key remembers
+// it until the given instant. The record of a part that has lapsed also identifies the part, so
+// that it can be committed late: see [PartOf].
 func (h *Hold) Record(state idempotency.State, until limit.Instant) idempotency.Record {
 	r := idempotency.Record{Print: h.Print, Ready: limit.MinInstant, Until: until, State: state, Variant: h.Variant}
 	if state != idempotency.Lapsed {
@@ -259,7 +257,8 @@ func (h *Hold) Record(state idempotency.State, until limit.Instant) idempotency.
 	return r
 }
 
-// PartOf returns which part of a reservation the record r of one that has lapsed was. It has no member.
+// PartOf returns the part of which r, the record of a lapsed reservation, was made. Its Member is
+// not set.
 func PartOf(r *idempotency.Record) Part {
 	m := r.Missing
 	return Part{Index: uint8(m), Of: uint8(m >> 8), Calls: m&lapsedCalls != 0, Linked: m&lapsedLinked != 0, Free: m&lapsedFree != 0}

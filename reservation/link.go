@@ -17,7 +17,8 @@ type Link struct {
 
 // These are the bounds of a reservation whose keys are kept in a [Link].
 const (
-	// MaxKeys is the maximum number of its keys, and MaxKeyBytes is the maximum number of their bytes.
+	// MaxKeys is the maximum number of keys of the reservation, and MaxKeyBytes the maximum number
+	// of their bytes together.
 	MaxKeys     = 16
 	MaxKeyBytes = 64 << 10
 )
@@ -45,7 +46,8 @@ const linkHead = 4
 
 func isLink(hold []byte) bool { return hold[flagsAt]&flagLink != 0 }
 
-// linkWidth returns the length of the link with which b begins. It is longer than b if b ends early.
+// linkWidth returns the length of the link with which b begins. The result is larger than the
+// length of b if b ends early.
 func linkWidth(b []byte) int {
 	if len(b) < holdSize+linkHead {
 		return holdSize + unit
@@ -104,7 +106,7 @@ func (s *Section) FindLink(h idempotency.Hash) (at int, print uint32, found bool
 	return 0, 0, false
 }
 
-// AddLink adds l behind the reservations. Its own reservation was added just before, and [Section.Add] has
+// AddLink adds l after the reservations. The reservation of l must be the last that was added; [Section.Add] has
 // removed an older link of the same token.
 func (s *Section) AddLink(l *Link) {
 	from := len(s.holds)

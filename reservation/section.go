@@ -70,8 +70,8 @@ func Marked(value []byte) bool {
 	return n >= footerSize && binary.LittleEndian.Uint32(value[n-4:])&marker != 0
 }
 
-// Split returns the section in value, and what precedes it: the state of the limiter, followed by records
-// if records is true. value must be [Marked] and valid, see [Check].
+// Split returns the section in value, and rest, the bytes before the section: the state of the limiter and, if records
+// is true, the records of remembered calls. value must be [Marked] and valid: see [Check].
 func Split(value []byte) (rest, section []byte, records bool) {
 	word := binary.LittleEndian.Uint32(value[len(value)-4:])
 	n := len(value) - footerSize - int(word&lengthMask)*unit
@@ -145,8 +145,8 @@ func (s *Section) Live() (n int) {
 // maxHolds is the maximum length in bytes of the live reservations of a key, before one more is added.
 const maxHolds = 64 << 20
 
-// Full reports whether the key has most live reservations, or so many with long names that there is no
-// room for one more.
+// Full reports whether the key cannot have one more live reservation, because it has most of them
+// already or they take maxHolds bytes.
 func (s *Section) Full(most uint32) bool {
 	return len(s.holds) >= maxHolds || s.Live() >= int(most)
 }
@@ -194,14 +194,15 @@ func (s *Section) Find(h idempotency.Hash) (at int, found bool) {
 // At returns the reservation at a position.
 func (s *Section) At(at int) Hold { return read(s.holds[at:]) }
 
-// Add adds a reservation behind the others, and remembers it as long as it must be.
+// Add adds a reservation after the others, and extends Until so that the key remembers the
+// reservation.
 func (s *Section) Add(h *Hold) {
 	s.EndLink(h.Hash)
 	s.append(h)
 	s.Until = max(s.Until, h.End.Add(s.Memory))
 }
 
-// append adds h behind the others.
+// append adds the stored form of h after the others.
 func (s *Section) append(h *Hold) {
 	if len(s.holds) > 0 && s.next-number(s.holds) >= maxSpan {
 		s.renumber()
@@ -255,7 +256,7 @@ func (s *Section) remove(at int) {
 	s.holds = append(s.holds[:at], s.holds[at+width(s.holds[at:]):]...)
 }
 
-// Form says which reservations a limiter can have.
+// Form is the form of the reservations that a limiter can have.
 type Form uint8
 
 // These are the forms.
@@ -267,9 +268,9 @@ const (
 	Converted
 )
 
-// Check returns what precedes the section of reservations in value, which must be [Marked] and may be any
-// bytes, and whether that ends with records. The error is [ErrCorrupt] if the section is not one of the
-// form f.
+// Check validates the section of reservations at the end of value. value must be [Marked]; otherwise it may be any
+// bytes. rest has the bytes before the section, and records says whether rest ends with records of remembered calls.
+// The error is [ErrCorrupt] if the section is not valid in the form f.
 func Check(value []byte, f Form) (rest []byte, records bool, err error) {
 	word := binary.LittleEndian.Uint32(value[len(value)-4:])
 	if word&^(marker|withRecords|short|lengthMask) != 0 || int(word&lengthMask)*unit > len(value)-footerSize {

@@ -32,9 +32,9 @@ func (h *Hold) Returns(actual int64) int64 {
 	return max(0, min(h.Back, h.Units-actual))
 }
 
-// HeldFrom returns a function that returns the number of units in the slots after one and up to another
-// that can be given back. Slots before first have none. The function must be called for ever earlier slots,
-// so that all calls together take time linear in the number of reservations.
+// HeldFrom returns a function that returns the number of units that can be given back in the slots after one and up to
+// another. Slots before first have none. Each call of the function must be for earlier slots than the call before, so
+// that all calls together take time linear in the number of reservations.
 func (s *Section) HeldFrom(first limit.Instant) func(after, upTo limit.Instant) int64 {
 	s.bySlot()
 	next := len(s.positions) - 1
@@ -66,9 +66,9 @@ func (s *Section) bySlot() {
 	})
 }
 
-// TakeHeld takes up to n units from the newest reservations of a window, and calls take with each slot
-// and the units that can then no longer be given back. take returns how many of them the slot had: those
-// of a slot that is over count no more, so they are not taken from the caller's n.
+// TakeHeld takes up to n units from the newest reservations of a window, and calls take with each
+// slot and the units that can then no longer be given back. take returns the number of these units
+// that the slot had. Units of a slot that has ended no longer count, and are not subtracted from n.
 func (s *Section) TakeHeld(n int64, take func(slot limit.Instant, units int64) int64) {
 	s.bySlot()
 	for i := len(s.positions) - 1; i >= 0 && n > 0; i-- {
