@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// KeyForm says what the keys of a policy are. The zero KeyForm accepts any key. With IP the key of a call is an
-// IP address or a network, and the state belongs to the network with the prefix length V4 or V6 that contains it,
-// or to a longer one that has an override or a boost: see [KeyForm.Network].
+// KeyForm is the form of the keys of a policy. The zero KeyForm accepts any key. With IP the key of a call is an IP
+// address or a network, and the state belongs to the network with the prefix length V4 or V6 that contains it, or to a
+// longer one that has an override or a boost: see [KeyForm.Network].
 type KeyForm struct {
 	// IP says that keys are addresses. Otherwise V4 and V6 are 0.
 	IP bool
@@ -26,8 +26,8 @@ var (
 	ErrNetwork = errors.New("a pattern of a policy with KEY IP is '*', an IP address or a network such as 10.0.0.0/8")
 )
 
-// ParseKeyForm parses what [KeyForm.String] returns. The word IP may be in any case, and there may be more blanks.
-// The error is [ErrKey]. "" is no valid text.
+// ParseKeyForm parses a text such as [KeyForm.String] returns. The word IP may be in any case, and there may be more
+// blanks. The error is [ErrKey], also for "".
 func ParseKeyForm(text string) (f KeyForm, err error) {
 	words := strings.Fields(text)
 	if len(words) != 3 || !strings.EqualFold(words[0], "IP") {
@@ -59,10 +59,10 @@ func (f KeyForm) check() error {
 	return nil
 }
 
-// Network returns the network that has the state of address, to which a applies. If the network of an override or
-// a boost is longer than those of f, it has a state of its own, because it has limits of its own: those of one
-// address must not convert the state of all others. It is false if address is a network that is wider than those
-// of f. address must be a result of [ParseAddress], and f must have IP.
+// Network returns the network whose state the calls of address use. a has the entries that apply to address. If the
+// network of an override or a boost is longer than those of f, it has a state of its own, because its own limits must
+// not convert the state of all other addresses. ok is false if address is a network that is wider than those of f.
+// address must be a result of [ParseAddress], and f must have IP.
 func (f KeyForm) Network(address netip.Prefix, a *Applied) (network netip.Prefix, ok bool) {
 	bits := f.lengthFor(address)
 	if address.Bits() < bits {
@@ -142,7 +142,7 @@ func ParseAddress(text []byte) (address netip.Prefix, ok bool) {
 	if len(text) == 0 || len(text) > MaxAddress || !mayBeAddress(text) {
 		return netip.Prefix{}, false
 	}
-	s := unsafe.String(unsafe.SliceData(text), len(text)) // a copy would be an allocation, and the results have no strings
+	s := unsafe.String(unsafe.SliceData(text), len(text)) // without a copy, which would be an allocation; the results do not refer to the text
 	if strings.Contains(s, "/") {
 		p, err := netip.ParsePrefix(s) // refuses zones and ports
 		if err != nil {
@@ -209,8 +209,8 @@ func hasPort(s string) bool {
 	return i >= 0 && strings.IndexByte(s[i+1:], ':') < 0
 }
 
-// unmapped returns p, or if p is a network of IPv4-mapped addresses, that of IPv4. A network that has others, too, is
-// returned without the bits of hosts.
+// unmapped returns p or, if p is a network of IPv4-mapped addresses, the IPv4 network. A network that also has other
+// addresses is returned without the bits of hosts.
 func unmapped(p netip.Prefix) netip.Prefix {
 	switch addr := p.Addr(); {
 	case !addr.Is4In6():

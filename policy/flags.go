@@ -16,10 +16,10 @@ type Flags struct {
 	// Count says that the limits also charge the calls that they deny, but take no place of a concurrency
 	// limit for them.
 	Count bool
-	// Key says what the keys of the policy are.
+	// Key is the form of the keys of the policy.
 	Key KeyForm
-	// Notify is the share of a limit, in percent from 1 to 100, at which subscribers are told of a key. They are also
-	// told that a key is denied. 0 stands for none.
+	// Notify is the share of a limit, in percent from 1 to 100, at which subscribers get a notice about a key. They
+	// also get a notice when a key is denied. 0 means that there are no notices.
 	Notify int64
 	// Classes is the text of the classes of calls: see [ParseClasses]. It is text so that Flags can be compared.
 	Classes string
@@ -45,7 +45,7 @@ type Class struct {
 // String returns the class as [ParseClasses] reads it, such as "batch 30%".
 func (c Class) String() string { return c.Name + " " + ShareText(c.Keep) }
 
-// ClassText returns the text of classes, sorted by name. The error is [ErrClass], also if a name is there twice.
+// ClassText returns the text of classes, sorted by name. The error is [ErrClass], also if a name occurs twice.
 func ClassText(classes []Class) (string, error) {
 	if len(classes) > MaxClasses {
 		return "", ErrClass
@@ -142,7 +142,7 @@ type Switch struct {
 	// Word is the word of RL.POLICY SET that turns the flag on. Field is the name of the flag in YAML, in
 	// records and in replies.
 	Word, Field string
-	// Of returns the place of the flag in f.
+	// Of returns a pointer to the flag in f.
 	Of func(f *Flags) *bool
 }
 

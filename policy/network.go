@@ -70,11 +70,12 @@ func (p *Policy) countNetwork(gen uint64, pattern string, more int) {
 	}
 }
 
-// FindNetwork does what [Policy.Find] does for a key that is an address or a network, a result of [ParseAddress].
-// For each kind it finds the entry in force whose pattern is the longest network that contains all of address, and
-// otherwise the one with the pattern "*". Other patterns match no address. A block also applies if its pattern
-// contains only the address with which a network is written: 10.0.0.7/31 is no way round a block of 10.0.0.7.
-// FindNetwork allocates nothing. It looks up a network for each prefix length that the patterns of the policy have.
+// FindNetwork does what [Policy.Find] does for a key that is an address or a network, a result of [ParseAddress]. For
+// each kind it finds the entry in force whose pattern is the longest network that contains all of address, and
+// otherwise the one with the pattern "*". Other patterns match no address. A block also applies if its pattern contains
+// only the address with which a network is written, so that a client cannot evade a block of 10.0.0.7 by the key
+// 10.0.0.7/31. FindNetwork allocates nothing. It looks up a network for each prefix length that the patterns of the
+// policy have.
 func (p *Policy) FindNetwork(address netip.Prefix, now limit.Instant, a *Applied) {
 	*a = Applied{}
 	if p.prefixes != nil {

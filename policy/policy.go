@@ -45,8 +45,8 @@ type Counts struct {
 	// TryBoth, TryOnlyOld, TryOnlyNew and TryNeither count calls that a candidate also decided:
 	// allowed by both, by the policy alone, by the candidate alone, and by neither.
 	TryBoth, TryOnlyOld, TryOnlyNew, TryNeither atomic.Int64
-	// Estimated is the sum of the units that the reservations held which were committed before their time
-	// had passed, and Actual is the sum of the actual quantities of these commits.
+	// Estimated is the sum of the units of the reservations that were committed in time, and Actual is the sum of the
+	// actual quantities of these commits.
 	Estimated, Actual atomic.Int64
 }
 

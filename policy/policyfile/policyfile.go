@@ -3,8 +3,8 @@
 //
 // A [File] is read at the start, when the configuration is reloaded, and by RL.POLICY RELOAD. A
 // replica only checks the file: the policies of the file come into force when the replica becomes a
-// primary. On a server with the option store the policies of the file are not written to the store:
-// they lie over the records of the store (see [NewOverlay]).
+// primary. On a server with the option store the policies of the file are not written to the store,
+// but hide records of the store with the same name (see [NewOverlay]).
 package policyfile
 
 import (
@@ -28,7 +28,7 @@ type File struct {
 	path     string
 	registry *registry.Registry
 	bounds   func() policy.Bounds
-	// now returns the present instant of the store over whose records the policies lie; nil if the
+	// now returns the present instant of the store whose records the policies hide; nil if the
 	// policies are records themselves.
 	now func() limit.Instant
 

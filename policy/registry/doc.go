@@ -6,8 +6,9 @@
 // with [Registry.Update], which writes them first and then publishes a new table.
 // [Registry.Observe] takes records from a file or a primary.
 //
-// With the option store the records are there: see package remote/records. [Registry.ObserveChange] and
-// [Registry.ObserveAll] take them, and [Registry.Overlay] lays the policy file over them.
+// With the option store the records are there: see package remote/records. [Registry.ObserveChange]
+// and [Registry.ObserveAll] take them over. [Registry.Overlay] puts the entries of the policy file
+// in force without writing them to the store.
 //
 // Package policy defines the meaning of entries, and commands/policies has the commands.
 package registry

@@ -122,7 +122,7 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 	})
 	b.Each("", func(e *policy.Entry) bool {
 		dropped := e.Kind == policy.Override && !wanted[nameOf(e)] && r.Defines(e) == byFile
-		// The policy of a record in a store may be in the files of other servers only.
+		// An entry in a store may be under a policy that only the files of other servers define.
 		dropped = dropped && (wanted[name{policy.Main, e.Policy, ""}] || b.Get(policy.Main, e.Policy, "") != nil)
 		if without[e.Policy] || dropped {
 			gone = append(gone, Delete(e))

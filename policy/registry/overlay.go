@@ -10,21 +10,22 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// overlay keeps apart what records and files of this server define: rules of files, and with a store the policy
-// file. Servers may have different files, so an entry of a file is no record, and it hides the record with the
-// same kind, policy and pattern.
+// overlay keeps the entries of records apart from the entries of files of this server. The files are those of rules
+// and, with a store, the policy file. Servers may have different files, so an entry of a file is not a record. It hides
+// the record with the same kind, policy and pattern.
 //
 // The builder has the entries of the file, and those records that are not hidden and whose policy can
 // use their pattern. The other records are in covered and in unfit.
 type overlay struct {
-	// file has the entries of files: those of plain, which are those of the policy file, and of rules, which are the
-	// policies of rules. If both have an entry, that of rules counts.
+	// file has the entries of all files. plain has those of the policy file, and rules has the policies of rules. If
+	// both have an entry of the same name, the one of rules counts.
 	file         map[name]*policy.Entry
 	plain, rules []*policy.Entry
 	// covered has the records that entries of the file hide.
 	covered *policy.Builder
-	// unfit has the records with a pattern that is no network, although the keys of the policy are
-	// addresses. One server's file may say that they are, and another server's file that they are not.
+	// unfit has the records with a pattern that is not a network, although the keys of the policy
+	// are addresses. Such records are possible because the files of two servers may differ in the
+	// form of the keys.
 	unfit *policy.Builder
 }
 
@@ -75,8 +76,8 @@ func (r *Registry) Overlay(d *document.Document, now limit.Instant, bounds polic
 	return changed, nil
 }
 
-// lay puts the entries of plain and of rules, which are valid, in force as those of files. It returns the number of
-// those that have changed. The caller holds mu.
+// lay makes the entries of plain and of rules, which are valid, the entries of files that are in force. It returns the
+// number of changed entries. The caller holds mu.
 func (r *Registry) lay() (changed int) {
 	all := slices.Concat(r.overlay.plain, r.overlay.rules)
 	file := make(map[name]*policy.Entry, len(all))
@@ -84,8 +85,8 @@ func (r *Registry) lay() (changed int) {
 		file[nameOf(e)] = e
 	}
 	all = slices.DeleteFunc(all, func(e *policy.Entry) bool { return file[nameOf(e)] != e })
-	// A policy goes after its overrides and comes before them, so that no override is under the
-	// policy of another file.
+	// A policy is removed after its overrides and added before them, so that no override is under
+	// the policy of another file.
 	var gone []name
 	for n := range r.overlay.file {
 		switch {
@@ -112,8 +113,8 @@ func (r *Registry) lay() (changed int) {
 	return changed
 }
 
-// cover adds e to the entries of the policy file, which have its policy already. The record that it hides
-// is not in unfit, because the policy of the file can use its pattern. The caller holds mu.
+// cover adds e to the entries of the policy file, which have the policy of e already. The record that e hides is not in
+// unfit, because the policy of the file can use its pattern. The caller holds mu.
 func (r *Registry) cover(e *policy.Entry) {
 	o, n := r.overlay, nameOf(e)
 	if o.file[n] == nil {
@@ -192,8 +193,8 @@ func formOf(main *policy.Entry) policy.KeyForm {
 	return main.Key
 }
 
-// refit moves the entries of a policy between the builder and unfit, after the form of its keys was
-// was. The caller holds mu.
+// refit moves the entries of a policy between the builder and unfit, after the form of its keys has
+// changed. was is the form before. The caller holds mu.
 func (r *Registry) refit(policyName string, was policy.KeyForm) {
 	is := r.form(policyName)
 	if is.IP == was.IP {
@@ -228,7 +229,7 @@ func kept(err error) {
 
 var errKeep = errors.New("registry: a valid entry cannot be kept")
 
-// begin begins without records: only the entries of the policy file are left. The caller holds mu.
+// begin removes all records, so that only the entries of files are left. The caller holds mu.
 func (r *Registry) begin() {
 	if r.overlay == nil {
 		r.builder = policy.NewBuilder(policy.Sizes{})
@@ -281,9 +282,9 @@ func (r *Registry) dropExpired(now limit.Instant) (ended []*policy.Entry, change
 	return ended, len(dropped)+len(ended) > 0
 }
 
-// records returns the numbers of policies and entries that are records. Policies is too large by those
-// that only the policy file has, unless it is more than policy.DefaultPolicies. It does not have the policies of
-// rules, even if there are records for their keys. The caller holds mu.
+// records returns the numbers of policies and entries that are records. If Policies is at most policy.DefaultPolicies,
+// it also counts the policies that only the policy file has. It does not count the policies of rules, even if there are
+// records for their keys. The caller holds mu.
 func (r *Registry) records() policy.Sizes {
 	o, all := r.overlay, r.builder.Sizes()
 	if o == nil {
@@ -319,8 +320,8 @@ func (r *Registry) hasRecords(policyName string) (has bool) {
 	return false
 }
 
-// checkRoom returns an error if there are more records than before, and too many. before has the
-// numbers before the edits.
+// checkRoom returns an error if the edits have added records and there are too many now. before has
+// the numbers before the edits.
 func (u *update) checkRoom(before policy.Sizes) error {
 	if u.registry.overlay == nil {
 		return nil // the builder has bounds

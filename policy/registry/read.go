@@ -12,8 +12,8 @@ func (r *Registry) Fault() error {
 }
 
 // Unreadable returns n, the number of kept changes that cannot be read, and why, the error of the
-// oldest of them, or nil. [Registry.Changes] leaves such changes out, but their records are kept.
-// Unreadable decodes all changes, and waits for a change in progress.
+// oldest of them; nil if all can be read. [Registry.Changes] leaves such changes out, but their
+// records are kept. Unreadable decodes all changes, and waits for a change in progress.
 func (r *Registry) Unreadable() (n int, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ const Database = entry.SystemDatabase
 // Store is the registry's view of the keyspace. Only one goroutine at a time uses a Store. This
 // goroutine holds no lock of a key.
 type Store interface {
-	// Refresh reads the clock and returns the present instant. Before that, it has the Registry observe the changes of
-	// others. The error is that of asking for them.
+	// Refresh reads the clock and returns the present instant. Before that, it reads the changes of other servers and
+	// has the Registry observe them. The error is that of reading them.
 	Refresh() (limit.Instant, error)
 	// Civil converts an instant of the store into the civil instant; FromCivil is the inverse.
 	Civil(limit.Instant) limit.Instant
@@ -28,7 +28,8 @@ type Store interface {
 	// text of the error says that this is not known. The error [ErrStale] makes [Registry.Update]
 	// start again.
 	SetStrings(pairs [][]byte, need Need) error
-	// Delete removes keys. With an error it has removed none, and is called again later.
+	// Delete removes keys. After an error it has removed none, and the Registry calls it again
+	// later.
 	Delete(keys ...[]byte) error
 	// Removes reports whether SetStrings removes a key that it sets to an empty value. If not,
 	// Delete has to follow.
@@ -50,11 +51,12 @@ type Options struct {
 	// Failed, if not nil, is called once, for the first record of an entry that cannot be read. It
 	// must not call a method of the Registry that waits for a change in progress.
 	Failed func(err error)
-	// Missing, if not nil, is called once for each time zone that a record names and this program's tzdata
-	// does not have, with the name of one policy that has it. The same is true for it as for Failed.
+	// Missing, if not nil, is called once for each time zone that a record names and this program's tzdata does not
+	// have, with the name of one policy that uses the zone. Like Failed, it must not call a method that waits for a
+	// change in progress.
 	Missing func(zone, policy string)
-	// Shared says that the records are in a store which other servers change, too. The entries of the
-	// policy file are no records then: see [Registry.Overlay].
+	// Shared says that the records are in a store which other servers change, too. Then the entries
+	// of the policy file are not records: see [Registry.Overlay].
 	Shared bool
 	// Rules says that there may be rules of files: see [Registry.SetRules].
 	Rules bool
@@ -88,7 +90,7 @@ type Registry struct {
 	urgent atomic.Int32
 
 	mu         sync.Mutex
-	calm       *sync.Cond                       // uses mu: there is no urgent change any more
+	calm       *sync.Cond                       // uses mu: signals that no urgent change is left
 	patient    bool                             // guarded by mu: the change in progress gives way
 	builder    *policy.Builder                  // guarded by mu
 	overlay    *overlay                         // guarded by mu; nil without Options.Shared and Options.Rules

@@ -5,20 +5,21 @@ import (
 	"github.com/cellserver/cellserver/rls"
 )
 
-// published is what calls use. Its parts belong together.
+// published has the table that calls use, and the rules. Both are replaced together.
 type published struct {
 	table *policy.Table
-	// rules are those whose policies the table has, and path is where they are from; rules is nil without any.
+	// rules are the rules whose policies the table has; nil if there are none. path is the option that names their
+	// files.
 	rules *rls.Config
 	path  string
 }
 
-// SetRules makes the policies of the rules of c those of this server, in the place of those of earlier rules. It is
-// for a Registry with Options.Rules. The policies are no records, so they are neither written to a store nor
-// replicated, and commands cannot change them. They hide records and entries of the policy file with the same names.
-// Overrides, boosts, blocks and exemptions of their keys are records as ever, also while there is no such rule. path
-// is the option that names the files. c may be nil: then there are no rules. changed is the number of policies
-// that differ from those before. SetRules does not use the store. It waits for other changes.
+// SetRules puts the policies of the rules of c in force, in place of those of earlier rules. It is for a Registry with
+// Options.Rules. The policies are not records, so they are neither written to a store nor replicated, and commands
+// cannot change them. They hide records and entries of the policy file with the same names. Overrides, boosts, blocks
+// and exemptions of their keys are records as for other policies, and remain while there is no such rule. path is the
+// option that names the files. If c is nil, there are no rules. changed is the number of policies that were added,
+// removed or changed. SetRules does not use the store. It waits for other changes.
 func (r *Registry) SetRules(path string, c *rls.Config) (changed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +37,7 @@ func (r *Registry) SetRules(path string, c *rls.Config) (changed int) {
 }
 
 // InForce returns the policies in force and the rules whose policies are among them. Both are of one version. c is nil
-// if there are no rules. InForce costs what [Registry.Table] does.
+// if there are no rules. InForce takes as long as [Registry.Table].
 func (r *Registry) InForce() (t *policy.Table, c *rls.Config) {
 	if r.behind.Load() {
 		r.catchUp()
@@ -48,7 +49,7 @@ func (r *Registry) InForce() (t *policy.Table, c *rls.Config) {
 // Fixed reports whether the policy file or a rule of files defines e, so that no command may change e.
 func (r *Registry) Fixed(e *policy.Entry) bool { return r.Defines(e) || r.ruled(e) != "" }
 
-// ruled returns the path of the rules if e is the policy of a rule, and otherwise "".
+// ruled returns the path of the rules if e is the policy of a rule; otherwise "".
 func (r *Registry) ruled(e *policy.Entry) string {
 	if p := r.published.Load(); e.Kind == policy.Main && e.File && p.rules.Rule(e.Policy) != nil {
 		return p.path

@@ -9,12 +9,12 @@ import (
 // unreadable has the records of entries that cannot be read. Its calls are those of one registry, whose mu the caller
 // holds.
 type unreadable struct {
-	records map[string]error // why each cannot be read, by their keys
+	records map[string]error // the error of each unreadable record, by its key
 	changed bool             // since they were published
 }
 
-// note notes that the record with the given key cannot be read because of err, or that it can be read or is gone if err
-// is nil.
+// note records that the record with the given key cannot be read because of err. A nil err means that it can be read or
+// was removed.
 func (u *unreadable) note(key []byte, err error) {
 	if err == nil {
 		if _, there := u.records[string(key)]; there {
@@ -32,11 +32,13 @@ func (u *unreadable) note(key []byte, err error) {
 // forget forgets all records.
 func (u *unreadable) forget() { u.records, u.changed = nil, u.changed || len(u.records) > 0 }
 
-// policies returns why each policy cannot be read, by the names of policies; nil if all can.
+// policies returns the error of each policy with unreadable records, by the name of the policy; nil
+// if there is none.
 func (u *unreadable) policies() map[string]error {
 	var all map[string]error
 	for key, err := range u.records {
-		// The form of all keys is the same: the kind may be one of a later release.
+		// The kind may be unknown here, from a later release, but the keys of all kinds have the
+		// same form.
 		_, rest, _ := bytes.Cut([]byte(key), []byte{'/'})
 		name, _, _ := bytes.Cut(rest, []byte{'/'})
 		if policy.CheckName(name) != nil {
@@ -50,8 +52,8 @@ func (u *unreadable) policies() map[string]error {
 	return all
 }
 
-// UnreadablePolicy returns why records of the policy called name cannot be read, so that the table does not have what they
-// say, or nil if all can be read. It costs one atomic load if all records of all policies can be read.
+// UnreadablePolicy returns the error of a record of the policy called name that cannot be read, so that the table lacks
+// it; nil if all can be read. It costs one atomic load if all records of all policies can be read.
 func (r *Registry) UnreadablePolicy(name []byte) error {
 	if all := r.unread.Load(); all != nil {
 		return (*all)[string(name)]

@@ -16,8 +16,9 @@ type Author struct {
 	What string
 	// File says that the author is the policy file, which may change the entries that it defines.
 	File bool
-	// Urgent says that the change does not wait for the end of a long change: that change is undone
-	// and starts again afterwards, unless it has given way to several urgent changes already.
+	// Urgent says that the change does not wait for the end of a long change: the long change is
+	// undone and starts again afterwards, unless it has given way to several urgent changes
+	// already.
 	Urgent bool
 	// Force says that the change is made although Options.Readable refuses it.
 	Force bool
@@ -89,11 +90,11 @@ func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now 
 }
 
 // mostStale is the maximum number of times that a change starts again because another server has
-// changed the records first. Each time another change was made.
+// changed the records first. Each restart means that another change was successful.
 const mostStale = 100
 
-// updateFresh makes attempts of update until one does not find that the store has records which were not
-// observed. The caller holds mu.
+// updateFresh repeats update as long as its error is [ErrStale], up to mostStale times. The caller
+// holds mu.
 func (r *Registry) updateFresh(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) (err error) {
 	for range mostStale {
 		if err = r.update(st, by, plan); !errors.Is(err, ErrStale) {
@@ -248,9 +249,9 @@ func (u *update) apply(edits []Edit) error {
 	return nil
 }
 
-// checkKeys returns a *[PatternError] if the keys of a policy are addresses after edits, and one of its patterns is
-// for none, or errGivesWay. It checks the patterns that edits set, and all patterns of policies whose keys are
-// addresses only now.
+// checkKeys returns a *[PatternError] if the keys of a policy are addresses after edits and one of its patterns is not
+// a network. It may also return errGivesWay. It checks the patterns that edits set, and all patterns of policies whose
+// keys are addresses only now.
 func (u *update) checkKeys(edits []Edit) error {
 	b := u.registry.builder
 	for i, e := range edits {

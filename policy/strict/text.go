@@ -1,10 +1,10 @@
 // Package strict reads YAML without ambiguous features, and reports each fault with its line.
 //
 // [Read] parses a text into a [Value], and the methods of that type read mappings, lists and
-// scalars. They collect [Faults]. A text is one document in UTF-8. It has no anchors, no aliases,
-// no merge keys, no tags but !!binary, and no key twice. So a short text stays small when it is
-// read. [ReadLoosely] is for texts of other programs, which may use more of YAML. The package does
-// not know the fields of any format.
+// scalars. They collect [Faults]. A text is one document in UTF-8. It has no anchors, aliases or
+// merge keys, no tags except !!binary, and no duplicate keys. So a short text stays small when it
+// is read. [ReadLoosely] is for texts of other programs, which may use more of YAML. The package
+// does not know the fields of any format.
 package strict
 
 import (

@@ -74,8 +74,8 @@ func Twice(text string, first int) string {
 	return fmt.Sprintf("%s is there twice: its first is in line %d", Clipped(text), first)
 }
 
-// fields iterates over the keys and values of a mapping. For a key that was there before, in the line first,
-// it calls again, whose result says whether to yield the field.
+// fields iterates over the keys and values of a mapping. For a key that occurred before, in the line first, it calls
+// again; the result of again says whether to yield the field.
 func (v Value) fields(what string, again func(key Key, first int, name Value) bool) iter.Seq2[Key, Value] {
 	return func(yield func(Key, Value) bool) {
 		if v.node.Kind != yaml.MappingNode {
