@@ -7,9 +7,9 @@ import (
 	"github.com/cellserver/cellserver/remote/states"
 )
 
-// charges is the program of a joint ask, and keeps what its last run has charged to each state. Each charge is a copy of an
-// ask about one limit, or of a clause as an ask. Its key is one byte, the number of the part that was charged. A denial that
-// counts for a ban is a charge, too.
+// charges is the program of a joint ask, with a record of the charges of its last run to each state. Each charge is a
+// copy of an ask about one limit, or of a clause as an ask. Its key is one byte, the number of the part that was
+// charged. A denial that counts towards a ban is a charge, too.
 type charges struct {
 	decide.Divisible
 	of [][]*decide.Ask
@@ -46,8 +46,8 @@ func (c *charges) note(a *decide.Ask) {
 	}
 }
 
-// add adds one to the charges of the state with the part key, if it is a charge. counts says that it is charged even if it is
-// denied.
+// add adds one ask to the charges of the state that has the part key, if the ask is a charge. counts says that it is
+// charged even if it is denied.
 func (c *charges) add(key []byte, one *decide.Ask, counts bool) {
 	if counts && one.Family != decide.Lease {
 		one.Decision.Refused = 0
@@ -55,7 +55,7 @@ func (c *charges) add(key []byte, one *decide.Ask, counts bool) {
 	if taken(one) == 0 && returned(one) == 0 && !one.Denied {
 		return
 	}
-	state, n, _ := c.Locate(key)               // it was decided, so there is such a part
+	state, n, _ := c.Locate(key)               // the ask was decided, so there is such a part
 	one.Key, one.Lease.Member = []byte{n}, nil // the member belongs to the program
 	c.of[state] = append(c.of[state], one)
 }
@@ -65,7 +65,7 @@ func sameCharge(a, b *decide.Ask) bool {
 	return a.Key[0] == b.Key[0] && a.Family == b.Family && taken(a) == taken(b) && returned(a) == returned(b)
 }
 
-// giveInto is give for a charge of a [charges] to a part of the state in p.
+// giveInto is give for a charge in a [charges], to a part of the state in p.
 func (g *group) giveInto(p *part, charge *decide.Ask) bool {
 	whole := decide.Ask{Family: decide.Joint, Program: &refunding{g: g, p: p, charge: charge}}
 	joint := &g.work().joint

@@ -34,7 +34,8 @@ type limits struct {
 	// maxValue is the maximum number of bytes of a value in the engine. A change that makes a value
 	// grow beyond it is refused.
 	maxValue int
-	// refuseAcross says that an RL.MULTI whose keys are in several slots is refused, and a joint ask whose states are.
+	// refuseAcross says that an RL.MULTI with keys in several slots is refused, and a joint ask with states in several
+	// slots, too.
 	refuseAcross bool
 	// lease is the maximum duration of a lease. leased reports whether a key gets a lease while
 	// it is hot; nil means that no key does.

@@ -27,7 +27,7 @@ func takes(a *decide.Ask) bool {
 		c := &a.Lease
 		return c.Op == concurrency.Acquire && !c.Peek && !c.Block
 	}
-	return false // also for a Joint, which no denial and no lease answers
+	return false // also for a Joint, because neither a denial nor a lease can answer it
 }
 
 // denial is a refusal that can be repeated: the same call is refused again as long as no other call

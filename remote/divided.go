@@ -6,16 +6,17 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// divided is a joint ask about states in several slots, which no engine writes in one step. All states are read, and its
-// program is run on them at one instant. If the states that it changes are in one slot, one write ends the ask. Otherwise
-// there is a write for each slot, all at the same time. If other servers were first in some slots, the program is run again:
-// on the states that were written as they were before, and on the others as they are now.
+// divided is a joint ask about states in several slots, which an engine cannot write in one step. All states are read,
+// and its program is run on them at one instant. If the states that it changes are in one slot, one write ends the ask.
+// Otherwise there is a write for each slot, all at the same time. If other servers were first in some slots, the
+// program is run again. For the slots that were written it gets the states before the write, and for the others the
+// present states.
 //
-// If the program then charges to the written states what it has charged before, they stay, and the others are written.
-// Otherwise the written states are undone, and the ask starts again. So nothing is charged beyond a limit, and the answer is
+// If the program then charges the same to the written states as before, these writes remain, and the other slots are
+// written. Otherwise the writes are undone, and the ask starts again. So no charge exceeds a limit, and the answer is
 // that of a run whose charges are all written.
 //
-// If this server dies in between, the charges that it has written remain.
+// If this server crashes in between, the charges that it has written remain.
 type divided struct {
 	*group
 	program charges
@@ -24,7 +25,7 @@ type divided struct {
 	givenUp bool // one of these writes was given up
 }
 
-// divide decides it, a joint ask with the program p, slot by slot.
+// divide decides the item it, a joint ask with the program p, slot by slot.
 func (x *exchanger) divide(it *item, p decide.Divisible) {
 	x.gather([]*item{it}, false, func(g *group) {
 		a := &divided{group: g, program: charges{Divisible: p, of: make([][]*decide.Ask, len(g.parts))}}
@@ -33,7 +34,7 @@ func (x *exchanger) divide(it *item, p decide.Divisible) {
 	})
 }
 
-// decide runs the program and writes what it has changed. The lock must be held.
+// decide runs the program and writes the states that it has changed. The lock must be held.
 func (x *divided) decide() {
 	g, a := x.group, &x.asks[0].own
 	g.now = g.instant()
@@ -66,7 +67,8 @@ func (x *divided) decide() {
 	x.written(done)
 }
 
-// differs reports whether the last run has charged to a state that was written before something else than before.
+// differs reports whether the charges of the last run differ from those of the run before, for a state that was written
+// already.
 func (x *divided) differs() bool {
 	for i := range x.parts {
 		if p := &x.parts[i]; p.applied && !slices.EqualFunc(p.charged, x.program.of[i], sameCharge) {

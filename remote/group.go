@@ -30,10 +30,10 @@ type group struct {
 	undoes   int           // number of parts that are still being undone, plus one while undo runs
 	undid    func()        // what comes after undo, with the lock
 	todo     []func()      // functions to call without the lock
-	// recalls says that gather does not read what is remembered.
+	// recalls says that gather does not read keys whose values are remembered.
 	recalls bool
-	// own says that the store itself waits for the group. ended is called at the end of the
-	// group; nil if there is nothing to call.
+	// own says that the store itself waits for the group. ended is called at the end of the group;
+	// it may be nil.
 	own   bool
 	ended func()
 }
@@ -68,8 +68,8 @@ type part struct {
 	tag      tag
 	old, put value
 	applied  bool
-	// charged has what the write charges, if a joint ask makes it that writes its states one after another: see charges.
-	// Otherwise it is nil.
+	// charged has the charges in the write if it belongs to a joint ask that writes its states one after another: see
+	// charges. Otherwise it is nil.
 	charged []*decide.Ask
 }
 
@@ -308,8 +308,8 @@ func (g *group) recall(p *part) bool {
 	return true
 }
 
-// saw stores raw, the value that the engine has for the key of p, in p and in what is remembered of
-// the key. If raw was not written by a server of this package, saw calls foreign instead.
+// saw stores raw, the value that the engine has for the key of p, in p and in the memory of the
+// key. If raw was not written by a server of this package, saw calls foreign instead.
 func (g *group) saw(p *part, raw []byte) {
 	v, err := decode(raw)
 	if err != nil {
@@ -326,7 +326,7 @@ func (g *group) saw(p *part, raw []byte) {
 }
 
 // foreign marks p, whose value was not written by a server of this package, with an error. The
-// value stays in the engine. What was remembered of the key is dropped.
+// value remains in the engine. The remembered values, refusals and refunds of the key are dropped.
 func (g *group) foreign(p *part) {
 	g.count.foreign.Add(1)
 	p.seen, p.v, p.err, p.stale, p.mine = nil, value{}, limit.ErrWrongType, false, false
@@ -413,8 +413,8 @@ func (g *group) answerAll() {
 	}
 }
 
-// giveUp lets the policy answer all asks that were not answered before. why is the reason that the
-// policy counts. The store itself no longer waits for the group either.
+// giveUp lets the policy answer all asks that were not answered before, and ends the wait of the
+// store itself. why is the reason that the policy counts.
 func (g *group) giveUp(why reason) {
 	g.own = false
 	for n := range g.asks {

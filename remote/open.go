@@ -48,20 +48,20 @@ func (s *Store) SetFailPolicies(byPrefix map[string]string) { s.opened.policies.
 // come from [Open]. Any goroutine may call SetServers.
 func (s *Store) SetServers(n int) { s.opened.policies.n.Store(int64(n)) }
 
-// Eval runs a script of Lua in the engine, and waits for the reply: see [store.Engine.Eval], of which
-// it has the arguments and the results. The store must come from [Open]. Any goroutine may call Eval.
+// Eval runs a script of Lua in the engine, and waits for the reply. The arguments and results are
+// those of [store.Engine.Eval]. The store must come from [Open]. Any goroutine may call Eval.
 func (s *Store) Eval(ctx context.Context, script string, keys, args []string) (reply any, err error) {
 	return s.opened.engine.Eval(ctx, script, keys, args)
 }
 
-// Listen subscribes to a channel of the engine: see [store.Engine.Listen], of which it has the arguments. The store must
-// come from [Open]. Any goroutine may call Listen.
+// Listen subscribes to a channel of the engine. The arguments are those of [store.Engine.Listen]. The store must come
+// from [Open]. Any goroutine may call Listen.
 func (s *Store) Listen(ctx context.Context, channel string, heard func(err error)) {
 	s.opened.engine.Listen(ctx, channel, heard)
 }
 
-// Confirm runs a script in the engine and waits for a replica: see [store.Engine.Confirm], of which it has the arguments and
-// the results. The store must come from [Open]. Any goroutine may call Confirm.
+// Confirm runs a script in the engine and waits for a replica. The arguments and results are those of
+// [store.Engine.Confirm]. The store must come from [Open]. Any goroutine may call Confirm.
 func (s *Store) Confirm(ctx context.Context, script string, keys, args []string, d time.Duration) (store.Confirmed, error) {
 	return s.opened.engine.Confirm(ctx, script, keys, args, d)
 }

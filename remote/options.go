@@ -29,9 +29,9 @@ type Options struct {
 	URL string
 	// Prefix is put before every key in the engine. It must not contain braces.
 	Prefix string
-	// Hidden is the beginning of keys, after Prefix, that belong to the servers and not to their
-	// clients. Asks about all keys leave them out, and asks about one of them are answered as if its value were of
-	// another program. "" is for none.
+	// Hidden is the beginning of keys, after Prefix, that belong to the servers and not to their clients. Asks about
+	// all keys leave them out, and asks about one of them are answered as if another program had written its value.
+	// With "" no key is hidden.
 	Hidden string
 	// Timeout is the time after which the policy answers an ask that has no answer yet. An ask
 	// about all keys may take longer. Default 50 ms.
@@ -135,8 +135,8 @@ func newRules(choices map[string]string, def string) rules {
 	return all
 }
 
-// FailPolicy returns the answer for key, [Closed], [Opened] or [Local], of the option fail-policy with the value byPrefix:
-// that of the longest prefix of key, and Closed if there is none.
+// FailPolicy returns the policy for key, [Closed], [Opened] or [Local], under the option fail-policy with the value
+// byPrefix. It is that of the longest prefix of key; Closed if byPrefix has no prefix of key.
 func FailPolicy(byPrefix map[string]string, key []byte) string {
 	return newRules(byPrefix, Closed).of(key)
 }

@@ -126,16 +126,16 @@ func (p *policies) counts() []PolicyCount {
 	return all
 }
 
-// anonymize makes a a call without an identity that is no reservation: an answer that the engine does not know is not
-// remembered, and cannot be settled.
+// anonymize removes the identity of a and makes it a call without reservation, because the engine cannot remember a
+// call that it has not decided, and such a call cannot be settled.
 func anonymize(a *decide.Ask) {
 	a.ID, a.Reserve = idempotency.Call{}, reservation.Terms{}
 	a.ResetAnswer()
 }
 
 // admit answers a as if its limiter had never been used, for any quantity. A limit that never
-// admits anything is a ban, which remains in force: a is refused. No key is banned under a
-// policy, nothing is remembered, and a reservation is unknown later. Each ask of a Joint is admitted.
+// admits anything remains in force: a is refused. No key counts as banned, no call is remembered,
+// and a settlement does not find a reservation. Each ask of a Joint is admitted.
 func admit(a *decide.Ask) {
 	a.Refused, a.Missing = false, 0
 	anonymize(a)
@@ -249,8 +249,8 @@ func (p *policies) decideLocally(a *decide.Ask) {
 	p.local(&mine)
 	a.Now, a.Decision, a.Refused, a.Missing, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Missing, mine.Err
 	a.Foreign = mine.Foreign
-	// The lease of a holder is in the engine. This server does not know it, but must not deny it
-	// for that reason.
+	// The lease of a holder is in the engine. This server does not know the lease, and must not
+	// deny the holder because of that.
 	if a.Family == decide.Lease && a.Lease.Op != concurrency.Acquire && a.Err == nil {
 		a.Decision.Refused = 0
 	}

@@ -17,8 +17,8 @@ func refundable(a *decide.Ask, was *entry.Entry) bool {
 }
 
 // taken returns the number of units that a was granted and that can be given back, 0 if it was refused or is not an ask
-// for units. What a call with an identity was granted is not given back, because its key remembers it: if the
-// client sends it again, it was charged, and only once.
+// for units. The units of a call with an identity are not given back, because its key remembers the call: if the client
+// sends it again, the call counts as charged, and is not charged twice.
 func taken(a *decide.Ask) int64 {
 	quantity, partial, looks := int64(1), false, false
 	if a.ID.Token != nil {
@@ -36,7 +36,7 @@ func taken(a *decide.Ask) int64 {
 	case decide.Lease:
 		looks = a.Lease.Op != concurrency.Acquire || a.Lease.Peek
 	default:
-		return 0 // also for a Joint: what its asks have charged is not given back
+		return 0 // also for a Joint, whose charges are not given back
 	}
 	switch {
 	case looks, a.Err != nil:

@@ -5,15 +5,15 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// settling is the settlement of a reservation of several keys, whose names are in the value of the key that the
-// settlement is about. It takes all of these keys, and settles them in one step.
+// settling is the settlement of a reservation of several keys, whose names are in the value of the key of the
+// settlement. It gets the turn at all of these keys, and settles them in one step.
 type settling struct {
 	*group
 	all decide.Settlements
 }
 
-// settling returns the settlement it, which an exchange has found to be about several keys, as a group that was not
-// started. The lock of the shard must be held.
+// settling returns a group for the settlement in the item it, after an exchange has found that the settlement is about
+// several keys. The group was not started. The lock of the shard must be held.
 func (x *exchanger) settling(it *item) *settling {
 	s := &settling{group: x.group([]*item{it})}
 	s.all.Start(&s.asks[0].own)
@@ -62,8 +62,8 @@ func (s *settling) settle() {
 	g.conclude(s.settle)
 }
 
-// each calls f with the number and the entry of each part until f returns an error, which it returns. A key with a value
-// of another program has no part of the reservation any more.
+// each calls f with the number and the entry of each part until f returns an error, which it returns. A key whose value
+// another program has written no longer has a part of the reservation.
 func (s *settling) each(f func(i int, e *entry.Entry) error) error {
 	for i := range s.parts {
 		p := &s.parts[i]
@@ -77,7 +77,7 @@ func (s *settling) each(f func(i int, e *entry.Entry) error) error {
 	return nil
 }
 
-// settleAll settles what each key has of the reservation.
+// settleAll settles the part of the reservation at each key.
 func (s *settling) settleAll() error {
 	g, plan := s.group, &s.work().plan.Plan
 	if !g.oneSlot() {

@@ -22,9 +22,10 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 }
 
 // several decides an RL.MULTI, or a joint ask about several states: in one step if its keys are in one slot. Otherwise
-// it decides an RL.MULTI key by key, as across does, and a joint ask slot by slot, as divided does. An RL.MULTI with an identity
-// gets [decide.ErrCrossSlot], because its keys have to remember it in one step, and so does any RL.MULTI with refuseAcross. A
-// joint ask gets [decide.ErrStatesApart] then, and if its program is not divisible.
+// it decides an RL.MULTI key by key, as across does, and a joint ask slot by slot, as divided does. There are two
+// exceptions. With refuseAcross, or if it has an identity that its keys have to remember in one step, an RL.MULTI gets
+// [decide.ErrCrossSlot]. With refuseAcross, or if its program is not divisible, a joint ask gets
+// [decide.ErrStatesApart].
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
 		x.gather([]*item{it}, true, (*group).decideTogether)
@@ -71,12 +72,12 @@ func (x *exchanger) together(f *flight, route func(*item)) {
 	}
 }
 
-// across is an RL.MULTI with keys in several slots, which no engine writes in one step. All keys
-// are read, and all clauses are decided at one instant. A refusal writes nothing. If all clauses
-// pass, each key is written separately. If another server has written one of the keys first, its
-// clause is decided again. If that clause is refused now, the other writes are undone.
+// across is an RL.MULTI with keys in several slots, which an engine cannot write in one step. All
+// keys are read, and all clauses are decided at one instant. A refusal writes nothing. If all
+// clauses pass, each key is written separately. If another server has written one of the keys
+// first, its clause is decided again. If that clause is refused now, the other writes are undone.
 //
-// So nothing is admitted beyond a limit. If this server dies in between, the charges that it has
+// So no call is admitted beyond a limit. If this server crashes in between, the charges that it has
 // written remain.
 type across struct {
 	*group

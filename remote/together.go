@@ -6,10 +6,10 @@ import (
 	"github.com/cellserver/cellserver/remote/states"
 )
 
-// decideTogether decides all asks of the group at one instant, one after another, and writes all
-// their changes in one step. The keys must be in one slot. If another server has written first,
-// it decides again. It also does if it has read nothing of a key that no change is written to, after it has read that
-// key: the engine compares only what is written. The lock must be held.
+// decideTogether decides all asks of the group at one instant, one after another, and writes all their changes in one
+// step. The keys must be in one slot. If another server has written first, it decides again. It also decides again if
+// it has used a remembered value of a key that it does not write: the engine compares only the keys that are written,
+// so it reads that key first. The lock must be held.
 func (g *group) decideTogether() {
 	g.begin()
 	for n := range g.asks {
@@ -25,7 +25,7 @@ func (g *group) decideTogether() {
 	g.conclude(g.decideTogether)
 }
 
-// begin begins a decision at the present instant: the parts have what was read of them.
+// begin begins a decision at the present instant, on the values that were read for the parts.
 func (g *group) begin() {
 	g.now, g.tooLarge = g.instant(), 0
 	for i := range g.parts {
@@ -35,7 +35,7 @@ func (g *group) begin() {
 }
 
 // conclude writes the changes that were decided, in one step, and answers the asks. If another server has written
-// first, it calls again with the lock, after it has read what has changed.
+// first, it reads the changed values and calls again with the lock.
 func (g *group) conclude(again func()) {
 	var changed []int
 	for i := range g.parts {
@@ -107,8 +107,8 @@ func (g *group) decide(m *member) {
 	plan.Forget()
 }
 
-// decideJoint is decide for a [decide.Joint] about the keys of the parts at. One that the policy has answered has no
-// program any more.
+// decideJoint is decide for a [decide.Joint] about the keys of the parts at. The program is nil if the policy has
+// answered the ask.
 func (g *group) decideJoint(a *decide.Ask, at []int) error {
 	most := g.limits.maxValue - headerLen - mostOlder*tagLen
 	entryOf := func(i int) *entry.Entry { return &g.parts[at[i]].next }

@@ -49,7 +49,7 @@ func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
 	})
 }
 
-// appendReached appends to keys those of the further states that a, which was decided, was about, and returns the result.
+// appendReached appends to keys the keys of the further states that the decided ask a has used, and returns the result.
 func appendReached(keys []string, a *decide.Ask) []string {
 	if a.Family != decide.Joint {
 		return keys

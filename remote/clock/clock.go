@@ -1,5 +1,5 @@
-// Package clock provides a clock that many servers share: the clock of their engine, as each
-// measures it. The engine is the Valkey or Redis in which the servers store their limits. The
+// Package clock provides a clock that many servers share: the clock of their engine, which each
+// server measures. The engine is the Valkey or Redis in which the servers store their limits. The
 // clocks of servers that measure the same engine differ by about half of the time that a message
 // takes, and no server needs a correct clock of its own.
 //

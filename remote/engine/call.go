@@ -147,7 +147,7 @@ func (e *Engine) send(ctx context.Context, n *node, c *call) (reply any, err err
 	return cmd.Result()
 }
 
-// whyOf returns the error of the engine for err, the error of c.
+// whyOf returns the [*Error] for err, the error of the call c.
 func (e *Engine) whyOf(err error, c *call) (why *Error) {
 	if errors.As(err, &why) {
 		return why

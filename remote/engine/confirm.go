@@ -10,19 +10,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Confirmed says how far the writes of a node have come.
+// Confirmed is the result of [Engine.Confirm].
 type Confirmed struct {
 	// Reply is that of the script: see [Engine.Eval].
 	Reply any
 	// Replicas is the number of replicas that are connected to the node, and Have the number of those that have
-	// confirmed to have what the node had written.
+	// confirmed the writes of the node.
 	Replicas, Have int
 }
 
-// Confirm runs a script as [Engine.Eval] does, on a connection that no other request uses meanwhile, and then waits until a
-// replica of the node has confirmed to have what the script has written, and all that the node had written before. It waits
-// for d at most, and not at all if no replica is connected. The script must write. If it writes nothing, replicas
-// confirm at once. An err is an [*Error], also if only the replicas could not be asked: the script may have run then.
+// Confirm runs a script as [Engine.Eval] does, on a connection that no other request uses meanwhile, and then waits
+// until a replica of the node has confirmed the writes of the script and all earlier writes of the node. It waits for d
+// at most, and not at all if no replica is connected. The script must write. If it writes nothing, replicas confirm at
+// once. An err is an [*Error], also if only the replicas could not be asked: the script may have run then.
 func (e *Engine) Confirm(ctx context.Context, script string, keys, args []string, d time.Duration) (Confirmed, error) {
 	c := newCall(e.o.Prefix, script, keys, args)
 	c.slot, c.confirm = e.Slot([]byte(keys[0])), &confirmation{most: d}
@@ -47,7 +47,7 @@ type confirmation struct {
 	node *node
 	conn *redis.Conn
 	info *redis.StringCmd
-	wait *redis.IntCmd // nil if it was not sent with the script
+	wait *redis.IntCmd // the WAIT that was sent with the script; nil if there was none
 }
 
 // pipeline returns a pipeline on the connection to the node n, which it takes from those of n.
@@ -57,8 +57,8 @@ func (c *confirmation) pipeline(n *node) redis.Pipeliner {
 	return c.conn.Pipeline()
 }
 
-// add adds to pipe, after the script, the question how many replicas there are. If there were some at the latest question,
-// it also adds the wait for one, which saves a round trip.
+// add adds to pipe, after the script, the command that returns the number of replicas. If the latest number was not 0,
+// it also adds the wait for one replica, which saves a round trip.
 func (c *confirmation) add(ctx context.Context, pipe redis.Pipeliner, n *node) {
 	c.info, c.wait = redis.NewStringCmd(ctx, "info", "replication"), nil
 	_ = pipe.Process(ctx, c.info)
@@ -72,8 +72,8 @@ func (c *confirmation) newWait(ctx context.Context) *redis.IntCmd {
 	return redis.NewIntCmd(ctx, "wait", 1, c.most.Milliseconds())
 }
 
-// replicas returns the number of replicas of the node that has run the script, and of those that have confirmed it. It waits
-// for one if add has not.
+// replicas returns the number of replicas of the node that has run the script, and the number of those that have
+// confirmed it. It waits for one replica if add has not added the wait.
 func (c *confirmation) replicas(ctx context.Context) (all, have int, why *Error) {
 	if err := c.info.Err(); err != nil {
 		return 0, 0, errorOf(err)

@@ -20,8 +20,8 @@ type Options struct {
 	Address *Address
 	// Prefix is put before every key. It must not contain braces.
 	Prefix string
-	// Hidden is the beginning of keys, after Prefix, that Scan, Count and Flush leave out. "" is for
-	// none.
+	// Hidden is the beginning of keys, after Prefix, that Scan, Count and Flush leave out. With ""
+	// no key is hidden.
 	Hidden string
 	// MaxValue is the maximum number of bytes of a value that [Engine.Get] returns: for a longer
 	// value it fails with the reason WRONGTYPE. Default 1 MiB.

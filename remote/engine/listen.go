@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// listenBeat is the interval at which a subscription is made again on its connection. The node has to answer
-	// that, so that a dead connection is noticed after two intervals, and a slot that has moved after one.
+	// listenBeat is the interval at which a subscription is made again on its connection. The node has to answer each
+	// time. So the client notices a dead connection after two intervals, and a slot that has moved after one.
 	listenBeat = 2 * time.Second
 	// listenGap and listenGapMost are the shortest and the longest time between two attempts to subscribe.
 	listenGap     = 100 * time.Millisecond
@@ -100,7 +100,7 @@ type subscription struct {
 	unanswered bool   // the node has not answered the latest subscribe
 }
 
-// subscribe sends the command that subscribes. A subscription that is there stays as it is.
+// subscribe sends the command that subscribes. It does not change an existing subscription.
 func (s *subscription) subscribe(ctx context.Context) error {
 	s.unanswered = true
 	if s.sharded {
@@ -135,7 +135,7 @@ func (s *subscription) receive(ctx context.Context, d time.Duration) (news bool,
 	switch {
 	case !ok:
 		return false, errReply
-	case sub.Kind != "subscribe" && sub.Kind != "ssubscribe": // the node has ended it, because the slot has moved
+	case sub.Kind != "subscribe" && sub.Kind != "ssubscribe": // the node has ended the subscription, because the slot has moved
 		return false, elsewhere
 	}
 	news, s.began, s.unanswered = !s.began, true, false

@@ -18,23 +18,24 @@ var ErrTooLarge = errors.New("a change of policies has at most 64 MiB of records
 // errDoubt is the error of a change whose outcome is unknown.
 const errDoubt = decide.Unavailable("the store does not answer: the change of policies may be in force or not, read them before you repeat it")
 
-// errNumber is the error of a change after the last number. Servers do not count so far: another program has written it.
+// errNumber is the error of a change after the last number. Servers never reach that number, so another program must
+// have written it.
 const errNumber = decide.Unavailable("the version in the store is the last one: delete the keys of policies there, and set the policies again")
 
 var errPairs = errors.New("records: a key has no value")
 
 // SetStrings writes keys and values, which pairs has alternately, as one change. An empty value
-// deletes the record. If the engine does not have
-// the version that the latest Refresh has observed, the error is [registry.ErrStale]. The error is
-// [ErrTooLarge] for a change of more than 64 MiB. It is a [decide.Unavailable] if the engine does not
-// answer; then its text says if the change may be in force all the same. SetStrings waits for the
-// engine, for a few times the time limit of a request at most. It ignores the need.
+// deletes the record. If the engine does not have the version that the latest Refresh has observed,
+// the error is [registry.ErrStale]. The error is [ErrTooLarge] for a change of more than 64 MiB. It
+// is a [decide.Unavailable] if the engine does not answer; then its text says whether the change
+// may be in force nevertheless. SetStrings waits for the engine, for a few times the time limit of
+// a request at most. It ignores the need.
 func (s *Store) SetStrings(pairs [][]byte, _ registry.Need) error {
 	_, err := s.set(pairs)
 	return err
 }
 
-// set does what SetStrings does, and returns the version that it has made; the zero Version if there are no pairs.
+// set is SetStrings that also returns the version of the change; the zero Version if there are no pairs.
 func (s *Store) set(pairs [][]byte) (made Version, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +147,8 @@ func (s *Store) request(next Version, pairs [][]byte) (keys, args []string, err 
 	return keys, args, nil
 }
 
-// resolve finds out whether the change to the version next was done, from the log. It returns nil,
-// ErrStale or errDoubt. The caller holds mu.
+// resolve determines from the log whether the change to the version next was done. It returns nil
+// if it was, and otherwise ErrStale or errDoubt. The caller holds mu.
 func (s *Store) resolve(ctx context.Context, next Version) error {
 	for range tries {
 		reply, err := s.eval(ctx, idsScript, []string{headKey, logKey}, strconv.FormatUint(next.Number, 10))
@@ -161,10 +162,10 @@ func (s *Store) resolve(ctx context.Context, next Version) error {
 		case ids[0] == next.ID:
 			s.move(next)
 			return nil
-		case ids[0] != 0 || head.Number < next.Number: // another change took the number, or a failover the change
+		case ids[0] != 0 || head.Number < next.Number: // another change has the number, or the engine has lost the change in a failover
 			return registry.ErrStale
 		}
-		return errDoubt // the log is too short to tell
+		return errDoubt // the log no longer has the change, so the outcome is unknown
 	}
 	return errDoubt
 }

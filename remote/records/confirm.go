@@ -14,10 +14,11 @@ import (
 // confirmTime is the longest time for which a change waits for a replica.
 const confirmTime = 500 * time.Millisecond
 
-// errTaken is the error of a change that was in force, and is no longer in the engine.
+// errTaken is the error of a change that was in force and that the engine has lost in a failover.
 const errTaken = decide.Unavailable("a failover of the store has taken the change of policies: make it again")
 
-// Changing is a [Store] that remembers the latest change that was made by it. Only one goroutine at a time may use it.
+// Changing is a [Store] that remembers the latest change that was made through it. Only one goroutine at a time may use
+// it.
 type Changing struct {
 	*Store
 	made Version
@@ -38,10 +39,11 @@ func (c *Changing) Delete(keys ...[]byte) error { return c.SetStrings(deletions(
 // Changing returns a Changing of s.
 func (s *Store) Changing() *Changing { return &Changing{Store: s} }
 
-// Confirm waits until one replica of the engine has confirmed to have the change that was made by c, for 500 ms at most
-// after the questions of earlier calls, which take as long. Many calls ask together. It does not wait if c has made no change, if the engine has no replica, or if
-// the user of the engine may not ask. The error is [registry.ErrUnconfirmed] if no replica has confirmed it in
-// time, and a [decide.Unavailable] if a failover has taken the change meanwhile.
+// Confirm waits until one replica of the engine has confirmed the latest change of c. It waits for 500 ms at most, plus
+// the same time for earlier calls. Calls that wait at the same time share one request. It does not wait if c has made
+// no change, if the engine has no replica, or if the user of the engine may not ask. The error is
+// [registry.ErrUnconfirmed] if no replica has confirmed the change in time, and a [decide.Unavailable] if the engine
+// has lost the change in a failover.
 func (c *Changing) Confirm() error {
 	if c.made == (Version{}) {
 		return nil
@@ -51,7 +53,7 @@ func (c *Changing) Confirm() error {
 
 // confirms has the changes that wait for a replica.
 type confirms struct {
-	turn chan struct{} // has a buffer of one: the caller that has put its element asks for all that wait
+	turn chan struct{} // has a buffer of one; the caller that has sent an element makes the request for all that wait
 
 	mu      sync.Mutex
 	waiting []*waiting // guarded by mu
@@ -69,8 +71,8 @@ type waiting struct {
 // Unconfirmed returns the number of changes that no replica has confirmed in time. It does not wait.
 func (s *Store) Unconfirmed() int64 { return s.confirms.unconfirmed.Load() }
 
-// ConfirmFault returns the reason why this server may not ask whether a replica has a change, "" if it may, as far as is
-// known. It does not wait.
+// ConfirmFault returns the reason why the user of the engine may not run the command that waits for replicas; "" if it
+// may or if that is not known yet. It does not wait.
 func (s *Store) ConfirmFault() string {
 	if is := s.confirms.fault.Load(); is != nil {
 		return *is
@@ -78,7 +80,7 @@ func (s *Store) ConfirmFault() string {
 	return ""
 }
 
-// confirm does what [Changing.Confirm] does for the change to the version made.
+// confirm is [Changing.Confirm] for the change to the version made.
 func (s *Store) confirm(made Version) error {
 	c, w := &s.confirms, &waiting{made: made, done: make(chan error, 1)}
 	c.mu.Lock()
@@ -101,7 +103,7 @@ func (s *Store) confirm(made Version) error {
 	}
 }
 
-// confirmAll asks for the changes in all, together, and answers them.
+// confirmAll makes one request for all changes in all, and answers their callers.
 func (s *Store) confirmAll(all []*waiting) {
 	numbers := make([]string, len(all))
 	for i, w := range all {
@@ -135,8 +137,8 @@ func (s *Store) confirmAll(all []*waiting) {
 // of the change with the number of v in the log, 0 if there is none.
 func taken(v, head Version, id uint64) bool { return v.Number > head.Number || id != 0 && id != v.ID }
 
-// forbids reports whether err, the result of asking for replicas, says that the user of the engine may not ask. It
-// remembers that, and logs it once.
+// forbids reports whether err, the error of a request to wait for replicas, says that the user of the engine may not
+// make it. It remembers this, and logs it once.
 func (s *Store) forbids(err error) bool {
 	fault := &s.confirms.fault
 	if err == nil {

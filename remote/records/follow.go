@@ -17,8 +17,8 @@ var errFast = errors.New("the records change faster than they can be read")
 // Follow takes over the changes of other servers. It reads all records if the log no longer has the
 // changes since the version of this server, or does not have that version at all. changed reports
 // whether the observer has a new version. It waits for the engine: for one reply if nothing has
-// changed. The error is that of the engine, or one that names a record that cannot be read; what
-// was observed before the error stays.
+// changed. The error is that of the engine, or one that names a record that cannot be read; the
+// changes that were observed before the error remain.
 func (s *Store) Follow(ctx context.Context) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,7 +27,7 @@ func (s *Store) Follow(ctx context.Context) (changed bool, err error) {
 	return s.at != before || s.loaded.Load() != loaded, err
 }
 
-// follow does what Follow does. The caller holds mu.
+// follow is Follow for a caller that holds mu.
 func (s *Store) follow(ctx context.Context) error {
 	if !s.loaded.Load() {
 		return s.reload(ctx)
@@ -49,7 +49,7 @@ func (s *Store) follow(ctx context.Context) error {
 	return errFast
 }
 
-// changes reads the changes after the version v, most of them at most.
+// changes reads the changes after the version v, at most the first most of them.
 func (s *Store) changes(ctx context.Context, v Version, most int) (followed, error) {
 	reply, err := s.eval(ctx, followScript, []string{headKey, logKey},
 		v.String(), strconv.FormatUint(v.Number, 10), v.id(), strconv.Itoa(most), strconv.Itoa(s.bounds.stepBytes))

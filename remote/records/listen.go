@@ -10,8 +10,8 @@ import (
 )
 
 // Listen calls changed when another server may have changed the records, until ctx ends. It subscribes to the messages
-// of changes, and calls changed also when a subscription begins. Messages may be lost, so that [Store.Follow] has to be
-// called at intervals all the same. changed must not block. Listen blocks.
+// of changes, and calls changed also when a subscription begins. Messages may be lost, so [Store.Follow] has to be
+// called at intervals, too. changed must not block. Listen blocks.
 func (s *Store) Listen(ctx context.Context, changed func()) {
 	told := false
 	s.o.Engine.Listen(ctx, headKey, func(err error) {
@@ -31,9 +31,8 @@ func (s *Store) Listen(ctx context.Context, changed func()) {
 // Subscribed reports whether the engine tells this server of changes: Listen has a subscription. It does not wait.
 func (s *Store) Subscribed() bool { return s.subscribed.Load() }
 
-// Lag returns the time from the instant at which another server has made the latest change that this server has
-// observed in the log, to the observation, both by the clock of the engine. known is false before the first such
-// change. It does not wait.
+// Lag returns the age that the latest change of another server had when this server observed it in the log, by the
+// clock of the engine. known is false before the first such change. It does not wait.
 func (s *Store) Lag() (lag time.Duration, known bool) {
 	lag = time.Duration(s.lag.Load())
 	return lag, lag >= 0
@@ -44,7 +43,7 @@ func (s *Store) observed(c *change, now limit.Instant) {
 	s.lag.Store(max(0, int64(now)-c.millis*1e6))
 }
 
-// Forbidden reports whether err, an error of the engine or nil, says that its user may not do what has failed.
+// Forbidden reports whether err, an error of the engine or nil, says that the user of the engine lacks a permission.
 func Forbidden(err error) bool {
 	var why *engine.Error
 	return errors.As(err, &why) && why.Reason == "NOPERM"

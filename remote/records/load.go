@@ -11,11 +11,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// loads is the maximum number of times that the records are read until no change and no failover
-// disturbs it.
+// loads is the maximum number of attempts to read all records without a change or a failover in
+// between.
 const loads = 8
 
-// errRestless is the error if the records cannot be read at one version.
+// errRestless is the error if changes prevent the server from reading all records at one version.
 var errRestless = errors.New("the records changed too much while they were read")
 
 // Load reads all records and passes them to the observer at once. It waits for the engine, for a
@@ -27,7 +27,7 @@ func (s *Store) Load(ctx context.Context) error {
 	return s.reload(ctx)
 }
 
-// reload does what Load does, and counts the versions that the engine has lost. The caller holds mu.
+// reload is Load for a caller that holds mu. It also counts the versions that the engine has lost.
 func (s *Store) reload(ctx context.Context) error {
 	is, err := s.read(ctx)
 	if err != nil {
@@ -49,9 +49,9 @@ func (s *Store) reload(ctx context.Context) error {
 	return nil
 }
 
-// compare compares the known versions with the log. It returns those that are there, and the number
-// of those that the engine has lost. It leaves out versions that are too old for the log. The caller
-// holds mu.
+// compare compares the known versions with the log. It returns those that the log has, and the
+// number of those that the engine has lost. It ignores versions that are too old for the log. The
+// caller holds mu.
 func (s *Store) compare(ctx context.Context) (kept []Version, lost int, err error) {
 	known := s.known[max(0, len(s.known)-s.bounds.known):]
 	if len(known) == 0 {
@@ -100,7 +100,8 @@ func (t *table) all() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// read reads all records. It begins again if they were disturbed, loads times at most.
+// read reads all records. If a change or a failover disturbs it, it begins again, loads times at
+// most.
 func (s *Store) read(ctx context.Context) (*table, error) {
 	for range loads {
 		t, sound, err := s.readOnce(ctx)
@@ -111,9 +112,9 @@ func (s *Store) read(ctx context.Context) (*table, error) {
 	return nil, errRestless
 }
 
-// readOnce reads the hashes, one part after the other, and then the changes since. Each part is read
-// at some version. The result is sound if the log leads from the first version over all these
-// versions to the last. Otherwise a part may have a change that the engine has lost since.
+// readOnce reads the hashes, one part after the other, and then the changes since. Each part is
+// read at some version. The result is valid if the log has all these versions, from the first to
+// the last. Otherwise a part may have a change that the engine has lost since.
 func (s *Store) readOnce(ctx context.Context) (t *table, sound bool, err error) {
 	f, err := s.changes(ctx, Version{}, 0)
 	if err != nil {

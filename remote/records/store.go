@@ -17,14 +17,14 @@ import (
 	"github.com/cellserver/cellserver/remote/engine"
 )
 
-// Engine runs scripts where the records are.
+// Engine runs scripts on the server that has the records.
 type Engine interface {
 	// Eval runs the script with keys of one slot, and waits for the reply: a string, an int64, nil or
 	// a []any of them. keys are without the prefix of the engine. An err for which a
 	// [*engine.Error] says NotDone means that the script did not run and never will. After any
 	// other error it is unknown whether it ran, or will run. Any goroutine may call Eval.
 	Eval(ctx context.Context, script string, keys, args []string) (reply any, err error)
-	// Confirm runs a script as Eval does, and waits until a replica has what it has written, for d at most.
+	// Confirm runs a script as Eval does, and waits until a replica has its writes, for d at most.
 	Confirm(ctx context.Context, script string, keys, args []string, d time.Duration) (engine.Confirmed, error)
 	// Listen subscribes to channel, whose name is without the prefix of the engine, until ctx ends. It calls heard
 	// with nil when a subscription begins and for each message, and with an error when it ends or
@@ -50,7 +50,8 @@ type Options struct {
 	// Now returns the present instant by the clock of the engine, in Unix nanoseconds; 0 before that
 	// clock is known.
 	Now func() limit.Instant
-	// Timeout is the time limit of one request; one with much data has more. Default 2 s.
+	// Timeout is the time limit of one request, which is extended for a request with much data.
+	// Default 2 s.
 	Timeout time.Duration
 	// ID returns the random id of a change. Default is a generator of math/rand.
 	ID func() uint64
@@ -127,8 +128,8 @@ func New(o Options) *Store {
 // Version returns the version that the observer has. It does not wait.
 func (s *Store) Version() Version { return *s.version.Load() }
 
-// LastFollowed returns the instant, by the engine's clock, at which the engine last confirmed the
-// version of this server to be its own; 0 before the first time. It does not wait.
+// LastFollowed returns the instant, by the engine's clock, at which the engine has last confirmed
+// that it has the same version as this server; 0 before the first time. It does not wait.
 func (s *Store) LastFollowed() limit.Instant { return limit.Instant(s.followed.Load()) }
 
 // Age returns the time from LastFollowed to now, at least 0. It is the maximum Duration before the
@@ -191,7 +192,7 @@ func (s *Store) move(v Version) {
 	}
 }
 
-// sizeOfSecond is the number of bytes of a request for which it gets one more second.
+// sizeOfSecond is the number of bytes of a request that extend its time limit by one second.
 const sizeOfSecond = 4 << 20
 
 // eval runs a script, for the time limit of a request at most.

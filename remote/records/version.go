@@ -9,10 +9,10 @@ import (
 
 // Version names a state of all records. The zero Version is the state before the first change.
 type Version struct {
-	// Number counts the changes, from 1. After a failover in which the engine has lost changes, it
-	// counts on from the last change that is left.
+	// Number counts the changes, from 1. After a failover in which the engine has lost changes, the
+	// count continues from the last change that is left.
 	Number uint64
-	// ID is the random number of the change. It tells apart changes with the same Number. It is 0
+	// ID is the random number of the change. It distinguishes changes with the same Number. It is 0
 	// only in the zero Version.
 	ID uint64
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// count is the number of live servers. Records expire while no server reaches the engine, so that the servers come back one
-// after the other: after a beat that has failed, count does not decrease until each server had the time to write its
-// record again. One goroutine calls seen and missed, and any may load n.
+// count is the number of live servers. Records expire while no server reaches the engine, so that the servers come back
+// one after the other: after a failed beat, count does not decrease until each server has had time to write its record
+// again. One goroutine calls seen and missed, and any may load n.
 type count struct {
 	n     atomic.Int64
-	since limit.Instant // when the engine has answered again
+	since limit.Instant // the instant at which the engine has answered again
 	away  bool          // the latest beat has failed
 }
 
-// seen notes a beat at the instant now, which has shown n servers.
+// seen records a successful beat at the instant now, which has found n servers.
 func (c *count) seen(n int64, now limit.Instant) {
 	if c.away {
 		c.since, c.away = now, false
@@ -25,5 +25,5 @@ func (c *count) seen(n int64, now limit.Instant) {
 	}
 }
 
-// missed notes a beat that has failed.
+// missed records a failed beat.
 func (c *count) missed() { c.away = true }

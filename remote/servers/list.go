@@ -21,9 +21,9 @@ const Key = records.KeyPrefix + "servers"
 const (
 	// Period is the time between two beats of a server, at each of which it writes its record.
 	Period = time.Second
-	// Live is the time after its latest beat for which a server counts as live.
+	// Live is the time for which a server counts as live after its latest beat.
 	Live = 5 * time.Second
-	// leastPeriod is the time between two beats at least.
+	// leastPeriod is the minimum time between two beats.
 	leastPeriod = 50 * time.Millisecond
 	// timeout is the time limit of a beat.
 	timeout = time.Second
@@ -67,18 +67,18 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// List is the list of the servers of an engine, and keeps the record of this server there. Any goroutine may call its
-// methods.
+// List is the list of the servers of an engine. It keeps the record of this server in the engine. Any goroutine may
+// call its methods.
 type List struct {
 	o    Options
 	seen atomic.Pointer[[]Server]
-	// fault is why the latest beat has failed; nil or "" if it has not.
+	// fault is the reason why the latest beat has failed; nil or "" if it has not.
 	fault atomic.Pointer[string]
 	count count
 	soon  chan struct{} // has an element if a beat is needed before the period has passed
 
 	mu      sync.Mutex
-	waiting []chan []Server // guarded by mu: they get the result of the next beat
+	waiting []chan []Server // guarded by mu: the calls that wait for the result of the next beat
 }
 
 // New returns the list of a server. [List.Run] fills it.
@@ -89,7 +89,7 @@ func New(o Options) *List {
 	return &List{o: o, soon: make(chan struct{}, 1)}
 }
 
-// Seen returns the live servers at the latest beat that has succeeded, this server among them, by their names. It returns
+// Seen returns the servers that were live at the latest successful beat, including this one, sorted by name. It returns
 // nil before the first such beat. The caller must not change the result.
 func (l *List) Seen() []Server {
 	if all := l.seen.Load(); all != nil {
@@ -102,7 +102,7 @@ func (l *List) Seen() []Server {
 // and for [Live] after that, it does not decrease.
 func (l *List) Count() int { return int(l.count.n.Load()) }
 
-// Fault returns why the latest beat has failed, or "" if it has not.
+// Fault returns the reason why the latest beat has failed; "" if it has not.
 func (l *List) Fault() string {
 	if is := l.fault.Load(); is != nil {
 		return *is
@@ -204,8 +204,8 @@ func (l *List) eval(ctx context.Context, text string) ([]Server, error) {
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // Await waits until all live servers have the policies of the version v or a later one. If ctx ends before, behind has
-// those that do not, as far as the engine says; err is then the fault of the latest beat, nil if that has succeeded. The
-// policies of this server itself count as those of v.
+// the servers that do not, by their records in the engine, and err is the fault of the latest beat; nil if that was
+// successful. This server itself counts as having v.
 func (l *List) Await(ctx context.Context, v records.Version) (behind []Server, err error) {
 	told := false
 	for {
@@ -247,7 +247,8 @@ func (l *List) next(ctx context.Context) (all []Server, known bool) {
 	}
 }
 
-// behind returns those of all that are not this server and do not have the policies of the version v.
+// behind returns the servers in all, without this one, that do not have the policies of the version
+// v.
 func (l *List) behind(all []Server, v records.Version) (is []Server) {
 	for i := range all {
 		if all[i].ID != l.o.ID && !all[i].has(v) {

@@ -13,9 +13,9 @@ import (
 	"github.com/cellserver/cellserver/remote/records"
 )
 
-// Record is what a server says about itself.
+// Record is the information that a server publishes about itself.
 type Record struct {
-	// Release is the release of the program, and Address where clients reach the server, in the words of an operator.
+	// Release is the release of the program, and Address the address of the server for operators.
 	Release, Address string
 	// Version is the version of the policies that the server has in force.
 	Version records.Version
@@ -90,8 +90,8 @@ func parseRecord(text string) (Record, error) {
 // maxMillis is the maximum time in Unix milliseconds: in the year 2255.
 const maxMillis = 9_000_000_000_000
 
-// clean returns s without what would disturb a line of INFO or a log: it has printable ASCII characters other than
-// commas, and '_' in place of each other byte. It is cut to maxText bytes.
+// clean returns s in a form for a line of INFO or of a log: '_' replaces each byte that is a comma or not printable
+// ASCII, and the result is cut to maxText bytes.
 func clean(s string) string {
 	s = s[:min(len(s), maxText)]
 	for i := range len(s) {
@@ -110,7 +110,7 @@ func clean(s string) string {
 
 func printable(c byte) bool { return c > ' ' && c <= '~' && c != ',' }
 
-// Server is a server as the engine knows it.
+// Server is a server with its record in the engine.
 type Server struct {
 	// ID is the random id of the run of the server.
 	ID string

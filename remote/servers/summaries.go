@@ -15,7 +15,8 @@ import (
 const (
 	// SummaryPeriod is the time between two summaries of a server.
 	SummaryPeriod = 5 * time.Second
-	// SummaryLate is the age from which on a summary is late: its server was to publish two more since.
+	// SummaryLate is the age from which on a summary is late, because its server should have
+	// published two more since.
 	SummaryLate = 3 * SummaryPeriod
 	// summaryLive is the time after which a summary expires.
 	summaryLive = 2 * SummaryLate
@@ -23,7 +24,8 @@ const (
 	MaxSummary = 96 << 10
 	// summariesOnce is the number of summaries that one request reads.
 	summariesOnce = 16
-	// maxStamp is the maximum length of the time before a summary, with the space.
+	// maxStamp is the maximum length in bytes of the time that precedes a stored summary, including
+	// the space after it.
 	maxStamp = 14
 )
 
@@ -39,24 +41,24 @@ var (
 	errSummaries    = errors.New("the store replied no summaries")
 )
 
-// Summary is what another server has published.
+// Summary has the bytes that another server has published, and their age.
 type Summary struct {
 	// ID is the id of the server, as in [Server].
 	ID string
-	// Bytes are as the server has written them, perhaps a server of another version; nil if there are none.
+	// Bytes are the bytes of the server, which may have another version; nil if there are none.
 	Bytes []byte
-	// Age is the time since the server has written them, by the clock of the engine.
+	// Age is the time since the server has written Bytes, by the clock of the engine.
 	Age time.Duration
 }
 
-// Late reports whether the summary, which is as old as Age and more, is late.
+// Late reports whether the summary is late, if more is the time since Age was measured.
 func (s *Summary) Late(more time.Duration) bool { return s.Age+more >= SummaryLate }
 
 // summaryKey returns the key of the summary of a server with an id of [Options].
 func summaryKey(id string) string { return Key + ":" + id }
 
 // Publish writes summary, of at most [MaxSummary] bytes, for other servers to read. It expires some periods after it
-// became late. Publish waits for the engine, one second at most.
+// has become late. Publish waits for the engine, one second at most.
 func (l *List) Publish(ctx context.Context, summary []byte) error {
 	if len(summary) > MaxSummary {
 		return errLargeSummary
@@ -123,8 +125,8 @@ func (l *List) read(ctx context.Context, all []Summary) error {
 	return nil
 }
 
-// set sets the bytes and the age of s by text, a value in the engine at the time now in Unix milliseconds. It leaves s
-// alone if text, which may be any bytes, is no such value.
+// set sets the bytes and the age of s by text, a value in the engine at the time now in Unix milliseconds. text may be
+// any bytes; if it is not such a value, s does not change.
 func (s *Summary) set(text string, now int64) {
 	stamp, b, _ := strings.Cut(text, " ")
 	if at := parseMillis(stamp); at >= 0 && b != "" && len(b) <= MaxSummary {

@@ -63,7 +63,7 @@ func Check(e *entry.Entry) error {
 	return limit.ErrWrongType
 }
 
-// nextPart decodes the first part of raw. rest is what follows it, and the entry of the part is a slice of raw. The
+// nextPart decodes the first part of raw. rest has the bytes after it, and the entry of the part is a slice of raw. The
 // error is [limit.ErrWrongType] if raw does not begin with a part. The state of the part is not checked.
 func nextPart(raw []byte) (p decide.Part, rest []byte, err error) {
 	if len(raw) < partHead || raw[0] == 0 {
@@ -149,7 +149,7 @@ func checkRemembering(k entry.Kind, value []byte) error {
 	return Check(&entry.Entry{Kind: k, Value: state})
 }
 
-// forgetful returns the state of a limiter of kind k in value, which has remembered calls, reservations, or both before it.
+// forgetful returns the state of a limiter of kind k in value, which also has remembered calls, reservations, or both.
 func forgetful(k entry.Kind, value []byte) (state []byte, err error) {
 	state, records := value, true
 	if reservation.Marked(value) {
@@ -192,16 +192,16 @@ func formOf(k entry.Kind) (f reservation.Form, ok bool) {
 }
 
 // Decide decides a, a [decide.Joint] about one state, on the entry e at now. parts is memory for the decision, from
-// which [EntryOf] makes the new entry if parts.Changed is set. most is the maximum number of bytes of that entry.
-// If e is the state of one limiter, it is the first part. The error is that of the program.
+// which [EntryOf] makes the new entry if parts.Changed is set. most is the maximum number of bytes of that entry. If e
+// is the state of one limiter, that state is the first part. The error is that of the program.
 func Decide(parts *decide.Parts, a *decide.Ask, e *entry.Entry, now limit.Instant, most int) error {
 	parts.Others = parts.Others[:0]
 	load(&parts.State, e, now, most)
 	return parts.Run(a, now)
 }
 
-// DecideSeveral does what [Decide] does, on n entries of which entryOf returns each: first that of the key of a, and
-// then those of its Others.
+// DecideSeveral is [Decide] for n entries. entryOf returns the entry with the given index: 0 is that of the key of a,
+// and the others are those of a.Others.
 func DecideSeveral(
 	parts *decide.Parts, a *decide.Ask, n int, entryOf func(i int) *entry.Entry, now limit.Instant, most int,
 ) error {
@@ -217,22 +217,23 @@ func DecideSeveral(
 	return parts.Run(a, now)
 }
 
-// load makes s the state in e at now.
+// load sets s to the state in e at now.
 func load(s *decide.State, e *entry.Entry, now limit.Instant, most int) {
 	s.All, s.Changed = s.All[:0], false
 	switch e.Kind {
 	case entry.None:
 	case Joint:
 		s.All = AppendLive(s.All, e.Value, now)
-	default: // a tool has copied it here from a server that has a key for each part
+	default: // a tool has copied the value from a server that has a key for each part
 		s.All = append(s.All, decide.Part{Number: 1, Entry: *e})
 	}
 	s.Most, s.Each = most, partHead
 }
 
-// EntryOf returns the entry that has the parts of s, whose bytes are appended to dst: none if there are no parts. A first part
-// that is the only one is an entry of its own kind, which takes the engine less than one of the kind [Joint], unless it remembers
-// calls or has reservations: a reservation may be linked with parts that only the program of the state finds.
+// EntryOf returns the entry with the parts of s, whose bytes it appends to dst; an entry of kind None if there are no
+// parts. If the first part is the only one, the entry has the kind of that part, which takes less memory in the engine
+// than the kind [Joint]. A part that remembers calls or has reservations is always stored as a Joint, because a
+// reservation may be linked with parts that only the program of the state finds.
 func EntryOf(s *decide.State, dst []byte) entry.Entry {
 	switch {
 	case len(s.All) == 0:
