@@ -12,7 +12,8 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// excludesCalendar reports whether the options exclude a window of a calendar, and the window is one.
+// excludesCalendar reports whether the window is one of a calendar, and the options exclude such a
+// window.
 func (a *windowArgs) excludesCalendar() bool {
 	c := &a.call
 	return c.Calendar.Unit != calendar.None &&

@@ -25,7 +25,7 @@ const (
 	Bucket                // TB capacity count period [quantity] [mode] [DEBT] [INIT tokens]
 	Lease                 // CC limit lease
 	Unlimited             // NONE, in a policy
-	Ban                   // BAN refusals window block .., behind the clauses of a policy, which is no limit itself
+	Ban                   // BAN refusals window block .., after the clauses of a policy; it is not a limit itself
 )
 
 // Word returns the kind of the clause that begins with the word b, in upper or lower case, or None
@@ -90,8 +90,8 @@ type Options struct {
 	// denies every call, its last word may be CALLS, it may be NONE, and the syntax in an error does not
 	// mention the quantity, which each call sets.
 	Policy bool
-	// AnyZone accepts a zone that tzdata does not have, since a clause that is stored may be of a program
-	// with another release. The windows are those of UTC then: see [calendar.Known].
+	// AnyZone accepts a zone that tzdata does not have, because a program with another release of tzdata may have
+	// stored the clause. The windows are those of UTC then: see [calendar.Known].
 	AnyZone bool
 }
 

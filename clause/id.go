@@ -47,9 +47,9 @@ func (i *IdentityArgs) Reserve(id, ttl []byte) resp.Error {
 	return checkReservation(id)
 }
 
-// Check sets TTL if the call has RESERVE. Then it also checks whether the call, with the given quantity or
-// the least of several, can be reserved: exact says that its limiter can give back exactly what was
-// reserved. unit is the unit of times. The error is "" on success.
+// Check sets TTL if the call has RESERVE. Then it also checks whether the call can be reserved. quantity is the
+// quantity, or the least of several. exact says that the limiter of the call can give back exactly the reserved units.
+// unit is the unit of times. The error is "" on success.
 func (i *IdentityArgs) Check(unit time.Duration, quantity int64, exact bool) (err resp.Error) {
 	switch {
 	case i.ttl == nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Keep says how much a call leaves for others: a number of units, or a share of the limit. The zero value
+// Keep is the part of a limit that a call leaves for others: a number of units, or a share of the limit. The zero value
 // leaves nothing.
 type Keep struct {
 	// Units is the number of units, of a call under one limit, or 0.
@@ -17,7 +17,7 @@ type Keep struct {
 	Percent int64
 }
 
-// CallOptions are the options of TB.ACQUIRE and SW.ALLOW that are not those of the limiter.
+// CallOptions are the options of TB.ACQUIRE and SW.ALLOW that do not concern the limiter itself.
 type CallOptions struct {
 	Identity
 	// Keep is the argument of KEEP.
@@ -47,7 +47,8 @@ const mustKeep = "a number of units, or a share from 1% to 100%"
 // None reports whether k leaves nothing.
 func (k Keep) None() bool { return k == Keep{} }
 
-// Of returns the number of units of a limit that stay. A share is rounded up, so that at least that much stays.
+// Of returns the number of units of a limit that the call has to leave. A share is rounded up, so that the call leaves
+// at least that share.
 func (k Keep) Of(most int64) int64 {
 	if k.Percent > 0 {
 		return limit.MulDivCeil(max(most, 0), k.Percent, 100)
@@ -55,8 +56,8 @@ func (k Keep) Of(most int64) int64 {
 	return k.Units
 }
 
-// Rank returns the rank of a waiting call under a limit, from 0 for a call that leaves nothing: what it leaves in
-// millionths of the limit. Calls with a lower rank get room first.
+// Rank returns the rank of a waiting call under a limit: the part that the call leaves, in millionths of the limit, and
+// 0 if it leaves nothing. Calls with a lower rank get room first.
 func (k Keep) Rank(most int64) int64 {
 	const whole = 1_000_000
 	if k.Percent > 0 || k.Units == 0 {

@@ -190,8 +190,8 @@ func (a *windowArgs) judge(word []byte) {
 	}
 }
 
-// excludesOthers reports whether the options exclude ID, RESERVE or KEEP, which are not those of a window, and one of
-// these is among them.
+// excludesOthers reports whether the arguments have ID, RESERVE or KEEP together with an option of the window that
+// excludes these.
 func (a *windowArgs) excludesOthers() bool {
 	c := &a.call
 	return c.Penalize && !a.keep.None() ||
