@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// These are the forms, of which the first byte of a value is one. The first two are those of the
-// mode Leases, the others those of the mode Places. Lists are odd.
+// These are the forms, of which the first byte of a value is one. The first two belong to the mode
+// Leases, the others to the mode Places. Lists are odd.
 const (
 	formList        = 1
 	formIndex       = 2

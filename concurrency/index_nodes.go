@@ -66,7 +66,7 @@ func (x index) node(r ref) int { return indexHeader + int(r-1)*nodeBytes }
 
 func (x index) until(r ref) limit.Instant { return getInstant(x[x.node(r):]) }
 
-// names returns all names, and what is after them: spare memory and, in mode Places, the weights.
+// names returns the names and all bytes after them: spare memory and, in mode Places, the weights.
 func (x index) names() []byte { return x[indexHeader+x.room()*nodeBytes:] }
 
 // namesRoom returns the number of bytes for names, with the spare memory.

@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// weight returns where the weight of r is, in an index in mode Places.
+// weight returns the offset of the weight of r. The mode must be Places.
 func (x index) weight(r ref) int { return len(x) - int(r)*weightBytes }
 
 // weights returns the number of bytes of all weights, which is 0 in mode Leases.
@@ -85,7 +85,7 @@ func (x index) reach(places int64) ref {
 	}
 }
 
-// freed does what freed of a list does.
+// freed implements freed of set.
 func (x index) freed(places int64, member []byte, now limit.Instant) limit.Instant {
 	places += x.expiredPlaces(now)
 	r, own := x.reach(places), x.find(member)

@@ -85,7 +85,7 @@ func (l list) find(member []byte) (until limit.Instant, found bool) {
 func (l list) look(h *holdings, member []byte, now limit.Instant) {
 	var (
 		header       = l.header()
-		live, rest   int // rest is the number of live members but that of the call
+		live, rest   int // rest is the number of live members, without that of the call
 		used, own    int64
 		last, others = limit.MinInstant, limit.MinInstant
 	)
