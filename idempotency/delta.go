@@ -129,9 +129,9 @@ func zero(b []byte) bool {
 // caller has computed from [Delta.State]. It treats value, state and dst as [Plan.Apply] does. value
 // must pass [Check]; then the result does, too, if state does.
 //
-// If the delta adds records that value has, value is newer, and they stay. If a record before them is
-// missing, the delta belongs to an earlier life of the key, of which a later effect has replaced the
-// value; then the records before them are dropped.
+// If the delta adds records that value has, value is newer, and they stay. If a record before them
+// is missing, the key was deleted and created again after the delta, and a later effect replaces
+// the value; then the records before them are dropped.
 func (d *Delta) Apply(value, state, dst []byte) []byte {
 	_, records := Split(value)
 	s := open(records)

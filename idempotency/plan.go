@@ -25,10 +25,10 @@ type Plan struct {
 	size    uint32 // capacity after the change
 }
 
-// Decide plans the change of records, the section of a key, at now: calls whose time has passed are
-// forgotten and, unless c is nil, the record r of c is added. records is nil if the key remembers no
-// call. The stored record has the fingerprint of c, and ends c.TTL after now; r.Print and r.Until are
-// ignored. [Plan.Empty] says afterwards whether a record is left.
+// Decide plans the change of records, the section of a key, at now. It forgets calls whose time has
+// passed and, unless c is nil, adds the record r of the call c. records is nil if the key remembers
+// no call. The stored record gets its fingerprint from c and ends c.TTL after now, so r.Print and
+// r.Until are ignored. Afterwards [Plan.Empty] reports whether the key has no records left.
 func (p *Plan) Decide(records []byte, now limit.Instant, c *Call, r Record) {
 	p.added = p.added[:0]
 	if c == nil {

@@ -33,25 +33,25 @@ type Call struct {
 	// clients cannot choose tokens with equal hashes.
 	Seed uint64
 
-	// hashed is the hash of the token with the seed of the value that was searched last, if by is that
-	// seed and hashes is true. So a call has to be a new value for each token.
+	// hashed caches the hash of the token, if hashes is true; by is its seed. Because of the cache,
+	// each token needs a new Call.
 	hashed Hash
 	by     uint64
 	hashes bool
 }
 
-// Record has what the repetition of a remembered call needs.
+// Record has the data of a remembered call from which a repetition of the call is answered.
 type Record struct {
 	Print uint32 // that of the call
-	// Missing is the number of units that the call asked for and was not granted.
+	// Missing is the number of units that the call requested and was not granted.
 	Missing int64
 	// Ready is the instant at which the caller may use its units, or [limit.MinInstant] if it may use
 	// them at once.
 	Ready limit.Instant
 	// Until is the instant from which on the call is forgotten.
 	Until limit.Instant
-	// State says whether the call was a reservation, and how that has ended. Variant is a property of
-	// the reservation, whose meaning package reservation knows.
+	// State says whether the call was a reservation, and how the reservation has ended. Variant is
+	// a flag of the reservation that package reservation defines.
 	State   State
 	Variant bool
 }
@@ -61,7 +61,7 @@ type State uint8
 
 // These are the states.
 const (
-	Charged   State = 0 // a call that was no reservation
+	Charged   State = 0 // a call that was not a reservation
 	Committed State = 1 // a reservation that was settled
 	Cancelled State = 2 // a reservation whose units were given back
 	Lapsed    State = 3 // a reservation that has passed its time

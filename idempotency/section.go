@@ -125,7 +125,7 @@ func (s *section) find(h Hash) (position uint32, found bool) {
 	}
 }
 
-// scan does what find does in a section without an index.
+// scan is find for a section without an index.
 func (s *section) scan(h Hash) (position uint32, found bool) {
 	narrow := s.calls == s.used // every slot is a record
 	for i := uint32(0); i < s.used; {
@@ -141,7 +141,7 @@ func (s *section) scan(h Hash) (position uint32, found bool) {
 	return position, found
 }
 
-// entry returns what is at position i of the index.
+// entry returns the entry at position i of the index.
 func (s *section) entry(i int) uint32 { return binary.LittleEndian.Uint32(s.index[4*i:]) }
 
 func (s *section) setEntry(i int, n uint32) { binary.LittleEndian.PutUint32(s.index[4*i:], n) }
