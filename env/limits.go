@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// RateLimitService has the options of Envoy's rate limit service. The zero value has those of envoyproxy/ratelimit.
+// RateLimitService has the options of Envoy's rate limit service. The zero value has the defaults of
+// envoyproxy/ratelimit.
 type RateLimitService struct {
 	// Together is rls-charge together. Shadow, Quota and Metadata are rls-shadow, rls-quota and rls-metadata.
 	Together, Shadow, Quota, Metadata bool

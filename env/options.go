@@ -32,8 +32,9 @@ type Options struct {
 	Now func() limit.Instant
 	// Civil returns the time of day; nil means that Now is used.
 	Civil func() limit.Instant
-	// MoveClock moves the store's clock forward by d. It returns when all calls that wait, and for which it was time
-	// until then, are decided. The error says that the clock cannot move so far. MoveClock is nil unless the clock is manual.
+	// MoveClock moves the store's clock forward by d. It returns when all waiting calls that were due up to the new
+	// instant are decided. The error says that the clock cannot move so far. MoveClock is nil unless the clock is
+	// manual.
 	MoveClock func(d time.Duration) error
 	// Machine is the clock of the machine if the store's clock is manual. nil means the store's clock.
 	Machine Machine
@@ -83,26 +84,27 @@ type Options struct {
 	// PoliciesUnread returns an error as long as the store that has the records of Policies has not been read since the
 	// start. nil means that they are always read.
 	PoliciesUnread func() error
-	// Summaries returns what each of the other servers of the store has published for RL.TOP FLEET: the bytes of its
-	// summary of the most frequent keys, nil if there is none. It waits for the store, a few seconds at most. nil means that there are no
-	// other servers.
+	// Summaries returns, for each of the other servers of the store, the bytes of the summary of its most frequent keys
+	// that it has published for RL.TOP FLEET; nil for a server without one. It waits for the store, a few seconds at
+	// most. nil means that there are no other servers.
 	Summaries func() ([][]byte, error)
-	// PolicyUnreadable returns why records of the policy with the given name cannot be read by this server, or nil if they
-	// can. If not, pass says whether calls for the given key pass. nil means that all records can be read.
+	// PolicyUnreadable returns the error of a record of the policy with the given name that this server cannot read;
+	// nil if it can read all. If there is an error, pass says whether calls for the given key pass. nil means that all
+	// records can be read.
 	PolicyUnreadable func(name, key []byte) (pass bool, why error)
 	// SyncPolicies waits, for a few seconds at most, until all servers that share the store have the policies that this
 	// server has. The error names those that do not have them. nil means that there are no other servers.
 	SyncPolicies func() error
-	// PoliciesStale returns the time since the store that has the records of Policies has confirmed them, if its latest
-	// answer was an error or did not come; otherwise stale is false. nil means that they are never stale.
+	// PoliciesStale returns the time since the store that has the records of Policies has last confirmed them. stale is
+	// false if the latest request to that store was successful. nil means that they are never stale.
 	PoliciesStale func() (age time.Duration, stale bool)
 	// PolicyFile is the file of RL.POLICY RELOAD; nil if there is no such file.
 	PolicyFile PolicyFile
 	// ReloadRules reads the files of rules again, and returns the number of policies that have changed. It may wait for a
 	// disk. It is nil without the option rls-config.
 	ReloadRules func() (changed int, err error)
-	// RulesFault returns why the files of rules were not loaded when they were looked at last, in one line; "" if their
-	// rules are in force. It is nil without the option rls-config.
+	// RulesFault returns, in one line, the reason why the latest attempt to load the files of rules has failed; "" if
+	// their rules are in force. It is nil without the option rls-config.
 	RulesFault func() string
 	// Groups says how decisions are counted by groups of keys.
 	Groups stats.GroupOptions

@@ -7,10 +7,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Store is what every worker has of the state that commands act on, whether the keys are in this
-// process or in the store of --store: the clock, the decisions, the queues of clients that wait for
-// room, and the figures. Only one goroutine at a time may use it. The store has its own clock, so no
-// method has a parameter for the present instant.
+// Store is the access of a worker to the state on which commands act: the clock, the decisions, the
+// queues of clients that wait for room, and the figures. Every server has it, whether the keys are
+// in this process or in the store of --store. Only one goroutine at a time may use it. The store
+// has its own clock, so no method has a parameter for the present instant.
 //
 // A store with the keys in this process is a [Local]. A handler that needs one of its interfaces
 // declares that: see command.On. A server with --store does not use such handlers.
@@ -103,8 +103,8 @@ type Remote interface {
 }
 
 // World is the set of goroutines that are inside a store. One goroutine can stop the world, to keep
-// all others out of the store. A store without keys is not a World: it has nothing that a command could
-// keep other goroutines out of.
+// all others out of the store. A store without keys is not a World, because it has no data that a
+// command could lock.
 type World interface {
 	// Enter and Leave bracket a batch. Enter returns false if another goroutine has stopped the
 	// world. Then nothing may run: the session has to be parked, and NotifyStart wakes it.
