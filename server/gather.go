@@ -13,12 +13,13 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// summaryLevel is the first number of what a server publishes. Behind it are blocks: the most frequent keys for RL.TOP
-// FLEET, and its share of the reports about all servers. A release that adds blocks behind them keeps the level.
+// summaryLevel is the number at the beginning of a published summary. Blocks follow it: the most frequent keys for
+// RL.TOP FLEET, and the server's share of the reports about all servers. A release that adds further blocks keeps the
+// level.
 const summaryLevel = 1
 
-// publishSummaries publishes what this server has counted, for RL.TOP FLEET and the reports of other servers, until ctx
-// ends. A summary that the store has not taken is left out: the next one replaces it.
+// publishSummaries publishes summaries of this server, for RL.TOP FLEET and the reports of other servers, until ctx
+// ends. After a failure it does not repeat a summary, because the next one replaces it.
 func (s *Server) publishSummaries(ctx context.Context) {
 	next := time.NewTicker(servers.SummaryPeriod)
 	defer next.Stop()
@@ -32,7 +33,7 @@ func (s *Server) publishSummaries(ctx context.Context) {
 	}
 }
 
-// summary returns what this server publishes.
+// summary returns the bytes of the summary that this server publishes.
 func (s *Server) summary() []byte {
 	b := binary.AppendUvarint(nil, summaryLevel)
 	b = stats.PackBlock(b, func(b []byte) []byte {
@@ -44,8 +45,8 @@ func (s *Server) summary() []byte {
 	return stats.PackBlock(b, s.reports.reporter.AppendShare)
 }
 
-// parseSummary returns the blocks of what another server has published, which may be any bytes. They are nil if b is
-// nothing that this release can read.
+// parseSummary returns the blocks of b, the summary of another server, which may be any bytes. They are nil if this
+// release cannot read b.
 func parseSummary(b []byte) (tops, share []byte) {
 	p := stats.Unpack(b)
 	if p.Number(math.MaxInt32) != summaryLevel {
@@ -58,8 +59,8 @@ func parseSummary(b []byte) (tops, share []byte) {
 	return tops, share
 }
 
-// gathered has what other servers have published, which it reads at most once in [servers.SummaryPeriod]. Any goroutine may
-// use it.
+// gathered has the summaries of other servers. It reads them at most once in each [servers.SummaryPeriod]. Any
+// goroutine may use it.
 type gathered struct {
 	read func(ctx context.Context) ([]servers.Summary, error)
 	now  func() time.Duration
@@ -82,8 +83,8 @@ const gatherTime = 3 * time.Second
 
 var errNotGathered = errors.New("the figures of other servers were not read yet")
 
-// get returns what other servers have published, and how long ago it was read. If that is a period or longer, and wait is
-// set, it reads it, or waits for a read in progress.
+// get returns the summaries of other servers, and the time since they were read. If that is a period or longer, and
+// wait is set, get reads them again, or waits for a read in progress.
 func (g *gathered) get(wait bool) (latest *gathering, age time.Duration) {
 	for {
 		g.mu.Lock()
@@ -114,7 +115,7 @@ func (g *gathered) get(wait bool) (latest *gathering, age time.Duration) {
 	}
 }
 
-// gather reads what other servers have published.
+// gather reads the summaries of other servers.
 func (g *gathered) gather() *gathering {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
 	defer cancel()
@@ -147,7 +148,7 @@ func (s *Server) topsOfOthers() ([][]byte, error) {
 	return tops, nil
 }
 
-// Others implements [report.Source]. While the store does not answer, the others are the servers that were seen at last,
+// Others implements [report.Source]. While the store does not answer, the result has the servers that were seen last,
 // without figures.
 func (r *reporting) Others(wait bool) ([]report.Other, error) {
 	sharing := &r.s.sharing

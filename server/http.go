@@ -112,7 +112,7 @@ func (s *Server) serveHTTP(start func(f func()), fail func(error)) {
 // endHTTP closes the port and waits for its requests. When ctx ends it waits no longer.
 func (s *Server) endHTTP(ctx context.Context) {
 	if s.http.port != nil {
-		_ = s.http.port.Shutdown(ctx) // of listeners and connections, which are given up
+		_ = s.http.port.Shutdown(ctx) // an error of closing listeners and connections, which no longer matters
 	}
 }
 
@@ -124,8 +124,8 @@ func (s *Server) HTTPAddr() net.Addr {
 	return s.http.listeners[0].Addr()
 }
 
-// Traffic returns the counters of the transport, of all connections together since the start, with those of clients of other
-// ports than those of the Redis protocol. It returns zeros before there is a transport.
+// Traffic returns the counters of the transport since the start: the sums over all connections, and over the clients of
+// ports that do not speak the Redis protocol. It returns zeros before there is a transport.
 func (s *Server) Traffic() (t transport.Stats) {
 	if s.transport != nil {
 		t = s.transport.Stats()

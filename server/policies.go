@@ -29,9 +29,10 @@ type policies struct {
 	firstRead sync.Once
 	// fault is why the latest attempt to follow the records has failed; nil or "" if it has not.
 	fault atomic.Pointer[string]
-	// forbidden says that the user of the store may not read the records, by the latest attempt.
+	// forbidden says that, at the latest attempt, the user of the store was not permitted to read
+	// the records.
 	forbidden atomic.Bool
-	overdue   atomic.Bool // readyWithout has passed since the start
+	overdue   atomic.Bool // the time readyWithout has passed since the start
 }
 
 // why returns the fault, or "".
@@ -70,7 +71,8 @@ func (s *Server) usePolicyFile(o *env.Options, f *policyfile.File) {
 }
 
 // openSharedPolicies creates the registry of policies on a server with the option store, which has the records. now is
-// the clock of the store. With the option policy-file it also creates the policy file, which lies over the records.
+// the clock of the store. With the option policy-file it also creates the policy file, whose entries hide records of
+// the same name.
 func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
 	r := s.newRegistry(o, s.readableByAll)
 	if path := s.config.Path("policy-file"); path != "" {

@@ -18,8 +18,8 @@ func (p *policies) stale() (age time.Duration, is bool) {
 // the policies must not take the other limits away for long.
 const readyWithout = time.Minute
 
-// awaited reports whether a server that has started lately has not read the policies of the store yet, but will: its user
-// may read them.
+// awaited reports whether the server has started recently and can still be expected to read the policies of the store:
+// it has not read them yet, and its user may read them.
 func (p *policies) awaited() bool {
 	return p.records.Unread() != nil && !p.forbidden.Load() && !p.overdue.Load()
 }

@@ -58,7 +58,8 @@ func (s *Server) notReady(ctx context.Context) string {
 
 // unserved returns, in one word, why calls of limiters cannot be served, or "" if they can. With
 // the option ready-without-store, a store that does not answer is a reason only if fail-policy is
-// closed for some keys. A store that answers is one until its policies were read: see awaited.
+// closed for some keys. A store that answers is a reason, too, until its policies were read: see
+// awaited.
 func (s *Server) unserved() string {
 	switch halts, node := s.engine.Halts.Load(), s.engine.Options.Node; {
 	case halts&command.HaltNoReplicas != 0 && (node == nil || !node.EnoughReplicas()):

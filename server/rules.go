@@ -18,17 +18,18 @@ import (
 // rules are those of the files that the option rls-config names.
 type rules struct {
 	mu sync.Mutex // a load is in progress
-	// tried is what the files were that were loaded last, with success or not; it is guarded by mu.
+	// tried is the state of the files at the latest attempt to load them, successful or not; it is
+	// guarded by mu.
 	tried *ruledir.State
-	// fault is why the files were not loaded when the server has last looked at them; nil if their rules are in force. It is
-	// set by holders of mu.
+	// fault is the reason why the latest attempt to load the files has failed; nil if their rules are in force. It is
+	// set with mu held.
 	fault atomic.Pointer[rulesFault]
 	// confirmed is the instant of the stopwatch at which the rules in force were last seen to be those of the files.
 	confirmed atomic.Int64
 }
 
-// rulesFault has the faults of files of rules. all is the text of all of them, first that of the first one in one line, and
-// more the number of the others.
+// rulesFault has the faults of files of rules. all is the text of all faults, first is the text of the first one in one
+// line, and more is the number of the others.
 type rulesFault struct {
 	all, first string
 	more       int
@@ -123,8 +124,8 @@ func (s *Server) prepareRules(*config.Config) (apply func(), err error) {
 	}, nil
 }
 
-// applyRules puts rules in force, and returns the number of policies that have changed. is is what their files were. The
-// caller holds mu of the rules.
+// applyRules puts rules in force, and returns the number of policies that have changed. is is the state of their files.
+// The caller holds mu of the rules.
 func (s *Server) applyRules(is *ruledir.State, l *loadedRules) (changed int) {
 	path := s.config.Path("rls-config")
 	s.rules.tried = is
@@ -155,8 +156,8 @@ func (s *Server) reloadRules() (changed int, err error) {
 	return s.tryRules(is)
 }
 
-// tryRules loads the files that are as is says. After a fault, which goes to the log, the rules before stay in force.
-// The caller holds mu of the rules.
+// tryRules loads the files, whose state is is. After a fault, which it logs, the earlier rules remain in force. The
+// caller holds mu of the rules.
 func (s *Server) tryRules(is *ruledir.State) (changed int, err error) {
 	s.rules.tried = is
 	loaded, err := readRules(is, s.config.Yes("rls-merge-domains"))
@@ -167,8 +168,8 @@ func (s *Server) tryRules(is *ruledir.State) (changed int, err error) {
 	return s.applyRules(is, loaded), nil
 }
 
-// rulesFail writes err, why rules were not loaded, to the log, unless it is that of the load before. The caller holds
-// mu of the rules.
+// rulesFail logs err, the error of a load of rules, unless the load before had the same error. The caller holds mu of
+// the rules.
 func (s *Server) rulesFail(err error) {
 	text := err.Error()
 	if before := s.rules.fault.Load(); before != nil && text == before.all {
@@ -182,19 +183,19 @@ func (s *Server) rulesFail(err error) {
 	}
 }
 
-// oneLine removes the ends of lines, which the name of a file may have.
+// oneLine removes line ends, which the name of a file may contain.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
-// rulesAway notes that the files of rules could not be looked at, because of err. The caller holds mu of the rules.
+// rulesAway records that the files of rules could not be examined, because of err. The caller holds mu of the rules.
 func (s *Server) rulesAway(err error) {
 	s.rulesFail(err)
 	s.rules.tried = nil
 }
 
-// rulesConfirmed notes that the rules in force are those of the files now.
+// rulesConfirmed records that the rules in force are those of the present files.
 func (s *Server) rulesConfirmed() { s.rules.confirmed.Store(int64(s.stopwatch())) }
 
-// followRules looks at the files of rules every rulesPeriod, and loads those that have changed, until ctx ends. It does
+// followRules examines the files of rules every rulesPeriod, and loads them after a change, until ctx ends. It does
 // nothing without the option rls-config.
 func (s *Server) followRules(ctx context.Context) {
 	path := s.config.Path("rls-config")

@@ -21,20 +21,20 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sharing is what a server with the option store tells other servers, and knows of them.
+// sharing has the information that servers with the option store exchange.
 type sharing struct {
 	list *servers.List // nil without the option store
-	id   string        // of this server in the list
+	id   string        // the id of this server in the list
 	// inForce is the version of the policies that the server has in force; nil stands for none.
 	inForce atomic.Pointer[records.Version]
-	// moved has an element if the records of policies have another version than before.
+	// moved has an element after a change of the version of the records of policies.
 	moved chan struct{}
-	// others are what other servers have published.
+	// others are the summaries of other servers.
 	others gathered
 }
 
-// openSharing creates the list of servers, and sets what commands need of it in o. id is the random id of this run of the
-// server.
+// openSharing creates the list of servers, and sets the options in o by which commands use it. id is the random id of
+// this run of the server.
 func (s *Server) openSharing(o *env.Options, id string) {
 	s.sharing.id, s.sharing.moved = id, make(chan struct{}, 1)
 	s.sharing.list = servers.New(servers.Options{Engine: s.remote, ID: id, Own: s.ownRecord, Counted: s.divideBy, Log: s.log})
@@ -46,7 +46,7 @@ func (s *Server) openSharing(o *env.Options, id string) {
 // of live servers.
 func (s *Server) divideBy(n int) { s.remote.SetServers(s.config.StoreServers(n)) }
 
-// policiesMoved notes that the records of policies have another version than before. It does not block.
+// policiesMoved signals that the version of the records of policies has changed. It does not block.
 func (s *Server) policiesMoved() {
 	select {
 	case s.sharing.moved <- struct{}{}:
@@ -66,7 +66,8 @@ func (s *Server) share(ctx context.Context) {
 	telling.Wait()
 }
 
-// noteInForce sets inForce, and has the store told, after each change of the version of the policies, until ctx ends.
+// noteInForce sets inForce, and has the record of this server written to the store, after each change of the version of
+// the policies, until ctx ends.
 func (s *Server) noteInForce(ctx context.Context) {
 	for {
 		select {
@@ -81,7 +82,7 @@ func (s *Server) noteInForce(ctx context.Context) {
 	}
 }
 
-// ownRecord returns what this server tells the others.
+// ownRecord returns the record of this server for the other servers.
 func (s *Server) ownRecord() servers.Record {
 	r := servers.Record{
 		Release: Version, Address: s.sharedAddress(), File: s.policies.file.Hash(), Level: policy.Level,
@@ -171,7 +172,7 @@ func (s *Server) policyUnreadable(name, key []byte) (pass bool, why error) {
 const syncTime = 5 * time.Second
 
 // syncPolicies waits until all live servers have the version of the policies that this server has now. The error names
-// those that do not, or may not, have it in time.
+// the servers that do not, or may not, have it in time.
 func (s *Server) syncPolicies() error {
 	ctx, cancel := context.WithTimeout(context.Background(), syncTime)
 	defer cancel()
@@ -204,8 +205,8 @@ func namesOf(all []servers.Server) string {
 	return strings.Join(names, ", ")
 }
 
-// readableByAll returns an error that names a live server which cannot read entries of policies with the given level, or
-// nil. It goes by the servers that were seen at last, and ignores those whose record cannot be read.
+// readableByAll returns an error that names a live server which cannot read entries of policies with the given level,
+// or nil. It uses the records of the servers that were seen last, and ignores those that cannot be read.
 func (s *Server) readableByAll(level int) error {
 	all := s.sharing.list.Seen()
 	for i := range all {
