@@ -21,7 +21,7 @@ type Conn struct {
 	session transport.Session
 	o       Origin
 
-	wake    chan struct{} // has an element if there was a Wake that no Feed has followed yet
+	wake    chan struct{} // has an element if Wake was called and Feed was not called since
 	aborted atomic.Bool
 	input   atomic.Int64 // bytes of commands that the session has not consumed
 	output  atomic.Int64 // bytes of replies that no call has got yet
@@ -46,7 +46,7 @@ type call struct {
 	replies  int // the number of replies that have not come yet
 	out      []byte
 	err      error
-	// turn gets true if the call is to run the batch of its connection, which it belongs to, and false when the
+	// turn receives true if the call has to run the batch of its connection, of which it is a part, and false when the
 	// call is finished.
 	turn chan bool
 }
@@ -87,8 +87,8 @@ func (c *Conn) Do(commands []byte, replies int, out []byte) ([]byte, error) {
 	return out, err
 }
 
-// run finishes the calls of the batch. Then it leaves the connection to the calls that have come meanwhile. The call that
-// runs it is the first of the batch.
+// run finishes the calls of the batch, and then gives the turn to the calls that have arrived meanwhile. The first call
+// of the batch runs it.
 func (c *Conn) run() {
 	err := c.feed()
 	for i, k := range c.batch {
@@ -110,7 +110,8 @@ func (c *Conn) run() {
 	c.next()
 }
 
-// next ends the turn of a call: the first call that waits gets it, or the connection ends if it has to. c.mu is held.
+// next ends the turn of a call: the first waiting call gets the turn, or the connection ends if it is being closed.
+// c.mu is held.
 func (c *Conn) next() {
 	if c.ended == nil && len(c.queue) > 0 {
 		c.batch, c.queue = c.queue, c.batch
@@ -174,7 +175,7 @@ func (c *Conn) feed() error {
 		case err != nil:
 			return err
 		case done == len(c.batch) && len(in) > 0:
-			return ErrReplies // the replies to the rest would be those of the next call
+			return ErrReplies // the next call would get the replies to the rest of the commands
 		case done == len(c.batch):
 			return nil
 		}
@@ -193,8 +194,8 @@ func (c *Conn) feed() error {
 	}
 }
 
-// hold waits until the log has reached the barrier of turn, and sets the replies that may then be sent. It returns false if
-// the connection was aborted before.
+// hold waits until the log has reached the barrier of turn, and sets the replies that may be sent then. It returns
+// false if the connection was aborted before.
 func (c *Conn) hold(turn *transport.Turn) bool {
 	c.output.Store(int64(len(turn.Out)))
 	defer c.output.Store(0)
@@ -202,7 +203,7 @@ func (c *Conn) hold(turn *transport.Turn) bool {
 		is := c.t.handler.Durable(turn.Barrier, c)
 		if is != transport.Pending {
 			turn.Out, turn.Refs = base.Settle(c.session, is, turn.Out, turn.Refs)
-			c.Wake() // a Wake meanwhile may have been for the session
+			c.Wake() // Wake may have been called for the session meanwhile
 			return true
 		}
 		if <-c.wake; c.aborted.Load() {
@@ -256,7 +257,8 @@ func (c *Conn) shrink() {
 	c.input.Store(0)
 }
 
-// Close ends the session. A call that runs gets its replies if they come at once; all others get [ErrClosed].
+// Close ends the session. The running call gets its replies if they are available at once; all other calls get
+// [ErrClosed].
 func (c *Conn) Close() {
 	c.aborted.Store(true)
 	c.Wake()

@@ -24,7 +24,8 @@ var ErrReplies = errors.New("direct: the replies do not match the commands")
 // ErrUser is the error of Open for a user that does not exist or is off.
 var ErrUser = errors.New("direct: the user does not exist or is off")
 
-// A Refusal is the error of Open if the handler refuses the connection: its error reply, without the sign that begins it.
+// A Refusal is the error of Open if the handler refuses the connection. It is the text of the error reply without the
+// first character.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
@@ -54,7 +55,7 @@ type Introduced interface {
 type Transport struct {
 	handler transport.Handler
 	workers base.Workers
-	calls   sync.Pool // of *call; not shared by all transports, since their channels belong to one bubble of a test
+	calls   sync.Pool // of *call; each transport has a pool of its own, because the channels of calls belong to one bubble of a test
 
 	accepted atomic.Int64
 
@@ -99,14 +100,14 @@ func (t *Transport) Open(o Origin) (*Conn, error) {
 	if !known {
 		c.ended = ErrUser
 	}
-	err := c.ended // also if Shutdown or Abort came meanwhile
+	err := c.ended // also if Shutdown or Abort was called meanwhile
 	if c.next(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// refusal returns the error that says what the error reply does.
+// refusal returns the Go error for an error reply.
 func refusal(reply []byte) error {
 	if n := len(reply); n > len("-\r\n") && reply[0] == '-' {
 		return Refusal(reply[1 : n-len("\r\n")])
