@@ -155,8 +155,8 @@ func (r *Reporter) Run(u *acl.User, from string, q RunRequest) (RunReply, error)
 }
 
 // askedWith returns the arguments that RL.INFO needs after the key when the state of the key does
-// not contain the limit. It takes them from a call that was seen, command with the arguments args;
-// nil if they are not there.
+// not contain the limit. It takes them from a sampled call of command with the arguments args; nil
+// if the call does not have them.
 func askedWith(command, args string) []string {
 	words := strings.Fields(args)
 	kind, n := "", 1

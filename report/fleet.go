@@ -15,18 +15,18 @@ type Other struct {
 	ID, Name string
 	// Share is its latest share; nil if there is none, or none that this release can read.
 	Share *Share
-	// Age is the time since the server has made Share. Late says that this is too long for a sum.
+	// Age is the time since the server has made Share. Late says that Share is too old for a sum.
 	Age  time.Duration
 	Late bool
 }
 
-// Fleet says of which servers of the store a report is the sum, and has the figures of all of them.
+// Fleet describes the servers of the store over which a report is the sum, and has their figures.
 type Fleet struct {
-	Servers int   `json:"servers"` // in the sum, this one among them
-	Missing int   `json:"missing"` // live servers whose figures are not there or cannot be read
+	Servers int   `json:"servers"` // servers in the sum, including this one
+	Missing int   `json:"missing"` // live servers whose figures are missing or cannot be read
 	Late    int   `json:"late"`    // live servers whose latest figures are too old for the sum
 	AgeMs   int64 `json:"age_ms"`  // of the oldest figures in the sum
-	// Error is why the sum lacks what other servers have counted, or their number is not known.
+	// Error is the reason why the figures or the number of other servers are not known.
 	Error string   `json:"error,omitempty"`
 	Now   FleetNow `json:"now"`
 }
@@ -38,7 +38,7 @@ type FleetNow struct {
 	ErrorRatio   float64 `json:"error_ratio"`
 	P99us        float64 `json:"p99_us"` // of the slowest server
 	Clients      int64   `json:"clients"`
-	KeysDenied   int64   `json:"keys_denied"` // of the server with most of them: at least so many
+	KeysDenied   int64   `json:"keys_denied"` // the number on the server with the most denied keys, which is a lower bound
 	Repeats      int64   `json:"repeats,omitempty"`
 	Reservations []Count `json:"reservations,omitempty"`
 }
@@ -55,7 +55,7 @@ type FleetGroups struct {
 	Groups []Group `json:"groups"`
 }
 
-// whole reports whether no live server is left out.
+// whole reports whether all live servers are in the sum.
 func (f *Fleet) whole() bool { return f.Missing == 0 && f.Late == 0 && f.Error == "" }
 
 // part is the share of a server in a sum.
@@ -65,8 +65,8 @@ type part struct {
 	age      time.Duration
 }
 
-// parts returns the shares that a report of all servers adds up, that of this server first. If wait is not set, they are those
-// that are known already.
+// parts returns the shares that a report of all servers adds up, first that of this server. If wait is not set, it
+// returns those that are known already.
 func (r *Reporter) parts(wait bool) ([]part, Fleet) {
 	own := r.share()
 	others, err := r.src.Others(wait)
@@ -77,7 +77,7 @@ func (r *Reporter) parts(wait bool) ([]part, Fleet) {
 	return all, f
 }
 
-// sumOf returns own and the shares of those others that are in a sum.
+// sumOf returns own and the shares of the others that count in a sum.
 func sumOf(own *Share, others []Other) (all []part, f Fleet) {
 	all = append(all, part{Share: own})
 	for i := range others {
@@ -115,7 +115,7 @@ func sumNow(all []part) (n FleetNow) {
 	return n
 }
 
-// ratio returns the share that part is of all, from 0 to 1; 0 if all is 0.
+// ratio returns part divided by all, from 0 to 1; 0 if all is 0.
 func ratio(part, all float64) float64 {
 	if all <= 0 {
 		return 0
@@ -123,7 +123,7 @@ func ratio(part, all float64) float64 {
 	return rounded(min(1, part/all))
 }
 
-// addFleet makes o, the overview of this server, one of all servers.
+// addFleet turns o, the overview of this server, into one of all servers.
 func (r *Reporter) addFleet(o *Overview, wait bool) {
 	all, f := r.parts(wait)
 	o.Fleet = &f
@@ -144,7 +144,7 @@ func (r *Reporter) addFleet(o *Overview, wait bool) {
 	}
 }
 
-// fleetKeys returns what [Reporter.Keys] does, of all servers.
+// fleetKeys is [Reporter.Keys] for all servers.
 func (r *Reporter) fleetKeys(u *acl.User, q *Query) FleetKeys {
 	all, f := r.parts(!q.Known)
 	denied, called := sumKeys(all, func(p part) *shareKeys { return &p.denied }), sumKeys(all, func(p part) *shareKeys { return &p.called })
@@ -192,11 +192,11 @@ type keysSum struct {
 type keySum struct {
 	shareKey
 	most    float64 // the highest rate of one server, which has set the details of the key
-	servers int     // in whose lists the key is
+	servers int     // the number of servers that have the key in their lists
 	missing float64 // the maximum rate on the other servers
 }
 
-// sumKeys adds up the keys that of returns for each part.
+// sumKeys adds up the keys of all parts. of returns those of one part.
 func sumKeys(all []part, of func(p part) *shareKeys) keysSum {
 	sum := keysSum{byName: map[keyName]*keySum{}}
 	omitted := 0.0
@@ -236,7 +236,7 @@ func (s *keySum) add(k *shareKey, p part, omitted float64) {
 	}
 }
 
-// fleetGroups returns what [Reporter.Groups] does, of all servers.
+// fleetGroups is [Reporter.Groups] for all servers.
 func (r *Reporter) fleetGroups(wait bool) FleetGroups {
 	all, f := r.parts(wait)
 	top, sums := map[string]float64{}, map[string]float64{}
@@ -305,8 +305,8 @@ func sumGroups(all []part) []Group {
 	return groups
 }
 
-// fleetHistory returns what [Reporter.History] does, of all servers, in the steps of a share. It ends before the steps that
-// a server in the sum has not finished. The durations are those of this server.
+// fleetHistory is [Reporter.History] for all servers, in the steps of a share. It ends before the first step that a
+// server in the sum has not finished. The durations are those of this server.
 func (r *Reporter) fleetHistory(u *acl.User, seconds int64, wait bool) History {
 	all, f := r.parts(wait)
 	h := sumHistory(all, seconds, r.rec.latest())

@@ -16,8 +16,8 @@ type Sample struct {
 	// Calls counts calls of limiters. Denied and Failed count those of them that were denied or
 	// answered with an error.
 	Calls, Denied, Failed int64
-	// Repeats counts calls that repeated a charged call, and Reservations what has happened to
-	// reservations. All samples of a server have the same names in the same order.
+	// Repeats counts calls that repeated a charged call, and Reservations the events of
+	// reservations by name. All samples of a server have the same names in the same order.
 	Repeats      int64
 	Reservations []Count
 	// Codes counts error replies by their first word.
@@ -88,8 +88,8 @@ type Figures struct {
 	OutOfMemory   int64 // OOM replies since the start
 	Keeps         bool  // there is a log
 	Fault         string
-	// HasRules says that the option rls-config is set, Rules is the number of rules in force, and RulesFault says why
-	// those of the files were not loaded, "" if they were.
+	// HasRules says that the option rls-config is set. Rules is the number of rules in force. RulesFault is the reason
+	// why the latest load of the files has failed; "" if it was successful.
 	HasRules   bool
 	Rules      int64
 	RulesFault string

@@ -16,12 +16,12 @@ type StoreServer struct {
 	Tzdata   string `json:"tzdata"`   // the release of its calendar data
 	AgeMs    int64  `json:"age_ms"`   // time since its latest sign of life
 	Started  int64  `json:"started"`
-	// Unreadable says that this server cannot read what the server says of itself. The fields before are empty then,
-	// except ID and AgeMs.
+	// Unreadable says that this server cannot read the record of the other server. The fields before this one are empty
+	// then, except ID and AgeMs.
 	Unreadable bool `json:"unreadable,omitempty"`
-	Self       bool `json:"self,omitempty"` // it is the server of this report
-	// Verdict is the kind of its verdict, and Sick whether that is a fault. They and the figures of its last ten seconds
-	// are only in a report of all servers, and only of those in the sum.
+	Self       bool `json:"self,omitempty"` // this server has made the report
+	// Verdict is the kind of its verdict, and Sick whether that is a fault. These two fields and the figures of the
+	// last ten seconds are set only in a report of all servers, for the servers in the sum.
 	Verdict     string  `json:"verdict,omitempty"`
 	Sick        bool    `json:"sick,omitempty"`
 	CallsS      float64 `json:"calls_s,omitempty"`
@@ -39,8 +39,8 @@ func (s *StoreServer) name() string {
 // mostNamed is the maximum number of servers in the text of a check.
 const mostNamed = 5
 
-// checkAlike returns the check that what of returns is the same for all servers whose record can be read. It names those
-// that differ from this server.
+// checkAlike returns a check that passes if of returns the same text for all servers whose record can be read. It names
+// the servers that differ from this one.
 func checkAlike(all []StoreServer, id, name, alike string, of func(s *StoreServer) string) Check {
 	c := Check{ID: id, Name: name, OK: true, Text: alike, Bound: "all alike"}
 	values := map[string]bool{}

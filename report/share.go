@@ -9,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Share is what one server contributes to the reports about all servers of a store. [Reporter.AppendShare] makes the bytes of
-// one, of which it leaves out what exceeds the bounds below. Times are relative to the instant at which the share was
-// made, so that clocks need not agree.
+// Share has the figures that one server contributes to the reports about all servers of a store. [Reporter.AppendShare]
+// encodes a share, without the parts that exceed the bounds below. Times are relative to the instant at which the share
+// was made, so that clocks need not agree.
 type Share struct {
 	kind           string // of the verdict
 	sick           bool
@@ -43,7 +43,7 @@ type shareGroup struct {
 	name                string
 	calls, denied, near float64
 	keysDenied          int64
-	command, args       string // of most of its calls, without what does not give the limit
+	command, args       string // the limit of most of its calls: the command and the arguments that give the limit
 	spark               [sparkSteps]groupTime
 }
 
@@ -87,7 +87,7 @@ const (
 // shareSteps has the lengths of the steps of the histories of a share, in seconds, and the longest span for each.
 var shareSteps = [...]struct{ span, size int64 }{{3600, 10}, {MaxSpan, MaxSpan / maxShareSteps}}
 
-// share returns what this server contributes, without bounds.
+// share returns the share of this server, without bounds.
 func (r *Reporter) share() Share {
 	f, _ := r.facts(nil)
 	if named := r.named.Load(); named != nil {
@@ -102,7 +102,7 @@ func (r *Reporter) share() Share {
 	return s
 }
 
-// shareKeys returns the statistics of keys that a server contributes.
+// shareKeys returns the statistics of keys for the share of this server.
 func (r *Reporter) shareKeys(seen stats.SeenKeys) shareKeys {
 	all := shareKeys{perSecond: seen.PerSecond, keys: make([]shareKey, len(seen.Keys))}
 	at := r.rec.latest()
@@ -116,7 +116,7 @@ func (r *Reporter) shareKeys(seen stats.SeenKeys) shareKeys {
 	return all
 }
 
-// share sets what the recorder knows in s.
+// share sets the fields of s that the recorder knows.
 func (r *Recorder) share(s *Share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,11 +159,11 @@ func (r *Recorder) shareHistory(size int64) (h shareHistory) {
 	return h
 }
 
-// capped returns n, at most what a step can have.
+// capped returns n or, if that is lower, the maximum number of a step.
 func capped(n int64) uint32 { return uint32(min(n, math.MaxUint32)) }
 
-// bounded returns s with the groups and keys that its bytes may have: the groups called most, with the sum of the others in
-// rest, and the keys with the highest rates.
+// bounded returns s without the parts that exceed the bounds: it keeps the groups called most, with the sum of the
+// others in rest, and the keys with the highest rates.
 func (s *Share) bounded() Share {
 	is := *s
 	size := 0
@@ -181,7 +181,7 @@ func (s *Share) bounded() Share {
 	return is
 }
 
-// bounded returns s with the keys that the bytes of a share may have.
+// bounded returns s without the keys that exceed the bounds of a share.
 func (s *shareKeys) bounded() shareKeys {
 	is := *s
 	size := 0

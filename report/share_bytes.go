@@ -9,13 +9,14 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// shareLevel is the first number of a share. A release that only adds fields behind those of a block keeps it.
+// shareLevel is the first number of an encoded share. A release that only adds fields at the end of a block does not
+// change it.
 const shareLevel = 1
 
 // errShare is the error of bytes that are no share.
 var errShare = errors.New("the bytes are no share of a report that this release can read")
 
-// AppendShare appends to dst what this server contributes to the reports of other servers, at most [MaxShare] bytes.
+// AppendShare appends the encoded share of this server to dst, at most [MaxShare] bytes.
 func (r *Reporter) AppendShare(dst []byte) []byte {
 	all := r.share()
 	s := all.bounded()
@@ -131,8 +132,9 @@ func (c *Caller) pack(b []byte) []byte {
 	return b
 }
 
-// ParseShare returns the share whose bytes are b. They may be any: a share has bounded texts and lists, rates and numbers
-// that are not negative, and command names that are words. It keeps none of b. What a later release has added is ignored.
+// ParseShare returns the share whose bytes are b. b may be any bytes: ParseShare checks that texts and lists are within
+// their bounds, that rates and numbers are not negative, and that names of commands are words. The result does not
+// refer to b. Fields of later releases are ignored.
 func ParseShare(b []byte) (*Share, error) {
 	r := stats.Unpack(b)
 	if r.Number(math.MaxInt32) != shareLevel {
@@ -161,7 +163,7 @@ func ParseShare(b []byte) (*Share, error) {
 	return s, nil
 }
 
-// word returns the next text of b. It is a fault if it has other characters than those in names of commands and verdicts.
+// word returns the next text of b. Characters that do not occur in names of commands and verdicts are a fault.
 func word(b *stats.Packed) string {
 	text := b.Text(maxWord)
 	for i := range len(text) {
@@ -181,7 +183,8 @@ func (n *shareNow) parse(b *stats.Packed) {
 	})
 }
 
-// maxFigure is the maximum of a number in a share: a sum of those of all servers does not overflow.
+// maxFigure is the maximum of a number in a share, so that the sum over all servers does not
+// overflow.
 const maxFigure = 1 << 50
 
 func (h *shareHistory) parse(b *stats.Packed) {

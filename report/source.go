@@ -16,9 +16,9 @@ type Source interface {
 	// Denied and Called return the keys that are denied and called most.
 	Denied() stats.SeenKeys
 	Called() stats.SeenKeys
-	// Others returns the other live servers of the store. It may wait for the store, for a few seconds at most, if
-	// wait is set; otherwise it returns those that are known already. The error says why not all are there. Without a store
-	// there are none.
+	// Others returns the other live servers of the store; none without a store. If wait is set, it may wait for the
+	// store, for a few seconds at most; otherwise it returns the servers that are known already. The error is the
+	// reason why some are missing.
 	Others(wait bool) ([]Other, error)
 	// GroupOf returns the name of the group of a key.
 	GroupOf(key string) string
