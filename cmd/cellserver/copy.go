@@ -134,7 +134,7 @@ func (c *copying) policies(ks *keyspace.Keyspace, s *stateStore) (*policyCopy, e
 	p := &policyCopy{replace: c.replace}
 	var err error
 	if p.from, err = policiesOfDir(ks); c.without {
-		return p, nil // they only say which keys are those of policies
+		return p, nil // the policies are read only to find which keys belong to policies
 	}
 	if err == nil {
 		p.to, err = policiesOfStore(s.engine, s.engine.Now)
@@ -220,7 +220,7 @@ type moving struct {
 	entry entry.Entry
 	done  bool   // it was processed
 	why   string // why it was skipped
-	part  bool   // another key stands for it: see joint
+	part  bool   // another key represents the state: see joint
 }
 
 // unwanted returns the reason for skipping a key whatever the other side contains; "" if there is

@@ -15,8 +15,9 @@ import (
 // A directory has a key for each limit of a policy, for its bans and for those of a candidate. In a store all of these
 // are the parts of one value, under the key of the first limit.
 
-// joint makes m, a key of the directory, the state of a policy and key in the store. It returns false if m is not of a policy
-// in table. The first part stands for the whole state: for others joint sets m.part. v is a handle of the directory.
+// joint turns m, a key of the directory, into the state of a policy and key in the store. It returns false if m does
+// not belong to a policy in table. The first part represents the whole state; for other parts joint sets m.part. v is a
+// handle of the directory.
 func (c *copying) joint(v *keyspace.Handle, table *policy.Table, m *moving) bool {
 	name, of, n, ok := policy.ParseState(m.key)
 	if !ok || table.Policy(name) == nil {
@@ -38,7 +39,7 @@ func (c *copying) joint(v *keyspace.Handle, table *policy.Table, m *moving) bool
 			parts = append(parts, decide.Part{Number: uint8(i), Entry: e})
 		}
 	}
-	if len(parts) == 0 || parts[0].Number != n { // it has ended meanwhile, or is no limiter
+	if len(parts) == 0 || parts[0].Number != n { // the key has expired meanwhile, or is not a limiter
 		return false
 	}
 	m.key = policy.AppendStateKey(nil, name, of, 1, false)

@@ -31,7 +31,7 @@ type policyCopy struct {
 	most int
 
 	copied map[policy.Kind]int // the number of copied entries by kind
-	there  int                 // the number of entries that were there already
+	there  int                 // the number of entries that the other side had already
 }
 
 // copyAuthor is the author of the changes in the list of changes.
@@ -53,7 +53,7 @@ func policiesOfDir(ks *keyspace.Keyspace) (side, error) {
 	}
 }
 
-// policiesOfStore returns the policies that e has, whose clock is now.
+// policiesOfStore returns the policies in the store of e. now is the clock of the store.
 func policiesOfStore(e records.Engine, now func() limit.Instant) (side, error) {
 	r := registry.New(registry.Options{})
 	store := records.New(records.Options{Engine: e, Observer: r, Now: now})
@@ -100,7 +100,7 @@ var errCheckOnly = errors.New("nothing is changed")
 // changeEntries is the maximum number of entries of one change, which a store writes at once.
 const changeEntries = 10_000
 
-// check plans the copy, and changes nothing. The error is that of run.
+// check plans the copy without changing anything. The errors are those of run.
 func (p *policyCopy) check() error {
 	if err := p.copy(true); !errors.Is(err, errCheckOnly) {
 		return err
@@ -163,7 +163,7 @@ func (p *policyCopy) change(part []*policy.Entry, checks bool) error {
 	return err
 }
 
-// describeEntry returns what e is, for messages.
+// describeEntry returns a description of e for messages.
 func describeEntry(e *policy.Entry) string {
 	if !e.Kind.HasPattern() {
 		return fmt.Sprintf("%s of policy %q", entryNames[e.Kind], e.Policy)
@@ -171,7 +171,7 @@ func describeEntry(e *policy.Entry) string {
 	return fmt.Sprintf("%s %q of policy %q", entryNames[e.Kind], e.Pattern, e.Policy)
 }
 
-// entryNames has what messages call the kinds of entries.
+// entryNames has the names of the kinds of entries in messages.
 var entryNames = [...]string{
 	policy.Main: "the limits", policy.Candidate: "the candidate", policy.Override: "override", policy.Boost: "boost",
 	policy.Block: "block", policy.Exempt: "exemption",
@@ -193,10 +193,11 @@ type dirRecords struct{ ks *keyspace.Keyspace }
 // Refresh returns the present instant.
 func (d *dirRecords) Refresh() (limit.Instant, error) { return d.ks.Clock().Now(), nil }
 
-// Civil returns the civil instant of i.
+// Civil implements [registry.Store]: it converts i, an instant of the keyspace, into the civil
+// instant.
 func (d *dirRecords) Civil(i limit.Instant) limit.Instant { return d.ks.Clock().Civil(i) }
 
-// FromCivil is the inverse of Civil.
+// FromCivil implements [registry.Store]. It is the inverse of Civil.
 func (d *dirRecords) FromCivil(i limit.Instant) limit.Instant { return d.ks.Clock().Derived(i) }
 
 // SetStrings stores the pairs.

@@ -99,7 +99,7 @@ type policyChanges struct {
 	networks []changedNetwork
 }
 
-// changedNetwork is a network for which the change with an index is.
+// changedNetwork is a network with the index of the change that concerns it.
 type changedNetwork struct {
 	network netip.Prefix
 	change  int
