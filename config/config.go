@@ -2,10 +2,10 @@
 // environment and flags. [Config] has the values. Each option is one entry of a table, from which
 // CONFIG GET and SET, --help, the sample file and the page of options derive.
 //
-// The file options.go lists the groups of options. A function of each group returns its options. It
-// is in options.go, or in a file of the group, such as option_tls.go, with the kinds of values that
-// only this group has. The package does not implement the effects of options: the server reads their
-// values.
+// The file options.go lists the groups of options. A function of each group returns its options.
+// The function is in options.go, or in a file of the group, such as option_tls.go, together with
+// the kinds of values that only this group has. The package does not implement the effects of
+// options: the server reads their values.
 package config
 
 import (

@@ -80,7 +80,7 @@ func reachableFromAfar(address string) bool {
 	return host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-// ownBinds are the options with the addresses of the ports that bind is not about.
+// ownBinds are the options with the addresses of ports for which the option bind does not apply.
 var ownBinds = map[string]string{"admin-port": "admin-bind", "http-port": "http-bind", "rls-port": "rls-bind"}
 
 // checkListeners returns an error if two listeners cannot be open at the same time, because they

@@ -46,10 +46,11 @@ func (networks) of(v string) (list []netip.Prefix) {
 	return list
 }
 
-// mapped is the number of bits before the address of IPv4 in ::ffff:10.0.0.1.
+// mapped is the number of bits before the IPv4 address in ::ffff:10.0.0.1.
 const mapped = 96
 
-// network parses a network, or an address as the network of it alone. One of IPv4 in the form of IPv6 is one of IPv4.
+// network parses a network, or an address, which becomes the network of that address alone. An IPv4 network in the form
+// of IPv6 becomes one of IPv4.
 func network(word string) (netip.Prefix, error) {
 	n, err := netip.ParsePrefix(word)
 	if err != nil {

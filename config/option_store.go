@@ -112,7 +112,8 @@ func (storeServers) parse(v string) (string, error) {
 
 func (storeServers) hint() string { return "number|" + autoServers }
 
-// autoServers is the value of store-servers for the number of servers that the store shows.
+// autoServers is the value of store-servers that stands for the number of live servers, by their
+// records in the store.
 const autoServers = "auto"
 
 // byPrefix is the kind of an option that is one of some words for all keys, and may be another of

@@ -35,7 +35,8 @@ func (c *Config) At(name string, err error) error {
 // Number returns the value of the option called name, which must be a number or a size in bytes.
 func (c *Config) Number(name string) int64 { return number(c.Value(name)) }
 
-// StoreServers returns the value of the option store-servers, which is seen if it is auto. It is at least 1.
+// StoreServers returns the value of the option store-servers. If that is auto, it returns seen, the number of live
+// servers. The result is at least 1.
 func (c *Config) StoreServers(seen int) int {
 	if v := c.Value("store-servers"); v != autoServers {
 		return int(number(v))

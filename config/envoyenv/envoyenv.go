@@ -19,7 +19,7 @@ type Variable struct {
 	Default string
 }
 
-// Row says which variables decide the value of an option.
+// Row describes how variables determine the value of an option.
 type Row struct {
 	// Option is the name of the option, or "" for variables that are checked and decide no option.
 	Option    string
