@@ -180,9 +180,9 @@ type DeniedKey struct {
 	// Clients are clients that called the key and are still connected, at most eight.
 	Clients []Caller `json:"clients"`
 	Since   int64    `json:"since"` // when it was first denied, within the history
-	// Servers is the number of servers the number of servers that have the key in their lists, and MissingS the maximum
-	// number of calls per second, of the kind of the list, on the servers that have left it out of their lists; -1 if
-	// it is not known. Both are 0 in a report of this server alone.
+	// Servers is the number of servers that have the key in their lists, and MissingS the maximum number of calls per
+	// second, of the kind of the list, on the servers that have left it out of their lists; -1 if it is not known. Both
+	// are 0 in a report of this server alone.
 	Servers  int     `json:"servers,omitempty"`
 	MissingS float64 `json:"missing_s,omitempty"`
 }
