@@ -14,7 +14,7 @@ const ActionHeader = "X-Cellserver-Action"
 
 // hostAllowed reports whether a request may name host: an IP address, localhost, or a name in
 // Config.Hosts. The owner of any other name could make it resolve to the address of this server, so
-// that a page of that owner could read what is meant for this network only (DNS rebinding).
+// that a page of that owner could read data that is for this network only (DNS rebinding).
 func (s *Server) hostAllowed(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/listen"
 )
 
-// These are the times after which a connection is closed: before the header of a request is
-// complete, before its body is, before the response has been sent, and between two requests.
+// A connection is closed after these times: until the header of a request is complete, until the
+// body is complete, until the response has been sent, and between two requests.
 const (
 	headerTime = 5 * time.Second
 	bodyTime   = 10 * time.Second
@@ -47,8 +47,8 @@ func New(c Config) *Server {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    MaxHeader,
 		ConnContext:       s.conns.Context,
-		// The messages of package http are about what clients do, such as a failed handshake. With
-		// them clients could fill the log.
+		// The messages of package http are about errors of clients, such as a failed handshake, so
+		// clients could fill the log with them.
 		ErrorLog: log.New(discard{}, "", 0),
 	}
 	return s
