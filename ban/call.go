@@ -30,7 +30,7 @@ type Call struct {
 	Window time.Duration
 	// Block is the length of the first ban, from 1 ns to Max.
 	Block time.Duration
-	// Factor is by how much each ban is longer than the one before it, in thousandths, from Whole to MaxFactor.
+	// Factor is the ratio of the lengths of two successive bans, in thousandths, from Whole to MaxFactor.
 	Factor int64
 	// Max is the length of the longest ban, and the time without a ban after which the level falls by one. It is at
 	// most MaxTime.

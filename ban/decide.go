@@ -8,10 +8,11 @@ import (
 
 // Plan is a decision and the change that it makes.
 type Plan struct {
-	// Decision says in Refused whether the key is banned, in RetryAfter for how long, in Limit and Remaining how
-	// many denials start a ban and how many are left, and in ResetAfter when nothing is known of the key any more.
+	// Decision has the answer. Refused says whether the key is banned, and RetryAfter for how long. Limit is the number
+	// of denials that start a ban, and Remaining the number of those that are left. ResetAfter is the time until the
+	// key has no state any more.
 	Decision limit.Decision
-	// Stores says that the state changes. Expiry is then the instant at which it ends.
+	// Stores says that the state changes. Expiry is then the instant at which the new state ends.
 	Stores bool
 	Expiry limit.Instant
 
@@ -21,9 +22,9 @@ type Plan struct {
 // Append appends the state to store to dst.
 func (p *Plan) Append(dst []byte) []byte { return p.next.append(dst) }
 
-// Decide says at now whether a key is banned, and fills in p. c has the parameters, which are valid. denied says that
-// the key was denied, which counts. value passes [Check], or is empty if nothing is known of the key. The state
-// changes at most c.Refusals times in a window, which a ban ends, and not while the key is banned.
+// Decide decides at now whether a key is banned, and fills in p. c must be valid. If denied is set, Decide counts a
+// denial of the key. value must pass [Check], or be empty if the key has no state. The state changes at most c.Refusals
+// times in a window, and does not change while the key is banned.
 func Decide(value []byte, now limit.Instant, c *Call, denied bool, p *Plan) {
 	s := decode(value)
 	s.roll(c, now)
@@ -55,7 +56,7 @@ func Decide(value []byte, now limit.Instant, c *Call, denied bool, p *Plan) {
 // maxLevel is the maximum level.
 const maxLevel = 1<<16 - 1
 
-// Info is what is stored of a key.
+// Info describes the stored state of a key.
 type Info struct {
 	// Denials is the number of denials in the present window, and Window its age.
 	Denials int64
@@ -66,7 +67,7 @@ type Info struct {
 	Until limit.Instant
 }
 
-// Describe returns what value, which passes [Check], says at now.
+// Describe returns the description of value at now. value must pass [Check].
 func Describe(value []byte, now limit.Instant) (i Info) {
 	s := decode(value)
 	i = Info{Denials: int64(s.count), Level: int64(s.level), Until: s.until}

@@ -9,6 +9,6 @@
 // are not counted.
 //
 // A key has a level, from 0. A ban lasts Block × Factor^level, at most Max, and raises the level by one, unless it
-// lasts Max. For each whole Max that passes after the end of a ban without another one, the level falls by one. The
-// state is gone when the level is 0 and the window is over.
+// lasts Max. For each whole Max that passes after the end of a ban without another one, the level falls by one. The key
+// has no state any more when the level is 0 and the window has ended.
 package ban

@@ -14,9 +14,9 @@ var ErrValue = errors.New("not the state of a ban")
 // Length is the number of bytes of a state.
 const Length = 8 + 4 + 8 + 2
 
-// state is what is known of a key.
+// state is the decoded state of a key.
 type state struct {
-	start limit.Instant // of the window of denials; 0 without a window
+	start limit.Instant // the start of the window of denials; 0 without a window
 	count uint32        // the denials in the window; 0 without a window
 	until limit.Instant // the end of the last ban, or the instant at which the level has fallen after it
 	level uint16        // the level at that instant
@@ -52,13 +52,13 @@ func Check(value []byte) error {
 	return nil
 }
 
-// levelAt returns the level at now, after what Max without a ban has taken away.
+// levelAt returns the level at now. The level falls by one for each Max without a ban.
 func (s *state) levelAt(now limit.Instant, most time.Duration) uint16 {
 	passed := max(0, now.Sub(s.until))
 	return s.level - uint16(min(int64(s.level), int64(passed/most)))
 }
 
-// roll forgets what is over at now: a window that has ended, and levels.
+// roll brings the state to now: it drops a window that has ended, and lowers the level.
 func (s *state) roll(c *Call, now limit.Instant) {
 	if s.count > 0 && now.Sub(s.start) >= c.Window {
 		s.start, s.count = 0, 0
@@ -68,7 +68,7 @@ func (s *state) roll(c *Call, now limit.Instant) {
 	}
 }
 
-// expiry returns the instant from which on s is as a key without a state.
+// expiry returns the instant from which on s is equivalent to no state.
 func (s *state) expiry(c *Call) limit.Instant {
 	end := s.until.Add(time.Duration(limit.SatMul(int64(s.level), int64(c.Max))))
 	if s.count > 0 {
