@@ -1,6 +1,6 @@
 // Package calendar computes windows that follow a calendar: days, weeks, months and years in a time
-// zone. A [Rule] says which, and [Rule.Window] returns the window that contains an instant. [Load]
-// returns a [Zone] by its IANA name.
+// zone. A [Rule] determines the windows, and [Rule.Window] returns the window that contains an
+// instant. [Load] returns a [Zone] by its IANA name.
 //
 // The rules of time zones are part of the program: they are the file tzdata.zip, and [Release]
 // returns the release of tzdata from which it was made. The package reads no file and no clock, so
