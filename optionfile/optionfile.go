@@ -47,8 +47,8 @@ func Read(path string, bound int) ([]byte, error) {
 	return within("read", path, func() ([]byte, error) { return read(path, bound) })
 }
 
-// Stat returns what the file system tells of the file at path, and follows links. It returns an error if that takes
-// longer than [Timeout].
+// Stat returns the information of the file system about the file at path, and follows links. It returns an error if
+// that takes longer than [Timeout].
 func Stat(path string) (fs.FileInfo, error) {
 	return within("stat", path, func() (fs.FileInfo, error) { return os.Stat(path) })
 }
