@@ -20,7 +20,7 @@ type Connections struct {
 type connection struct {
 	net.Conn
 	all     *Connections
-	serving int    // guarded by all.mu: the handlers that run for requests of it
+	serving int    // guarded by all.mu: the number of running handlers for requests of the connection
 	since   uint64 // guarded by all.mu: the value of all.next when serving last changed
 }
 
@@ -29,7 +29,8 @@ func NewConnections(most int) *Connections {
 	return &Connections{most: most, open: make(map[net.Conn]*connection)}
 }
 
-// Bound returns a listener that accepts the connections of l, and closes those that are too many.
+// Bound returns a listener that accepts the connections of l, and closes connections beyond the
+// maximum.
 func (cs *Connections) Bound(l net.Listener) net.Listener { return &boundListener{l, cs} }
 
 type boundListener struct {
@@ -100,8 +101,8 @@ func (cs *Connections) Context(ctx context.Context, conn net.Conn) context.Conte
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// Serving notes that a handler for the connection in ctx begins to run, if yes is true, or that it
-// ends.
+// Serving records that a handler for the connection in ctx begins to run if yes is true, and
+// otherwise that it has ended.
 func (cs *Connections) Serving(ctx context.Context, yes bool) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
