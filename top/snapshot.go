@@ -25,7 +25,7 @@ type Choice struct {
 	Span  int64 // seconds of history
 	Calls bool  // the keys called most, instead of those denied most
 	Group string
-	Own   bool // one server alone, although it shares a store with others
+	Own   bool // show one server alone, although it shares a store with others
 }
 
 // maxKeys is the number of keys to request: enough for a tall terminal.

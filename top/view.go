@@ -105,7 +105,7 @@ func (l *layout) head(s *Snapshot) []string {
 	return lines
 }
 
-// sum returns of which servers f is the sum, as text.
+// sum describes the servers over which f is the sum.
 func sum(f *report.Fleet) string {
 	text := "sum of " + plural(int64(f.Servers), "server")
 	if f.Missing > 0 {
