@@ -54,8 +54,8 @@ func (p *Packed) Rate() float64 {
 	return rate
 }
 
-// Block calls read with a reader of the next block, and skips what read leaves of it: fields that a later release has
-// added. A fault in the block is one of p.
+// Block calls read with a reader of the next block, and skips the bytes that read leaves, which are fields of later
+// releases. A fault in the block is a fault of p.
 func (p *Packed) Block(read func(b *Packed)) {
 	in := Packed{rest: p.Bytes(math.MaxInt32)}
 	if !p.bad {
@@ -74,7 +74,7 @@ func (p *Packed) List(most int64, read func(b *Packed)) {
 	}
 }
 
-// Fault notes a fault: a value is not what it must be.
+// Fault records a fault, because a value is not valid.
 func (p *Packed) Fault() { p.bad = true }
 
 // OK reports whether there was no fault.
@@ -93,5 +93,5 @@ func PackRate(dst []byte, rate float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(rate))
 }
 
-// PackBlock appends to dst what pack appends, as a block for [Packed.Block].
+// PackBlock appends the bytes that pack appends to dst, as a block for [Packed.Block].
 func PackBlock(dst []byte, pack func(dst []byte) []byte) []byte { return PackText(dst, pack(nil)) }
