@@ -14,7 +14,7 @@ import (
 // server.Options.Groups.
 func Groups() []command.Group { return append(commands.Groups(), Group()) }
 
-// store is what the commands need of the store: its clock, and strings.
+// store is the part of the store that the commands of this group use: its clock, and strings.
 type store interface {
 	env.Store
 	env.Strings

@@ -58,7 +58,7 @@ func (g *gateway) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config = strings.Replace(config, "timeout: 0.02s", "timeout: 1s", 1) // a busy machine must not let a request of acme pass
+	config = strings.Replace(config, "timeout: 0.02s", "timeout: 1s", 1) // on a busy machine, Envoy must not pass a request of acme because of a timeout
 	folder, err := g.Folder(g.envoy)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func allowed(ctx context.Context, client *redis.Client, key string, failOpen boo
 	return failOpen, false
 }
 
-// away reports whether an error says that no limit is decided now.
+// away reports whether an error says that the limiter cannot decide now.
 func away(err redis.Error) bool {
 	code, _, _ := strings.Cut(err.Error(), " ")
 	switch code {
