@@ -16,8 +16,8 @@ import (
 
 // Server is a server of rules.
 type Server interface {
-	// Reload has the server load the files of rules, and returns when they are in force. The error has the faults because of
-	// which the server has refused them, or is that of ctx. A server that does not answer yet is waited for.
+	// Reload makes the server load the files of rules, and returns when they are in force. It waits for a server that
+	// does not answer yet. The error has the faults for which the server has refused the files, or is that of ctx.
 	Reload(ctx context.Context) error
 }
 
@@ -64,7 +64,8 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
-// stream opens a stream and applies its responses until it ends. received says that there was one.
+// stream opens a stream and applies its responses until it ends. received says that there was a
+// response.
 func (c *Client) stream(ctx context.Context, conn *grpc.ClientConn) (received bool, err error) {
 	// A client of its own for each stream: the nonce of a response means nothing to the next stream.
 	ads := sotw.NewADSClient(metadata.NewOutgoingContext(ctx, metadata.New(c.Settings.Headers)), c.Settings.node(), resource.RateLimitConfigType)
@@ -93,7 +94,7 @@ func (c *Client) stream(ctx context.Context, conn *grpc.ClientConn) (received bo
 	}
 }
 
-// apply puts the rules of resources in force. After an error the rules and the files are those before.
+// apply puts the rules of resources in force. After an error the earlier rules and files remain.
 func (c *Client) apply(ctx context.Context, resources []*anypb.Any) error {
 	files, err := Files(resources)
 	if err != nil {

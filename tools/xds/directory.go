@@ -19,8 +19,8 @@ type Directory struct {
 // versions is the beginning of the names of the directories that have files.
 const versions = ".rules-"
 
-// Swap writes files, by their names, and makes the link lead to them. back makes it lead to where it did before, or
-// removes it. Files of earlier calls remain until Tidy.
+// Swap writes files, by their names, and makes the link lead to them. back restores the earlier target of the link, or
+// removes the link if there was none. Files of earlier calls remain until Tidy.
 func (d *Directory) Swap(files map[string][]byte) (back func() error, err error) {
 	before, err := d.target()
 	if err != nil {
