@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/remote/engine"
 )
 
-// Channel is the channel of an engine by which servers are told of changes. Any goroutine may call its methods.
+// Channel is the channel of an engine for messages about changes. Any goroutine may call its methods.
 type Channel struct {
 	mu    sync.Mutex
 	down  bool                    // guarded by mu

@@ -15,8 +15,8 @@ const (
 	log  = records.KeyPrefix + "log"
 )
 
-// Records is the part of an engine that packages records and servers use, in memory: it does in Go what their scripts do
-// there. The zero Records is not valid: see [NewRecords]. Only one goroutine may use it, unless it is that of a [Double].
+// Records is the part of an engine that packages records and servers use, in memory: it implements their scripts in Go.
+// The zero Records is not valid: see [NewRecords]. Only one goroutine may use it, unless it is that of a [Double].
 type Records struct {
 	Strings map[string]string
 	Hashes  map[string]map[string]string
@@ -26,7 +26,7 @@ type Records struct {
 	Done [][]string
 	// Channel has a message for each change that was written. Copies have the same Channel.
 	Channel *Channel
-	// Replicas are those of the engine. Copies have the same.
+	// Replicas are the replicas of the engine. Copies have the same Replicas.
 	Replicas *Replicas
 }
 
@@ -188,7 +188,7 @@ func (m *Records) scan(keys, args []string) any {
 	return reply
 }
 
-// beat does what the script of package servers does.
+// beat implements the script beat of package servers.
 func (m *Records) beat(args []string) any {
 	id, text, now := args[0], args[1], m.Now/1e6
 	live, _ := strconv.ParseInt(args[2], 10, 64)

@@ -18,28 +18,28 @@ type Replicas struct {
 	asked  int // guarded by mu
 }
 
-// Set sets the number of replicas, and whether they do not confirm what they have.
+// Set sets the number of replicas, and whether they do not confirm writes.
 func (r *Replicas) Set(all int, silent bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all, r.silent = all, silent
 }
 
-// Fail makes questions for replicas fail with err. A nil err ends this.
+// Fail makes requests for replicas fail with err. A nil err ends this.
 func (r *Replicas) Fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = err
 }
 
-// Asked returns the number of questions.
+// Asked returns the number of requests for replicas.
 func (r *Replicas) Asked() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.asked
 }
 
-// Confirm returns what an engine replies whose script has replied reply. It takes the time d if no replica confirms.
+// Confirm returns the result of an engine whose script has replied reply. It takes the time d if no replica confirms.
 func (r *Replicas) Confirm(ctx context.Context, reply any, d time.Duration) (engine.Confirmed, error) {
 	r.mu.Lock()
 	r.asked++
