@@ -87,7 +87,7 @@ func (d *dict) each(yield func(field, value []byte) bool) {
 }
 
 // find returns the place of field in the flat bytes. begin is the offset of the element, middle is
-// the offset of the length of its value, and end is the offset behind the element. ok is false if
+// the offset of the length of its value, and end is the offset after the element. ok is false if
 // there is no such field.
 func (d *dict) find(field []byte) (begin, middle, end int, ok bool) {
 	if d.count == 0 {

@@ -107,7 +107,7 @@ const placedSize = 8
 
 // removeTree removes the values at positions, which are sorted, from a large list. It does not copy
 // the other values. It closes the gaps by moving either the values before the last of positions or
-// the values behind the first, whichever have fewer bytes. Only the moved values are added to the
+// the values after the first, whichever have fewer bytes. Only the moved values are added to the
 // delta.
 func (l *List) removeTree(positions []int64) {
 	first, last := positions[0], positions[len(positions)-1]

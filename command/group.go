@@ -18,7 +18,7 @@ type Group struct {
 	// state. Worker is nil if there is no such state. It is called after Server. The group's
 	// commands access the state by [Scratch].
 	Worker func(w *Worker, slot Slot) any
-	// Figures are the metrics of what the group counts; see [Counted].
+	// Figures are the metrics of the group's counters; see [Counted].
 	Figures []figure.Figure
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Activity is what a client is doing, and the memory that is kept for it.
+// Activity describes the present activity of a client, and the memory that is kept for it.
 type Activity struct {
 	Description
 	Active      limit.Instant // the instant at which the last bytes arrived
@@ -46,7 +46,7 @@ type ClientMemory struct {
 // Sum returns the total of all purposes, in bytes.
 func (m ClientMemory) Sum() int64 { return m.Input + m.Output + m.Messages + m.Queued + m.Topics }
 
-// Description is what the groups know about a client, for CLIENT LIST.
+// Description has the fields of CLIENT LIST that the groups add for a client.
 type Description struct {
 	Channels, Patterns, ShardChannels    int
 	Tracks, BrokenRedirect, Broadcasting bool

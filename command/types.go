@@ -225,7 +225,7 @@ type lookups struct {
 	Denied       int64
 }
 
-// Seen is what the limiters have recorded about keys and about groups of keys. Any goroutine may
+// Seen has the statistics of the limiters about keys and about groups of keys. Any goroutine may
 // call its methods, except LackedMemory.
 type Seen interface {
 	// Denied returns the keys with the most denied calls, and Called the keys with the most calls,

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Action is what a plan does to its key.
+// Action is the kind of change that a plan makes to its key.
 type Action uint8
 
 // These are the values of [Action].

@@ -66,7 +66,7 @@ func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, 
 	return nil
 }
 
-// Retained is what a key retains besides the state of its limiter.
+// Retained describes the data of a key besides the state of its limiter.
 type Retained struct {
 	// IDs is the number of calls that the key remembers, with the reservations that have ended.
 	IDs int64
@@ -110,9 +110,9 @@ func describeLimiter(e *entry.Entry, now limit.Instant, emit func(field string, 
 	}
 }
 
-// room has what RL.INFO shows of a limit: the limit and the remaining units that a call with
-// quantity 0 would reply, and which of them are known. missing has the names of the arguments that
-// are needed for the unknown ones, or "".
+// room has the fields of RL.INFO about a limit: the limit and the remaining units, as a call with
+// quantity 0 would reply them, and whether each is known. missing has the names of the arguments
+// that are needed for the unknown ones, or "".
 type room struct {
 	limit, remaining       int64
 	hasLimit, hasRemaining bool

@@ -11,7 +11,7 @@ import (
 // the rule "a key exists while its expiry is later than now" needs no special case.
 const NoExpiry = limit.MaxInstant
 
-// Entry has what a key holds. An Entry of kind [None] stands for an absent key.
+// Entry is the content of a key. An Entry of kind [None] stands for an absent key.
 type Entry struct {
 	Kind Kind
 	// Made is true if [shared.New] has made Value. A table that gets the entry may then keep Value

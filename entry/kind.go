@@ -34,7 +34,7 @@ const (
 	leaseKinds  Kind = 48
 )
 
-// remembering is the bit of the kinds of limiters whose value has records of calls behind the state:
+// remembering is the bit of the kinds of limiters whose value has records of calls after the state:
 // see package idempotency. The state in front of them is that of the kind without the bit, except
 // that the state of a cell is never empty.
 const remembering Kind = 8

@@ -52,7 +52,7 @@ type ReplicaFeed interface {
 	Acknowledge(id int64, a protocol.Ack)
 }
 
-// Acknowledgements has what the replicas of a [Node] have acknowledged.
+// Acknowledgements gives access to the acknowledgements of the replicas of a [Node].
 type Acknowledgements interface {
 	// Await returns the number of replicas that have acknowledged everything up to position, and an
 	// outcome that says whether there are at least n. If the outcome is Pending, p is woken when

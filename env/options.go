@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Options are what a session engine needs from the server around it. A field must be set unless its
-// comment says what its zero value means.
+// Options has the parts of the server that a session engine needs. A field must be set unless its
+// comment defines its zero value.
 type Options struct {
 	// NewStore returns a new handle of the store, for one worker.
 	NewStore func() Store

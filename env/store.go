@@ -68,12 +68,12 @@ type Decider interface {
 
 // Queues has the queues of the clients that wait for room under the limits of a key.
 type Queues interface {
-	// Enqueue adds a waiter to the queue of each of keys, behind those of its rank and before those of a higher one, and
-	// reports whether it is the first in all of them. No other waiter comes between two of them, so two waiters are in the
-	// same order in all queues that both are in. tickets are its places, in the order of keys.
-	// wake is called with locks held, so it may only start something. It is called when the waiter
-	// has become the first in a queue, or when there may be room for the first. First reports whether the
-	// waiter of ticket is the first now. Dequeue removes it, and must be called exactly once for each ticket.
+	// Enqueue adds a waiter to the queue of each of keys, after those of its rank and before those of a higher one, and
+	// reports whether it is the first in all of them. No other waiter comes between two of them, so two waiters are in
+	// the same order in all queues that both are in. tickets are its places, in the order of keys. wake is called with
+	// locks held, so it may only start something. It is called when the waiter has become the first in a queue, or when
+	// there may be room for the first. First reports whether the waiter of ticket is the first now. Dequeue removes it,
+	// and must be called exactly once for each ticket.
 	Enqueue(keys []KeyRef, rank int64, wake func()) (tickets []any, first bool)
 	First(ticket any) bool
 	Dequeue(ticket any)

@@ -2,7 +2,7 @@
 // charges only once.
 //
 // A client names a call by a token ([Call.Token]). The records of the remembered calls are stored
-// behind the state of the key's limiter, in one value: [Split] separates the two. [Find] looks a
+// after the state of the key's limiter, in one value: [Split] separates the two. [Find] looks a
 // token up. A [Plan] forgets the calls whose time has passed, adds the record of a new call, and
 // encodes the result. The limiter does not read the records, and this package does not read the
 // limiter's state.

@@ -144,7 +144,8 @@ func (h Hash) Append(dst []byte, flags byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, h.hi|uint64(flags)<<hashBits)
 }
 
-// HashIn returns the hash with which slot begins. It ignores the byte behind the 15 bytes of the hash.
+// HashIn returns the hash with which slot begins. It ignores the byte after the 15 bytes of the
+// hash.
 func HashIn(slot []byte) Hash {
 	return Hash{binary.LittleEndian.Uint64(slot), binary.LittleEndian.Uint64(slot[8:]) & (1<<hashBits - 1)}
 }

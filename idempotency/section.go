@@ -90,7 +90,7 @@ func (s *section) slot(position uint32) []byte {
 	return s.slots[int(position)*recordSize : int(position+1)*recordSize]
 }
 
-// at returns the position in the ring of the slot that is i slots behind the first one. i is at most
+// at returns the position in the ring of the slot that is i slots after the first one. i is at most
 // the capacity.
 func (s *section) at(i uint32) uint32 {
 	if p := s.head + i; p < s.size {
@@ -163,7 +163,7 @@ func (s *section) enter(position uint32) {
 }
 
 // leave removes the record at a position of the ring from the index, if it is there. It moves the
-// entries behind it so that each can still be found.
+// entries after it so that each can still be found.
 func (s *section) leave(position uint32) {
 	if len(s.index) == 0 {
 		return
@@ -194,7 +194,7 @@ func (s *section) drop() {
 	s.head, s.first, s.used, s.calls = s.at(w), s.first+w, s.used-w, s.calls-1
 }
 
-// putAll adds the stored records behind the last one. There must be room.
+// putAll adds the stored records after the last one. There must be room.
 func (s *section) putAll(records []byte) {
 	for len(records) > 0 {
 		n := int(width(records)) * recordSize
@@ -203,7 +203,7 @@ func (s *section) putAll(records []byte) {
 	}
 }
 
-// put adds a stored record, of one or two slots, behind the last one. There must be room.
+// put adds a stored record, of one or two slots, after the last one. There must be room.
 func (s *section) put(record []byte) {
 	position := s.at(s.used)
 	for n := uint32(0); len(record) > 0; n++ {

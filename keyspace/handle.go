@@ -64,7 +64,7 @@ type Handle struct {
 	objects [object.Kinds]object.Object // scratch for reading and changing small collections
 }
 
-// lookups has what a handle knows of the keys that it is about to look up.
+// lookups has data about the keys that a handle is about to look up.
 type lookups struct {
 	known known  // keys that Prefetch has hashed
 	spots []spot // memory that spread and inOrder reuse

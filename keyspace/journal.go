@@ -68,9 +68,9 @@ func (v *Handle) commit() {
 	r.Reset()
 }
 
-// TakePosition returns the position in the journal behind the last effect that this handle has
-// given to it since the last call of TakePosition, or 0 if there was none. Replies must be held
-// back until the journal has kept the effects up to that position. TakePosition resets Unsettled.
+// TakePosition returns the position in the journal after the last effect that this handle has given
+// to it since the last call of TakePosition, or 0 if there was none. Replies must be held back
+// until the journal has kept the effects up to that position. TakePosition resets Unsettled.
 func (v *Handle) TakePosition() uint64 {
 	p := v.position
 	v.position, v.unsettled = 0, 0

@@ -14,7 +14,7 @@ import (
 // they happen. The methods are called with shards locked, by several goroutines at a time: they
 // must be quick and must not use the keyspace.
 type Journal interface {
-	// Append adds record to the journal and returns the position behind the record, which is never
+	// Append adds record to the journal and returns the position after the record, which is never
 	// 0. record has all effects of one command, transaction or script. Append copies what it keeps
 	// of record. refs are long values that belong between the bytes of record, each at the offset
 	// At. Append takes them over: their bytes do not change until the journal releases them. No

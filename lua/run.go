@@ -101,7 +101,7 @@ func (r *Run) Spent() int { return r.sandbox.Guard.Spent() }
 // goroutine may call Kill.
 func (r *Run) Kill(reason string) { r.sandbox.Guard.Kill(reason) }
 
-// writeResult writes value, the result of the script, behind the first start bytes of w.Buf. If the
+// writeResult writes value, the result of the script, after the first start bytes of w.Buf. If the
 // result is too large, or the script has been killed, it writes an error instead; if the script
 // lacked memory and will be run again, it writes nothing.
 func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start int) {

@@ -15,7 +15,7 @@ type increment struct {
 	part
 	path  string
 	size  int64  // length of the file in bytes
-	valid int64  // offset behind the last valid record
+	valid int64  // offset after the last valid record
 	seq   uint64 // number of the record at the offset valid, counted from 1
 	// sealed is true if the file has an end record. ended is true if there is an end record and
 	// only durable-offset or end records follow it, so that nothing is missing.

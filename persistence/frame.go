@@ -78,8 +78,8 @@ func (f *framer) checksum(payload []byte) uint32 {
 	return crc32.Update(f.start(len(payload)), castagnoli, payload)
 }
 
-// start returns the checksum of what precedes the payload in the checksum of the next record: the
-// file id, the sequence, and n, the length of the payload.
+// start returns the checksum of the fields that precede the payload in the checksum of the next
+// record: the file id, the sequence, and n, the length of the payload.
 func (f *framer) start(n int) uint32 {
 	binary.LittleEndian.PutUint64(f.head[:], f.seq)
 	binary.LittleEndian.PutUint32(f.head[8:], uint32(n))

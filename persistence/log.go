@@ -89,14 +89,14 @@ type Log struct {
 	done sync.WaitGroup // the goroutines runWriter and runTicker
 }
 
-// logTail has what has been appended and may not be durable yet, and the callers that wait for
-// that.
+// logTail has the records that were appended and may not be durable yet, and the callers that wait
+// for them.
 type logTail struct {
 	seg     *segment   // the segment to which records are appended
 	retired []*segment // segments that are written and not yet durable
 	buf     []byte     // framed records that are not written yet, without the bytes of long
 	long    values     // long values that belong to the records in buf but are not in it
-	pos     uint64     // position behind the last appended record
+	pos     uint64     // position after the last appended record
 	drops   bool       // the files were given up: all records are dropped until another segment replaces seg
 	gap     bool       // records were dropped, and the tap has not been notified yet
 	waiters []waiter
@@ -159,12 +159,12 @@ type segment struct {
 	f      File
 	framer framer
 	start  uint64 // the log's position at offset headerSize of the file
-	// data is the position behind the last record of effects. durable is the offset in the file up
+	// data is the position after the last record of effects. durable is the offset in the file up
 	// to which everything is durable, and recorded is the offset in the last durable-offset record.
 	data              uint64
 	durable, recorded int64
-	clock             uint64 // position behind the last clock record
-	noted             uint64 // position behind the last durable-offset record, or 0 if there is none
+	clock             uint64 // position after the last clock record
+	noted             uint64 // position after the last durable-offset record, or 0 if there is none
 	// horizon is the latest instant that effects after the last clock record may have.
 	horizon limit.Instant
 }
@@ -182,7 +182,7 @@ type waiter struct {
 	w   Waker
 }
 
-// Position returns the position behind the last appended record. Positions count bytes from the
+// Position returns the position after the last appended record. Positions count bytes from the
 // start of the log, across segments.
 func (l *Log) Position() uint64 {
 	l.mu.Lock()

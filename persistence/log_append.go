@@ -55,7 +55,7 @@ func NewVolatile(o LogOptions) *Log {
 // Append implements keyspace.Journal. It adds record, with the long values refs in their places, to
 // the buffer, and takes over refs. at is the latest instant of the effects; if it is later than the
 // horizon of the last clock record, Append adds a clock record first. position is the position
-// behind the record. While the files are given up, Append drops the record. If a record is too
+// after the record. While the files are given up, Append drops the record. If a record is too
 // large, Append drops it and gives up the files, if there are any. It does not wait for the disk.
 func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64) {
 	size := len(record)

@@ -229,7 +229,7 @@ type LogStats struct {
 	Unsafe time.Duration
 	// StalledMillis is the time in milliseconds for which the present fsync has been running; 0 if
 	// none is running. LastSyncMicros is the duration of the last fsync in microseconds. Position
-	// is the position behind the last appended record.
+	// is the position after the last appended record.
 	StalledMillis, LastSyncMicros int64
 	Position                      uint64
 }

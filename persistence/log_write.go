@@ -328,7 +328,7 @@ func (l *Log) record(t recordType, body func(dst []byte) []byte) {
 	l.pos += uint64(len(l.buf) - before)
 }
 
-// NoteClock appends a record of the present clock and a watermark, if one is known, behind
+// NoteClock appends a record of the present clock and a watermark, if one is known, after
 // everything that was appended before, and writes the buffer. The error is that of [Log.Fault].
 func (l *Log) NoteClock() error {
 	return l.noteNow(func() {

@@ -5,9 +5,9 @@ package persistence
 type Tap interface {
 	// Wrote receives piece, the next bytes of records of all types, as they are in the file. The
 	// bytes of one write come in one piece, or in several pieces if they include long values. piece
-	// is valid until Wrote returns. With the last piece of a write, end is the log's position
-	// behind the piece; with the other pieces end is 0. Callers that wait for a position are woken
-	// after Wrote.
+	// is valid until Wrote returns. With the last piece of a write, end is the log's position after
+	// the piece; with the other pieces end is 0. Callers that wait for a position are woken after
+	// Wrote.
 	Wrote(piece []byte, end uint64)
 	// Gap is called when records were dropped: the next piece does not follow the last one, and its
 	// position may be any later one. Gap may be called several times in a row. If the log accepts
@@ -16,7 +16,7 @@ type Tap interface {
 	Gap()
 }
 
-// copyTo passes buf, with the values of v in their places, to t. end is the log's position behind
+// copyTo passes buf, with the values of v in their places, to t. end is the log's position after
 // buf.
 func (v *values) copyTo(t Tap, buf []byte, end uint64) {
 	from := 0

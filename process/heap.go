@@ -188,8 +188,8 @@ const (
 type quietHeap struct {
 	mu     sync.Mutex
 	cycles uint64 // guarded by mu, as are the fields below
-	held   int64  // the maximum of what keys and clients held, from the check before the last collection on
-	last   int64  // what keys and clients held at the last check
+	held   int64  // the maximum memory that keys and clients held, from the check before the last collection on
+	last   int64  // the memory that keys and clients held at the last check
 	quiet  int    // the number of checks in sequence that found enough idle memory
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Waiting is a call under several policies that waits until it passes. It has what is needed beyond
-// the ask of [Decider.AskAll] to count and answer the call, and refers to no memory of the call or of
-// a decider. Only one goroutine at a time may use it.
+// Waiting is a call under several policies that waits until it passes. It has the data that is
+// needed in addition to the ask of [Decider.AskAll] to count and answer the call, and refers to no
+// memory of the call or of a decider. Only one goroutine at a time may use it.
 type Waiting struct {
 	// Parts are the parts of the call. They have only the bytes that a [Notice] needs.
 	Parts   []Part

@@ -9,7 +9,7 @@ import (
 	store "github.com/cellserver/cellserver/remote/engine"
 )
 
-// core has what all parts of a store share.
+// core has the fields that all parts of a store share.
 type core struct {
 	engine engine
 	timing timing

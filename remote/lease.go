@@ -67,7 +67,7 @@ type lease struct {
 	*renewer
 }
 
-// renewer has what all successive leases of a key share.
+// renewer has the fields that all successive leases of a key share.
 type renewer struct {
 	plan decide.Plan
 	// renewing says that the next lease is being taken. turn returns a new item for the key's

@@ -2,8 +2,8 @@ package remote
 
 import "time"
 
-// memory is what a server remembers of a key. It saves the read of a key that no other server
-// writes, shows that the engine has lost writes, and has the charges to be given back.
+// memory is the data that a server remembers about a key. It saves the read of a key that no other
+// server writes, shows that the engine has lost writes, and has the charges to be given back.
 type memory struct {
 	// known says that value is the last known value in the engine: the zero value if the key was
 	// absent.

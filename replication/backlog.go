@@ -65,7 +65,7 @@ func segments(size int64) int {
 // byte at any time. Any goroutine may call First.
 func (b *Backlog) First() uint64 { return b.first.Load() }
 
-// End returns the offset behind the latest byte. Any goroutine may call End.
+// End returns the offset after the latest byte. Any goroutine may call End.
 func (b *Backlog) End() uint64 { return b.end.Load() }
 
 // Write appends p to the backlog. If the backlog is full, Write overwrites the earliest bytes.

@@ -54,5 +54,5 @@ func (t Tail) Read(dst []byte, offset uint64) (n int, ok bool) {
 	return n, ok
 }
 
-// End returns the offset behind the latest byte of the backlog.
+// End returns the offset after the latest byte of the backlog.
 func (t Tail) End() uint64 { return t.backlog.End() }

@@ -69,8 +69,8 @@ type follower struct {
 	horizon   atomic.Int64 // the instant in the last clock frame
 	bytes     atomic.Int64 // number of bytes that were received in chunks
 	durable   durability
-	position  uint64 // the position of the log behind the last appended record
-	// reached is the offset behind the frame that is being applied, or a smaller offset.
+	position  uint64 // the position of the log after the last appended record
+	// reached is the offset after the frame that is being applied, or a smaller offset.
 	reached atomic.Uint64
 
 	rewrite fileRewrite
@@ -80,7 +80,7 @@ type follower struct {
 type incomingSync struct {
 	id      string
 	dataSet string
-	offset  uint64 // the offset of the stream behind the last complete frame
+	offset  uint64 // the offset of the stream after the last complete frame
 	started bool   // the old state was discarded
 	ended   bool   // all blocks have arrived
 	keys    uint64

@@ -36,7 +36,7 @@ const (
 	unknownDataSet = "?"
 )
 
-// greeting has what a replica sends to its primary in the handshake.
+// greeting has the values that a replica sends to its primary in the handshake.
 type greeting struct {
 	user, password string
 	port           int

@@ -259,7 +259,7 @@ func (n *Node) offset(position uint64) uint64 {
 // complete during a full resynchronization with a primary.
 func (n *Node) IsWhole() bool { return n.f.whole.Load() }
 
-// Reached returns the offset of the stream behind everything that the keyspace contains, or 0 while
+// Reached returns the offset of the stream after everything that the keyspace contains, or 0 while
 // a replica applies nothing. It is for SourceOptions.Reached.
 func (n *Node) Reached() uint64 {
 	if t := n.tap.Load(); t != nil {

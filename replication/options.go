@@ -121,7 +121,7 @@ type Log interface {
 	// NoteOrigin records that the state, including everything that was appended before, comes
 	// from o.
 	NoteOrigin(o *persistence.Origin) error
-	// Position returns the position behind everything that was appended to the log.
+	// Position returns the position after everything that was appended to the log.
 	Position() uint64
 	// Synced returns the position before which everything is durable.
 	Synced() uint64

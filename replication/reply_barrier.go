@@ -58,9 +58,9 @@ func (b *ReplyBarrier) SetReplicas(n int) {
 func (b *ReplyBarrier) Delays() bool { return b.replicas.Load() > 0 }
 
 // Await returns Kept if the reply to a change may be sent. position is the position of the log
-// behind the change. While the outcome is Pending, p is woken when the outcome may have changed.
-// The outcome is Lost if too few replicas have acknowledged the change within repl-ack-timeout, or
-// if this server has ceased to be a primary.
+// after the change. While the outcome is Pending, p is woken when the outcome may have changed. The
+// outcome is Lost if too few replicas have acknowledged the change within repl-ack-timeout, or if
+// this server has ceased to be a primary.
 func (b *ReplyBarrier) Await(position uint64, p transport.Peer) transport.Outcome {
 	n := int(b.replicas.Load())
 	if n == 0 {

@@ -13,11 +13,11 @@ import (
 // longer in the backlog.
 var errOvertaken = errors.New("the replica was overtaken by the backlog")
 
-// common has what the senders of a source share.
+// common has the fields that the senders of a source share.
 type common struct {
 	waker    *waker
 	ackTable *ackTable
-	// reached returns the offset of the stream behind everything that the keyspace contains. This
+	// reached returns the offset of the stream after everything that the keyspace contains. This
 	// may be beyond the end of the stream.
 	reached   func() uint64
 	stopwatch func() time.Duration

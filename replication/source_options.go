@@ -14,10 +14,10 @@ import (
 type SourceOptions struct {
 	// Keyspace has the keys that a full resynchronization copies.
 	Keyspace *keyspace.Keyspace
-	// Reached returns the offset of the stream behind everything that the keyspace contains. It
-	// may be beyond the bytes that were passed to Write, by the bytes that the log has not
-	// written yet. All bytes up to this offset must be written later even if nothing else
-	// happens. If Reached is nil, the keyspace is never ahead of the stream.
+	// Reached returns the offset of the stream after everything that the keyspace contains. It may
+	// be beyond the bytes that were passed to Write, by the bytes that the log has not written yet.
+	// All bytes up to this offset must be written later even if nothing else happens. If Reached is
+	// nil, the keyspace is never ahead of the stream.
 	Reached func() uint64
 	// DataSet returns the ID of the data set to send, "" if it is unknown. claimed is the ID that
 	// the replica has sent, or [unknownDataSet]. If DataSet is nil, the ID is unknown.
@@ -46,7 +46,7 @@ type History struct {
 	// ID is the replication ID, 40 hexadecimal digits.
 	ID string
 	// ID2 is the previous replication ID of the stream, "" if there is none. A replica that knows
-	// the stream by ID2 may continue if the first byte that it lacks is not behind Offset2.
+	// the stream by ID2 may continue if the first byte that it lacks is not after Offset2.
 	ID2 string
 	// Offset2 is second_repl_offset, or -1 if there is no ID2. It is the number of a byte,
 	// counted from 1, so it is the offset at which ID began plus one.

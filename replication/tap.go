@@ -32,7 +32,7 @@ type tap struct {
 	sealing bool // the tap will be sealed at the end of the present write
 	sealed  bool
 	held    []byte
-	heldEnd uint64 // position behind held, or behind what was lost; 0 if nothing has arrived
+	heldEnd uint64 // position after held, or behind what was lost; 0 if nothing has arrived
 	lost    bool   // held is incomplete
 
 	// ahead is the offset of the stream minus the corresponding position of the log.
@@ -136,7 +136,7 @@ func (t *tap) changed() bool {
 	return false
 }
 
-// reached returns the offset of the stream behind everything that was appended to the log.
+// reached returns the offset of the stream after everything that was appended to the log.
 func (t *tap) reached() uint64 { return t.offset(t.log.Position()) }
 
 // offset returns the offset of the stream that corresponds to position, a position of the log. It

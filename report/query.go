@@ -18,8 +18,8 @@ type Query struct {
 	Since   int64
 	DB      int
 	Key     string
-	// Fleet says that the report is about all servers of the store. Known says that it must not wait for them: it has what is
-	// known of them already.
+	// Fleet says that the report is about all servers of the store. Known says that it must not wait for them, and uses
+	// only figures that are known already.
 	Fleet, Known bool
 }
 

@@ -35,9 +35,9 @@ func CheckKeys(keys [][]byte) error {
 	return nil
 }
 
-// A link is stored among the holds, behind that of its reservation, as a hold that is void and has neither a
-// slot nor units, with flagLink. Its end is [limit.MaxInstant] while the reservation is live. When that has
-// passed its time, the end is the instant until which it is remembered. A link is followed by
+// A link is stored among the holds, after that of its reservation, as a hold that is void and has neither a slot nor
+// units, with flagLink. Its end is [limit.MaxInstant] while the reservation is live. When that has passed its time, the
+// end is the instant until which it is remembered. A link is followed by
 //
 //	 4 bytes  length of what follows without the padding
 //	for each key: its length as a varint, and the key

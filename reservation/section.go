@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The reservations of a key form a section at the end of its value, behind the records of package
+// The reservations of a key form a section at the end of its value, after the records of package
 // idempotency, if there are any:
 //
 //	the live reservations, in the order in which they were made

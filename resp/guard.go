@@ -184,7 +184,7 @@ func (g *Guard) count(in []byte, lim *Limits) (next, left int, err Error) {
 
 // shortArgs fills args with the arguments at pos of in, as long as they are complete, within all
 // limits and shorter than 100 bytes. Nearly all arguments are. It returns their number k and the
-// offset behind them. bulkHead parses the arguments that shortArgs leaves.
+// offset after them. bulkHead parses the arguments that shortArgs leaves.
 func shortArgs(in []byte, args [][]byte, pos int, lim *Limits) (k, next int) {
 	longest := lim.MaxBulk
 	if lim.PreAuthBulk > 0 {

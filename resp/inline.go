@@ -113,7 +113,7 @@ func countRuns(line []byte) int {
 }
 
 // appendDoubleQuoted appends to dst the text from line[i] to the closing double quote, without its
-// escapes. It returns the result and the index behind the closing quote. A quote may open anywhere
+// escapes. It returns the result and the index after the closing quote. A quote may open anywhere
 // in a word, but the closing quote ends the word. ok is false if there is no closing quote or the
 // word goes on behind it.
 func appendDoubleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool) {

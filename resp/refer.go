@@ -128,10 +128,10 @@ func (w *Writer) Reply(r Reply) (kept bool) {
 // freed one by one as they are sent.
 const pieceSize = 256 << 10
 
-// Spill makes finished pieces of what was written since Buf was mark bytes long, if that is more
-// than 256 KiB. So a long reply is never copied to a larger buffer, and its memory is freed as the
-// reply is sent. w.Pieces, which must be set, counts the memory of the pieces until it is freed.
-// Afterwards [Writer.Cut] may be called only with mark or an earlier mark.
+// Spill makes finished pieces of the bytes that were written since Buf was mark bytes long, if they
+// are more than 256 KiB. So a long reply is never copied to a larger buffer, and its memory is
+// freed as the reply is sent. w.Pieces, which must be set, counts the memory of the pieces until it
+// is freed. Afterwards [Writer.Cut] may be called only with mark or an earlier mark.
 func (w *Writer) Spill(mark int) {
 	if len(w.Buf)-mark > pieceSize && w.deferred == nil {
 		w.spill(mark, pieceSize+pieceSize/4)
@@ -149,9 +149,9 @@ func (w *Writer) SpillRest(mark int) {
 	}
 }
 
-// spill makes pieces of what was written since Buf was mark bytes long, but for the last line end.
-// Then Buf has new memory with a capacity of room more bytes. spill does nothing if the memory of
-// Buf belongs to another owner.
+// spill makes pieces of the bytes that were written since Buf was mark bytes long, except for the
+// last line end. Then Buf has new memory with a capacity of room more bytes. spill does nothing if
+// the memory of Buf belongs to another owner.
 func (w *Writer) spill(mark, room int) {
 	if cap(w.Buf) <= w.Room {
 		return // the memory belongs to another owner

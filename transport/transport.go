@@ -1,6 +1,6 @@
-// Package transport moves bytes between sockets and sessions. It knows nothing
-// of RESP or of commands: everything above it is behind [Handler] and [Session],
-// and nothing above it may assume a goroutine per connection.
+// Package transport moves bytes between sockets and sessions. It does not depend on RESP or
+// commands: it calls the code above it through [Handler] and [Session]. That code must not assume a
+// goroutine per connection.
 //
 // The interface is one function, [Session.Feed]: it takes the bytes that have arrived,
 // returns reply bytes, and never blocks. A command that has to wait parks its session and

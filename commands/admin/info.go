@@ -241,7 +241,7 @@ func (w *infoWriter) sized(name string) {
 	w.str(name+"_human", human(w.values[name]))
 }
 
-// highest is what the group keeps for the server: the highest memory use in bytes.
+// highest is the state of the group for the server: the highest memory use in bytes.
 type highest struct{ memory atomic.Int64 }
 
 // memoryPeak returns the highest memory use, in bytes, with which it was called since the start.

@@ -43,8 +43,8 @@ type wait struct {
 	nextTry   func() bool // guarded by mu: stops the timer of the next attempt; nil if there is none
 }
 
-// counted has what is needed, beyond the ask, to count and answer a call that may wait. The zero
-// value is for a call without a policy.
+// counted has the data that is needed, in addition to the ask, to count and answer a call that may
+// wait. The zero value is for a call without a policy.
 type counted struct {
 	policy *policy.Counts        // the counters of the policy of the call; nil without a policy
 	joint  *ratelimit.JointStore // decides all asks of the call, or nil if the store of the server does

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// engine is what the group keeps for the server: the script cache and the pool of Lua states.
+// engine is the state of the group for the server: the script cache and the pool of Lua states.
 type engine struct {
 	server  *command.Server
 	scripts scriptCache
@@ -54,7 +54,7 @@ type host struct {
 	acted   bool          // the script has called a command that does more than read
 }
 
-// worker is what the group keeps for a [command.Worker].
+// worker is the state of the group for a [command.Worker].
 type worker struct {
 	engine *engine
 	host   host

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/figure"
 )
 
-// workerTracking is what the group keeps for a worker: the observer of its store, and the tracked
+// workerTracking is the state of the group for a worker: the observer of its store, and the tracked
 // read that it runs.
 type workerTracking struct {
 	observer observer

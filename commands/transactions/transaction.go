@@ -36,7 +36,7 @@ type transactions struct {
 // this group.
 func transactionsOf(c *command.Call) *transactions { return command.ServerState[transactions](c) }
 
-// clientTransaction is what the group keeps for a client: the state of MULTI and WATCH.
+// clientTransaction is the state of the group for a client: the state of MULTI and WATCH.
 type clientTransaction struct {
 	tx       *transaction // nil outside of a transaction
 	watched  any          // the store's token for the keys of WATCH; nil if there are none

@@ -85,7 +85,7 @@ type Answer struct {
 	Clauses []Decision
 }
 
-// ErrReply says that a reply is none of RL.USE.
+// ErrReply says that a reply is not a reply of RL.USE.
 var ErrReply = errors.New("the session has sent an unexpected reply")
 
 // Read reads the first reply in replies into a, and returns the replies after it. The error is a [resp.Error] for an

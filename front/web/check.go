@@ -12,7 +12,7 @@ import (
 // maxKey is the maximum length of the key of a call in bytes, as docs/policies.md promises it.
 const maxKey = 16_000
 
-// check serves /v1/check/. path is that of the request as it came.
+// check serves /v1/check/. path is the path of the request without decoding.
 //
 // Faults of the operator, such as an unknown parameter, have a status of their own. A fault that the client of the
 // gateway has caused, such as a key that is not an address, is a denial, because a client must not pass by sending a

@@ -57,7 +57,7 @@ func (c *Channel) SetDown(down bool) {
 	c.all()
 }
 
-// all tells all listeners the state of the channel. The caller holds mu.
+// all notifies all listeners of the state of the channel. The caller holds mu.
 func (c *Channel) all() {
 	for _, heard := range c.heard {
 		heard(c.fault())

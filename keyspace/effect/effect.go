@@ -54,9 +54,9 @@ type Effect struct {
 	Patch bool
 }
 
-// Next decodes the first effect of record and returns the bytes behind it as rest. record may be
-// any bytes; the error says that it does not begin with an effect. The slices of e and rest are
-// parts of record.
+// Next decodes the first effect of record and returns the bytes after it as rest. record may be any
+// bytes; the error says that it does not begin with an effect. The slices of e and rest are parts
+// of record.
 func Next(record []byte) (e Effect, rest []byte, err error) {
 	e, n, rest, err := effectHead(record)
 	switch {

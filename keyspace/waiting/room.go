@@ -35,7 +35,7 @@ type Room struct {
 // Any reports whether there are waiters.
 func (r *Room) Any() bool { return r.queues != nil }
 
-// Add puts w into the queue of the key called name in the database db, behind all waiters of its rank, and reports
+// Add puts w into the queue of the key called name in the database db, after all waiters of its rank, and reports
 // whether it is the first there. It copies name.
 func (r *Room) Add(db int, name []byte, w *Waiter) (first bool) {
 	w.key, w.queued = Key{db, string(name)}, true

@@ -26,7 +26,7 @@ const (
 	NameValue = hiddenPrefix + "value"
 	// NameGlobals is the name of the table _G. It is not a function.
 	NameGlobals = hiddenPrefix + "globals"
-	// NameCommand, NameForward and NameIgnore are prefixes. With "call" or "pcall" behind them they
+	// NameCommand, NameForward and NameIgnore are prefixes. With "call" or "pcall" after them they
 	// are the names of functions that do the same as redis.call and redis.pcall. NameForward is for
 	// a call whose reply the script returns unchanged, NameIgnore for one whose reply the script
 	// does not use, and NameCommand for all others.

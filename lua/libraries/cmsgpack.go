@@ -142,7 +142,7 @@ func (r *Runtime) unpackLimit(l *glua.LState) int {
 }
 
 // unpacked decodes up to most values of text from index from, which counts from 0, and pushes them.
-// Before them it pushes the index of the first byte behind them, or -1 if text ends with them. If
+// Before them it pushes the index of the first byte after them, or -1 if text ends with them. If
 // most and from are 0, it decodes all values and pushes no index. It returns the number of pushed
 // values.
 func (r *Runtime) unpacked(l *glua.LState, text string, most, from int32) int {

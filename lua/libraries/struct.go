@@ -234,8 +234,8 @@ func (r *Runtime) structUnpack(l *glua.LState) int {
 }
 
 // text reads a string from data at the index at. it is the item of the format for the string. text
-// returns the string, the index behind it, and results. For the format c0 it takes the length of
-// the string from the last of results, and removes that. It raises an error if data ends before the
+// returns the string, the index after it, and results. For the format c0 it takes the length of the
+// string from the last of results, and removes that. It raises an error if data ends before the
 // string does.
 func (f *layout) text(data string, at int, it item, results []glua.LValue) (string, int, []glua.LValue) {
 	if it.letter == 's' {

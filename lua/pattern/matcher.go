@@ -205,7 +205,7 @@ func (m *Matcher) item(s, p int) (nextS, nextP, result int, done bool) {
 	return s + 1, end, 0, false
 }
 
-// classEnd returns the index behind the single-character class at p, or -1 if the class is
+// classEnd returns the index after the single-character class at p, or -1 if the class is
 // malformed.
 func (m *Matcher) classEnd(p int) int {
 	c := m.Pattern[p]

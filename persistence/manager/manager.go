@@ -56,8 +56,8 @@ type Keyspace interface {
 	Watermark() limit.Instant
 }
 
-// Replication has what persistence needs to know about the replicas of this server and about its
-// primary. Any goroutine may call its methods.
+// Replication has the information that persistence needs about the replicas of this server and
+// about its primary. Any goroutine may call its methods.
 type Replication interface {
 	// Await says whether the reply to the change at position may be sent to p: see
 	// [replication.ReplyBarrier]. While too few replicas have acknowledged the change, the outcome

@@ -4,7 +4,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// seenGroups has what one recorder has recorded about groups of keys since the latest take. Apart from
+// seenGroups has the records of one recorder about groups of keys since the latest take. Apart from
 // the calls that lacked memory, it includes only the calls that are sampled for the tables.
 type seenGroups struct {
 	byName map[string]*seenGroup // at most maxSeenGroups

@@ -16,7 +16,7 @@ type ids struct {
 	shortest atomic.Int64
 }
 
-// IDs has what the server has counted about calls with the option ID.
+// IDs has the counts of the server about calls with the option ID.
 type IDs struct {
 	// Repeats is the number of calls that repeated a remembered one, and so charged nothing.
 	Repeats int64

@@ -12,7 +12,7 @@ type reservations struct {
 	made, committed, late, cancelled, expired, unknown, refused atomic.Int64
 }
 
-// Reservations has what the server has counted about reservations.
+// Reservations has the counts of the server about reservations.
 type Reservations struct {
 	// Made is the number of calls that made a reservation, without repetitions, and Refused is the number of
 	// those that were denied because their key had as many live reservations as it may.

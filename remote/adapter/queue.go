@@ -25,9 +25,9 @@ type ticket struct {
 	place *list.Element // guarded by the mutex of the queues: nil after the ticket has left its queue
 }
 
-// enqueue adds a client to the queues of keys at once, behind all of its rank, and reports whether it is the first in
-// all of them. wake is called when the client becomes the first in one or there may be room. It is called
-// with the mutex of the queues locked, and must not call methods of the queues.
+// enqueue adds a client to the queues of keys at once, after all of its rank, and reports whether it is the first in
+// all of them. wake is called when the client becomes the first in one or there may be room. It is called with the
+// mutex of the queues locked, and must not call methods of the queues.
 func (q *queues) enqueue(keys []env.KeyRef, rank int64, wake func()) (tickets []any, first bool) {
 	tickets, first = make([]any, len(keys)), true
 	q.mu.Lock()

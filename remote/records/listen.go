@@ -28,7 +28,8 @@ func (s *Store) Listen(ctx context.Context, changed func()) {
 	s.subscribed.Store(false)
 }
 
-// Subscribed reports whether the engine tells this server of changes: Listen has a subscription. It does not wait.
+// Subscribed reports whether the engine notifies this server of changes, because Listen has a subscription. It does not
+// wait.
 func (s *Store) Subscribed() bool { return s.subscribed.Load() }
 
 // Lag returns the age that the latest change of another server had when this server observed it in the log, by the

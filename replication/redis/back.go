@@ -23,7 +23,7 @@ type Tail interface {
 	// Read copies bytes of the stream from offset on into dst, as many as there are, and returns
 	// their number. ok is false if the byte at offset is no longer available.
 	Read(dst []byte, offset uint64) (n int, ok bool)
-	// End returns the offset behind the latest byte of the stream.
+	// End returns the offset after the latest byte of the stream.
 	End() uint64
 }
 

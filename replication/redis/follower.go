@@ -124,7 +124,7 @@ func (f *Follower) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, 
 		f.Forget()
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return cause // the error of the closed connection tells nothing
+		return cause // the error of the closed connection has no information
 	}
 	return err
 }

@@ -30,8 +30,8 @@ func (f *Follower) Info() []protocol.Field {
 	}
 }
 
-// Info returns the field of INFO replication with the counts of what was not sent to replicas,
-// nil if nothing was left out. Any goroutine may call it.
+// Info returns the field of INFO replication with the counts of values and commands that were not
+// sent to replicas; nil if there are none. Any goroutine may call it.
 func (r *Replicas) Info() []protocol.Field {
 	if unsent := r.unsent.Counts(); len(unsent) > 0 {
 		return []protocol.Field{field("unsent", list(unsent))}

@@ -25,8 +25,8 @@ const (
 type Buffer struct {
 	B       []byte
 	mapped  bool // B is not in Go's heap: see [GetInput]
-	used    int  // of a mapped buffer: the end of what was written since it was lent
-	touched int  // of a mapped buffer: the end of what was ever written
+	used    int  // of a mapped buffer: the end of the bytes that were written since it was lent
+	touched int  // of a mapped buffer: the end of all bytes that were ever written
 }
 
 var pools [classes]sync.Pool

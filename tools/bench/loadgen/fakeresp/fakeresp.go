@@ -17,7 +17,7 @@ import (
 // at a time.
 type Handler func(args []string) string
 
-// Hangup is what a [Handler] returns to make the server close the connection.
+// Hangup is the result of a [Handler] that makes the server close the connection.
 const Hangup = "\x00"
 
 // Start runs a server at an address of a network, such as port 0 of loopback or a Unix socket,
