@@ -251,7 +251,7 @@ func (h *holding) forget() {
 	h.section.Trim(maxSpare)
 }
 
-// oneHolding is One for an entry that has reservations, and for an ask that reserves or settles.
+// oneHolding decides on an ask that reserves or settles, or on any ask if the entry has reservations.
 func (p *Plan) oneHolding(e *entry.Entry, now limit.Instant, a *Ask) error {
 	h := &p.holding
 	a.Repeated, a.Forgotten, a.Lapsed, a.Full = false, 0, 0, false

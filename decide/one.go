@@ -22,7 +22,7 @@ func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
 	return p.one(e, now, a)
 }
 
-// one is One for an entry that remembers no calls, as if a had no token.
+// one decides like [One] on an entry that remembers no calls, as if a had no token.
 func (p *Plan) one(e *entry.Entry, now limit.Instant, a *Ask) error {
 	p.counted = false
 	switch {
@@ -62,7 +62,7 @@ func (p *Plan) one(e *entry.Entry, now limit.Instant, a *Ask) error {
 	return errNotOne
 }
 
-// oneCounting is one for an ask that is charged even if it is denied.
+// oneCounting decides on an ask that is charged even if it is denied.
 func (p *Plan) oneCounting(e *entry.Entry, now limit.Instant, a *Ask) error {
 	a.Counts = false
 	err := p.one(e, now, a)
@@ -77,7 +77,7 @@ func (p *Plan) oneCounting(e *entry.Entry, now limit.Instant, a *Ask) error {
 	return p.chargeDenied(&a.Decision, e, now, &c)
 }
 
-// oneKeeping is one for an ask that has to leave units for others.
+// oneKeeping decides on an ask that has to leave units for others.
 func (p *Plan) oneKeeping(e *entry.Entry, now limit.Instant, a *Ask) (err error) {
 	c := a.clause()
 	if a.shared() > 0 {

@@ -30,7 +30,7 @@ type memory struct {
 // maxSpare is the maximum capacity in bytes of the memory for states that a plan keeps.
 const maxSpare = 256 << 10
 
-// oneRemembering is One for an entry that remembers calls, or an ask with a token.
+// oneRemembering decides on an ask with a token, or on any ask if the entry remembers calls.
 func (p *Plan) oneRemembering(e *entry.Entry, now limit.Instant, a *Ask) error {
 	a.Repeated, a.Forgotten = false, 0
 	if a.Family == Admin {
