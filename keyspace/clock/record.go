@@ -28,7 +28,7 @@ func (c *System) Record() Record {
 	return Record{Boot: bootID(), BootTime: c.src.boot(), Derived: c.Now(), Wall: c.src.wall()}
 }
 
-// Resumption has the data about the earlier run of a server that it needs when it starts.
+// Resumption has the data about the earlier run of a server from which the clock continues at a start.
 type Resumption struct {
 	// Last is the last clock record that the server has stored.
 	Last Record
