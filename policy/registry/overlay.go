@@ -220,7 +220,7 @@ func (r *Registry) refit(policyName string, was policy.KeyForm) {
 // keep sets e in b, which has no bounds. e is valid.
 func keep(b *policy.Builder, e *policy.Entry) { kept(b.Set(e)) }
 
-// kept panics if err, the error of keeping a valid entry in a builder without bounds, is not nil.
+// kept panics if err is not nil. A builder without bounds accepts every valid entry.
 func kept(err error) {
 	if err != nil {
 		panic(errors.Join(errKeep, err))
