@@ -23,7 +23,8 @@ const (
 	MaxKeyBytes = 64 << 10
 )
 
-// CheckKeys returns [ErrKeys] if keys, all of a reservation, are too many or too long.
+// CheckKeys returns [ErrKeys] if keys, which are all keys of a reservation, are too many or too
+// long.
 func CheckKeys(keys [][]byte) error {
 	n := 0
 	for _, key := range keys {
