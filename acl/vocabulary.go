@@ -30,7 +30,7 @@ const (
 type Denied uint8
 
 // These are the reasons of a refusal, in the order of the checks. If several selectors refuse a
-// call, the largest reason is reported: that of the selector that got furthest.
+// call, the largest reason is reported: the reason of the selector that got furthest.
 const (
 	DeniedNothing Denied = iota
 	DeniedCommand
