@@ -43,7 +43,7 @@ type Rule struct {
 	Zone *Zone
 }
 
-// Valid reports whether r is a rule with windows: From is one that the unit may have.
+// Valid reports whether r has windows: whether From is valid for the unit.
 func (r *Rule) Valid() bool {
 	switch r.Unit {
 	case Day:
