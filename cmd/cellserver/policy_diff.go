@@ -17,7 +17,8 @@ import (
 
 const policyDiffUsage = "usage: cellserver policy diff FILE [ADDRESS] [-h host] [-p port] [--user name] [--askpass] [--tls]"
 
-// maxDump is the maximum size of the policies that a server may send: that of a million overrides.
+// maxDump is the maximum size of the policies that a server may send. It suffices for a million
+// overrides.
 const maxDump = 256 << 20
 
 // anyBounds are the bounds for a server with unknown options.

@@ -90,7 +90,7 @@ type policyChanges struct {
 	// before and after have the overrides of the policy before and after the changes. They are nil
 	// if there is no such policy then.
 	before, after *patternTable
-	// flags tells that the flags of the policy change, which affects all keys, including those of
+	// flags says that the flags of the policy change, which affects all keys, including those of
 	// overrides.
 	flags bool
 	// entries maps patterns to the indexes of changes, with "" for the policy itself.
@@ -164,7 +164,7 @@ func (t *patternTable) ofNetworks() bool { return t != nil && t.networks }
 // patternTable finds the override that is in force for a key.
 type patternTable struct {
 	patterns map[string]struct{}
-	// networks tells that the keys of the policy are addresses, and patterns are networks.
+	// networks says that the keys of the policy are addresses, so that the patterns are networks.
 	networks bool
 	// lengths are the lengths of the patterns that end in *, without the star, the longest first.
 	lengths []int

@@ -44,7 +44,7 @@ type Command struct {
 	Text string
 	// Flags are the options of the command itself.
 	Flags []Option
-	// Configures tells that the command also takes the server's options.
+	// Configures says that the command also takes the server's options.
 	Configures bool
 }
 
