@@ -44,7 +44,7 @@ func (f *flat) gap(at, n, m int) []byte {
 	return f.b[at : at+m]
 }
 
-// take makes b the bytes and the buffer of f, which takes over b, and returns the former buffer,
+// take makes b the bytes and the buffer of f, which then owns b, and returns the former buffer,
 // emptied.
 func (f *flat) take(b []byte) (free []byte) {
 	free = f.own

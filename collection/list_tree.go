@@ -68,8 +68,8 @@ func (l *List) putTree(position int64, value []byte) {
 	}
 }
 
-// setTree stores value, which the list takes over, at position, and reports whether the position
-// had a value before.
+// setTree stores value, which the list then owns, at position, and reports whether the position had
+// a value before.
 func (l *List) setTree(position int64, value []byte) (known bool) {
 	old, known := l.tree.Set(position, value)
 	if known {
