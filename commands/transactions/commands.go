@@ -91,9 +91,9 @@ const (
 
 const (
 	// maxQueued is the maximum number of commands in the queue of a transaction.
-	// command.MaxQueuedBytes bounds the memory of the queue, and also that of the watched keys of a
-	// client. Redis has no such bounds; without them a client could fill the memory with commands
-	// that never run.
+	// command.MaxQueuedBytes bounds the memory of the queue, and also the memory of the watched
+	// keys of a client. Redis has no such bounds; without them a client could fill the memory with
+	// commands that never run.
 	maxQueued = 1 << 16
 )
 
