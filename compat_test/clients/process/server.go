@@ -22,7 +22,7 @@ import (
 
 const (
 	// readyWithin is the maximum time from the start of a server to its first PONG, and stopWithin
-	// that from SIGTERM to its end.
+	// the maximum time from SIGTERM to its end.
 	readyWithin = time.Minute
 	stopWithin  = time.Minute
 )

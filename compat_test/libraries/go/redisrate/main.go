@@ -121,7 +121,8 @@ func ring() error {
 }
 
 // native requires that a single command of the server, with the same limit, replies with the same
-// numbers. A burst of b corresponds to a max_burst of b-1. It requires nothing of another server.
+// numbers. A burst of b corresponds to a max_burst of b-1. If the server is another program,
+// nothing is checked.
 func native() error {
 	for _, want := range []int64{0, 0, 1} {
 		got, err := client.Do(checks.Ctx, "CL.THROTTLE", "native", 1, 2, 3600, 1).Int64Slice()

@@ -97,7 +97,7 @@ func retry(s throttled.GCRAStoreCtx, key string) error {
 }
 
 // native requires that a single command of the server decides like the quota in the documentation
-// of the library. It requires nothing of another server.
+// of the library. If the server is another program, nothing is checked.
 func native() error {
 	quota := throttled.RateQuota{MaxRate: throttled.PerHour(20), MaxBurst: 5}
 	l, err := throttled.NewGCRARateLimiterCtx(goRedis(), quota)
