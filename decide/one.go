@@ -22,7 +22,7 @@ func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
 	return p.one(e, now, a)
 }
 
-// one decides like [One] on an entry that remembers no calls, as if a had no token.
+// one decides like [Plan.One] on an entry that remembers no calls, as if a had no token.
 func (p *Plan) one(e *entry.Entry, now limit.Instant, a *Ask) error {
 	p.counted = false
 	switch {
