@@ -48,8 +48,8 @@ type Limits struct {
 	// PreAuth is the time after connecting within which a client must authenticate. After it the
 	// client is closed.
 	PreAuth time.Duration
-	// Frame bounds the size of commands of clients that have authenticated, and FrameUnauth that of
-	// all other clients.
+	// Frame bounds the size of commands of clients that have authenticated, and FrameUnauth the
+	// size of commands of all other clients.
 	Frame, FrameUnauth resp.Limits
 	// LogMaxEntries is the maximum number of entries of a sliding-window log (SW LOG). MaxMembers
 	// is the maximum number of leases of a concurrency limiter (CC).
