@@ -108,7 +108,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown stops accepting connections and waits for running requests. When ctx ends, it closes the
-// connections of the requests that still run. The error is that of closing connections.
+// connections of the requests that still run. The error comes from closing connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Door.Stop()
 	if err := s.http.Shutdown(ctx); err != nil {
