@@ -167,7 +167,7 @@ func move(s *section, state, dst []byte) (value []byte, moved section) {
 }
 
 // relay returns a value with state and a section of the given capacity, which has the records of s
-// but the first drop ones, and then the stored records add.
+// without the oldest drop records, followed by the stored records in add.
 func relay(s *section, drop uint32, add []byte, size uint32, state, dst []byte) []byte {
 	n := len(state) + lengthOf(size)
 	dst = sized(dst, n)
