@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Conn is one end of a connection. in is the stream of bytes to this end, and out that of bytes
-// from it.
+// Conn is one end of a connection. in is the stream of bytes to this end, and out the stream of
+// bytes from it.
 type Conn struct {
 	n             *Network
 	in, out       *stream
