@@ -97,7 +97,7 @@ func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
 }
 
 // checkAll checks all effects of a record. n is their number, and flushes is true if one of them is
-// a flush. The error is that of the first invalid effect.
+// a flush. The error is about the first invalid effect.
 func (ks *Keyspace) checkAll(record []byte) (n int, flushes bool, err error) {
 	for ; len(record) > 0; n++ {
 		var e effect.Effect

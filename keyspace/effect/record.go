@@ -25,7 +25,7 @@ type Record struct {
 func (r *Record) Empty() bool { return len(r.buf) == 0 }
 
 // Parts returns the bytes of the record and the long values that belong between these bytes, each
-// at its offset At. The caller takes over refs. buf is valid until the record is changed.
+// at its offset At. The caller then owns refs. buf is valid until the record is changed.
 func (r *Record) Parts() (buf []byte, refs []shared.Ref) { return r.buf, r.refs }
 
 // Size returns the number of bytes of the record, including the long values that it refers to.
