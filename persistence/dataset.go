@@ -43,7 +43,7 @@ func (d *Dir) dataSet() DataSet {
 // KeepDataSet writes the data set in memory to the manifest, if the manifest names another one. It
 // does nothing without a log, while the log refuses effects, and between [Dir.AcceptState] and the
 // next base. In these cases the manifest that is written with the next base names the data set. The
-// error is that of writing the manifest.
+// error comes from writing the manifest.
 func (d *Dir) KeepDataSet() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

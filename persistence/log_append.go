@@ -53,10 +53,11 @@ func NewVolatile(o LogOptions) *Log {
 }
 
 // Append implements keyspace.Journal. It adds record, with the long values refs in their places, to
-// the buffer, and takes over refs. at is the latest instant of the effects; if it is later than the
-// horizon of the last clock record, Append adds a clock record first. position is the position
-// after the record. While the files are given up, Append drops the record. If a record is too
-// large, Append drops it and gives up the files, if there are any. It does not wait for the disk.
+// the buffer, and becomes the owner of refs. at is the latest instant of the effects; if it is
+// later than the horizon of the last clock record, Append adds a clock record first. position is
+// the position after the record. While the files are given up, Append drops the record. If a record
+// is too large, Append drops it and gives up the files, if there are any. It does not wait for the
+// disk.
 func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64) {
 	size := len(record)
 	for i := range refs {
@@ -88,7 +89,7 @@ func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (positi
 	return position
 }
 
-// frame appends a record of effects to the buffer, and takes over refs. mu must be held.
+// frame appends a record of effects to the buffer, and becomes the owner of refs. mu must be held.
 func (l *Log) frame(record []byte, refs []shared.Ref) {
 	buf, from := l.seg.framer.begin(l.buf, typeEffects)
 	known := len(l.long.refs)

@@ -14,8 +14,8 @@ type values struct {
 // values are copied.
 const apart = 64 << 10
 
-// add appends record to dst and returns the result. It takes over refs, the long values that belong
-// to record: it copies the shorter ones to dst and adds the others to v.
+// add appends record to dst and returns the result. It becomes the owner of refs, the long values
+// that belong to record: it copies the shorter ones to dst and adds the others to v.
 func (v *values) add(dst, record []byte, refs []shared.Ref) []byte {
 	from := 0
 	for _, r := range refs {
