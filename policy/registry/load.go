@@ -35,7 +35,7 @@ func (r *Registry) Settle() {
 	r.drain()
 }
 
-// Observe takes over a record of the system database that was loaded or replicated: see
+// Observe applies a record of the system database that was loaded or replicated: see
 // [keyspace.Keyspace.ObserveSystem], whose function it is. It copies key and the value of e. It
 // does not wait for a change in progress.
 func (r *Registry) Observe(key []byte, e entry.Entry) {
@@ -50,7 +50,7 @@ func (r *Registry) Observe(key []byte, e entry.Entry) {
 	r.arrived(many)
 }
 
-// ObserveChange takes over the records of one change in a store that other servers change, too: keys and values, with an
+// ObserveChange applies the records of one change in a store that other servers change, too: keys and values, with an
 // empty value for a record that was deleted. It copies them. No table has only a part of them.
 func (r *Registry) ObserveChange(records iter.Seq2[[]byte, []byte]) {
 	t := &r.told
@@ -73,8 +73,8 @@ func (r *Registry) arrived(many bool) {
 	}
 }
 
-// ObserveAll takes over all records of a store that other servers change, too. Records that were there before and are
-// not among them are gone. It copies the keys and the values. No table has only a part of them.
+// ObserveAll applies all records of a store that other servers change, too. Records that were there before and are not
+// among them are gone. It copies the keys and the values. No table has only a part of them.
 func (r *Registry) ObserveAll(records iter.Seq2[[]byte, []byte]) {
 	all := []record{{}}
 	for key, value := range records {

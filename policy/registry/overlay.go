@@ -138,7 +138,7 @@ func (r *Registry) uncover(n name) {
 	}
 }
 
-// put takes over e, the entry of a record. The error is that of [policy.Builder.Set]. The caller holds mu.
+// put sets e, the entry of a record. It returns the error of [policy.Builder.Set]. The caller holds mu.
 func (r *Registry) put(e *policy.Entry) error {
 	if r.overlay == nil {
 		return r.builder.Set(e)
@@ -159,7 +159,7 @@ func (r *Registry) remove(n name) {
 	r.displace(n)
 }
 
-// place sets e in the builder or in unfit. The error is that of [policy.Builder.Set]. The caller holds mu.
+// place sets e in the builder or in unfit. It returns the error of [policy.Builder.Set]. The caller holds mu.
 func (r *Registry) place(e *policy.Entry) error {
 	form := r.form(e.Policy)
 	if e.Kind.HasPattern() && !form.Holds(e.Pattern) {

@@ -18,7 +18,7 @@ const Database = entry.SystemDatabase
 // goroutine holds no lock of a key.
 type Store interface {
 	// Refresh reads the clock and returns the present instant. Before that, it reads the changes of other servers and
-	// has the Registry observe them. The error is that of reading them.
+	// has the Registry observe them. The error comes from reading them.
 	Refresh() (limit.Instant, error)
 	// Civil converts an instant of the store into the civil instant; FromCivil is the inverse.
 	Civil(limit.Instant) limit.Instant
