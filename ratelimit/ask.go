@@ -13,10 +13,10 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Ask fills in a, an ask that decides the call under its limits at once: a call in the mode Block does
-// not wait. The ask is about a single family if there is only one clause and an ask of its family
-// supports the call, and otherwise, or for a reservation, a [decide.Several]. It refers to memory of d, which
-// the next call of Ask or AskToWait reuses.
+// Ask sets the fields of a, an ask that decides the call under its limits at once: a call in the mode Block does not
+// wait. The ask is about a single family if there is only one clause and an ask of its family supports the call, and
+// otherwise, or for a reservation, a [decide.Several]. It refers to memory of d, which the next call of Ask or
+// AskToWait reuses.
 //
 // The errors are [ErrNoMember], [ErrQuantities], [ErrPartial], [limit.ErrOverflow],
 // [ErrPlaces], [slidingwindow.ErrLogTooLong], [concurrency.ErrMemberTooLong] and [reservation.ErrFamily].
@@ -84,7 +84,8 @@ func (l *Lookup) single(c *policy.Clause, n int64) bool {
 	return true
 }
 
-// one fills in a, an ask about c, the only clause of a limit. n is the quantity of the clause.
+// one sets the fields of a, an ask about c, the only clause of a limit. n is the quantity of the
+// clause.
 func (s *steps) one(l *Lookup, c *policy.Clause, n int64, h how, a *decide.Ask) error {
 	a.Key = s.keys.add(l, 0, h&candidate != 0)
 	quota, window, bucket, lease := c.Quota, c.Window, c.Bucket, c.Lease
@@ -134,7 +135,7 @@ func (l *Lookup) kept(n, most int64) int64 {
 	return l.Keep.Of(most)
 }
 
-// several fills in a, an ask about all clauses of limits.
+// several sets the fields of a, an ask about all clauses of limits.
 func (s *steps) several(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	m.Grow(len(limits.Clauses))
 	if err := s.fill(l, limits, h, m, 0, l.Looks()); err != nil {

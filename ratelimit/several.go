@@ -136,9 +136,9 @@ func AnyBlocked(parts []Part) bool {
 	return false
 }
 
-// AskAll fills in a, an ask about all clauses of the parts that can deny the call, and prepares the
-// decisions on the other parts. There must be no block. The errors are those of [Decider.Ask]; at
-// is the index of the part that the error is about.
+// AskAll sets the fields of a, an ask about all clauses of the parts that can deny the call, and
+// prepares the decisions on the other parts. There must be no block. The errors are those of
+// [Decider.Ask]; at is the index of the part that the error is about.
 func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) { return d.askAll(parts, a) }
 
 // denyAll answers a call that is denied because a block denies at least one of parts. It uses a for

@@ -85,7 +85,7 @@ func (s *steps) beginPieces(n int) {
 	}
 }
 
-// findBans sets banned of each of parts. The error is that of the store, and at is the index of the
+// findBans sets banned of each of parts. If the store returns an error, at is the index of the
 // part.
 func (s *steps) findBans(parts []Part) (at int, err error) {
 	for i := range parts {
@@ -96,9 +96,9 @@ func (s *steps) findBans(parts []Part) (at int, err error) {
 	return 0, nil
 }
 
-// askAll fills in a, an ask about all clauses of the parts that can deny the call, and prepares the
-// decisions on the other parts. There must be no block. The errors are those of [Decider.Ask]; at
-// is the index of the part that the error is about.
+// askAll sets the fields of a, an ask about all clauses of the parts that can deny the call, and
+// prepares the decisions on the other parts. There must be no block. The errors are those of
+// [Decider.Ask]; at is the index of the part that the error is about.
 func (s *steps) askAll(parts []Part, a *decide.Ask) (at int, err error) {
 	strict, at, err := s.prepare(parts, true)
 	if err == nil && parts[0].reserves() {
