@@ -14,7 +14,7 @@ const mostSteps = 20_000
 // errFast is the error if other servers change the records faster than this server can read them.
 var errFast = errors.New("the records change faster than they can be read")
 
-// Follow takes over the changes of other servers. It reads all records if the log no longer has the
+// Follow applies the changes of other servers. It reads all records if the log no longer has the
 // changes since the version of this server, or does not have that version at all. changed reports
 // whether the observer has a new version. It waits for the engine: for one reply if nothing has
 // changed. The error is that of the engine, or one that names a record that cannot be read; the

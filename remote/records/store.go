@@ -35,8 +35,8 @@ type Engine interface {
 // Observer gets the records that other servers have changed. The Store calls it while it holds a
 // lock, so that its methods must not call the Store.
 type Observer interface {
-	// ObserveChange takes over the keys and values of one change, all at once. An empty value stands for a record that
-	// was deleted. The bytes are valid until the next pair.
+	// ObserveChange applies the keys and values of one change, all at once. An empty value means that the record was
+	// deleted. The bytes are valid until the next pair.
 	ObserveChange(pairs iter.Seq2[[]byte, []byte])
 	// ObserveAll replaces all records by pairs of keys and values, all at once. The bytes are valid
 	// until the next pair. Values may be unreadable.
@@ -162,7 +162,7 @@ func (*Store) Civil(i limit.Instant) limit.Instant { return i }
 // FromCivil returns the instant: instants of the engine are civil.
 func (*Store) FromCivil(i limit.Instant) limit.Instant { return i }
 
-// Refresh takes over the changes of other servers and returns the present instant. It waits for the
+// Refresh applies the changes of other servers and returns the present instant. It waits for the
 // engine. The error is a [decide.Unavailable].
 func (s *Store) Refresh() (limit.Instant, error) {
 	s.mu.Lock()
