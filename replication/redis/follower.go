@@ -326,7 +326,7 @@ func (f *Follower) inTransaction(inside bool) {
 	f.inside = inside
 }
 
-// wake makes the pulse read dirty keys and acknowledge at once. It does not block.
+// wake makes the goroutine of the pulse read dirty keys and acknowledge at once. It does not block.
 func (f *Follower) wake() {
 	select {
 	case f.kick <- struct{}{}:
