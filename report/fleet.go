@@ -61,7 +61,7 @@ func (f *Fleet) whole() bool { return f.Missing == 0 && f.Late == 0 && f.Error =
 // part is the share of a server in a sum.
 type part struct {
 	*Share
-	id, name string // of another server; "" for this one
+	id, name string // of the server; both are "" for this server
 	age      time.Duration
 }
 

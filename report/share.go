@@ -69,9 +69,11 @@ const (
 	MaxShare = 32 << 10
 	// maxShareSteps is the maximum number of steps of each history.
 	maxShareSteps = 360
-	// maxShareGroups is the maximum number of groups, and groupBytes that of the bytes of all groups.
+	// maxShareGroups is the maximum number of groups, and groupBytes the maximum number of bytes of
+	// all groups together.
 	maxShareGroups, groupBytes = 20, 10 << 10
-	// maxShareKeys is the maximum number of keys of one kind, and keyBytes that of the bytes of all of them.
+	// maxShareKeys is the maximum number of keys of one kind, and keyBytes the maximum number of bytes of all of them
+	// together.
 	maxShareKeys, keyBytes = 50, 4 << 10
 	// maxShareCallers is the maximum number of callers of a key. Their names are cut to maxCallerText bytes.
 	maxShareCallers, maxCallerText = 2, 48
