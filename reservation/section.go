@@ -261,7 +261,7 @@ type Form uint8
 
 // These are the forms.
 const (
-	// Window is the form of windows, and Bucket that of buckets of mode Greedy.
+	// Window is the form of windows, and Bucket the form of buckets of mode Greedy.
 	Window Form = iota + 1
 	Bucket
 	// Converted is the form of buckets of other modes. They have only reservations that are void.
