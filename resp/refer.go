@@ -11,8 +11,9 @@ import (
 // script returns, and finished pieces of a long reply. Refs has these pieces in order, each with
 // its offset in Buf. A piece is never the very end of a reply, since its line end follows in Buf.
 
-// Lent writes the bytes of r as a bulk string, and takes over the reference r from the caller. If
-// the bytes are short or the writer has no Ledger, they are copied, and then r is released.
+// Lent writes the bytes of r as a bulk string, and becomes the owner of the reference r, which the
+// caller gives up. If the bytes are short or the writer has no Ledger, they are copied, and then r
+// is released.
 func (w *Writer) Lent(r shared.Ref) {
 	if len(r.Bytes) < shared.Least || w.Ledger == nil {
 		w.Bulk(r.Bytes)
@@ -102,9 +103,9 @@ func (r *Reply) Release() {
 	*r = Reply{}
 }
 
-// Reply appends r, which another writer has written, and takes over its references. If w has
-// written nothing and r is longer than the capacity of w.Buf, r.Buf becomes w.Buf without a copy,
-// and kept is true. Otherwise the caller may reuse r.Buf.
+// Reply appends r, which another writer has written, and becomes the owner of its references. If w
+// has written nothing and r is longer than the capacity of w.Buf, r.Buf becomes w.Buf without a
+// copy, and kept is true. Otherwise the caller may reuse r.Buf.
 func (w *Writer) Reply(r Reply) (kept bool) {
 	mark := len(w.Buf)
 	if kept = mark == 0 && len(r.Buf) > cap(w.Buf); kept {
