@@ -129,8 +129,8 @@ func (s *Server) awaitPolicies() {
 	}
 }
 
-// followPolicies takes over the changes that other servers make to the policies in the store, until ctx ends. It does nothing
-// without the option store.
+// followPolicies applies the changes that other servers make to the policies in the store, until ctx ends. It does
+// nothing without the option store.
 func (s *Server) followPolicies(ctx context.Context) {
 	if s.policies.records == nil {
 		return
