@@ -25,8 +25,8 @@ const (
 	// maxSlowBytes is the maximum memory, in bytes, of all entries. Beyond it the oldest entries
 	// are removed.
 	maxSlowBytes = 16 << 20
-	// slowEntryCost is the memory, in bytes, of an entry without its texts, and slowArgCost that of
-	// an argument without its bytes.
+	// slowEntryCost is the memory, in bytes, of an entry without its texts, and slowArgCost the
+	// memory of an argument without its bytes.
 	slowEntryCost, slowArgCost = 160, 32
 )
 
