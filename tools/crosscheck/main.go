@@ -37,7 +37,7 @@ func main() {
 }
 
 // check returns the errors of the packages and tests below dir when they are compiled for platform,
-// without cgo. err tells that the packages could not be listed.
+// without cgo. err says that the packages could not be listed.
 func check(dir, platform string) (faults []packages.Error, err error) {
 	system, arch, found := strings.Cut(platform, "/")
 	if !found {
