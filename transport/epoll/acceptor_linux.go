@@ -34,7 +34,7 @@ type acceptor struct {
 	inherits atomic.Bool
 }
 
-// newAcceptor takes over l. If it fails, it closes l.
+// newAcceptor becomes the owner of l. If it fails, it closes l.
 func newAcceptor(e *Transport, l net.Listener) (*acceptor, error) {
 	a := &acceptor{t: e, l: l}
 	if over, ok := l.(*transport.TLSListener); ok {

@@ -78,7 +78,7 @@ func (o *Output) Add(p []byte, refs []shared.Ref, ours bool) {
 	o.Refer(refs, len(o.B)-len(p))
 }
 
-// Refer takes over references. Their positions count from the offset from of B.
+// Refer becomes the owner of references. Their positions count from the offset from of B.
 func (o *Output) Refer(refs []shared.Ref, from int) {
 	if len(refs) == 0 {
 		return
