@@ -28,7 +28,7 @@ func connect(url string) (*redis.Client, error) {
 	}
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
 	o.PoolTimeout = patience       // for a call that waits for a free connection
-	o.MaxRetries = -1              // the default tries three times more
+	o.MaxRetries = -1              // the default is three more attempts
 	o.DialerRetries = 1            // the default dials five times
 	o.ContextTimeoutEnabled = true // the deadline below ends reading and writing, too
 	return redis.NewClient(o), nil
