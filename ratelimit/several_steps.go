@@ -357,8 +357,8 @@ func (s *steps) reserveAll(parts []Part) (at int, err error) {
 	return 0, nil
 }
 
-// number numbers the windows and buckets among the clauses of p, which were filled in, and returns how many
-// there are.
+// number sets Index of each window and bucket among the clauses of p, whose other fields must be set, and returns how
+// many there are.
 func (s *steps) number(p *Part) (n uint8) {
 	for i := range p.Limits.Clauses {
 		if c := &s.main.Clauses[p.from+i]; c.Lease == nil && !c.Unlimited {
