@@ -44,7 +44,7 @@ type node struct {
 	stats   nodeStats
 	listed  atomic.Bool // the node has slots, as far as is known
 	used    atomic.Int64
-	// replicas is the number of replicas at the latest question of Confirm.
+	// replicas is the number of replicas when Confirm last read it.
 	replicas atomic.Int64
 	sampled  atomic.Int64 // the time at which the node first reported its clock; 0 before
 	stop     chan struct{}
