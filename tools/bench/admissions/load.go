@@ -11,7 +11,7 @@ import (
 const (
 	most   = 10
 	window = 10 * time.Second
-	length = 60 * time.Second // of the load and of the pictures
+	length = 60 * time.Second // the duration of the load, which the pictures show
 )
 
 // call is a call for a number of units, at a time after the start.

@@ -62,7 +62,7 @@ func (p *progress) watch(name string) func(loadgen.Live) {
 	}
 }
 
-// describe describes the progress since the last call.
+// describe returns a line about the progress since the last call.
 func (p *progress) describe(name string, l loadgen.Live) string {
 	seconds := (l.Elapsed - p.before.Elapsed).Seconds()
 	text := name

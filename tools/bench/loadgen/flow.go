@@ -16,7 +16,8 @@ type plan struct {
 	firstKey uint64
 	// pipeline is the size of a batch in a closed loop.
 	pipeline int
-	// Requests that are due at or after the instant from count. None is due at or after until.
+	// Only requests that are due at or after the instant from are measured. No request is due at or
+	// after the instant until.
 	from, until int64
 	// stopped is set to stop sending early.
 	stopped atomic.Bool
