@@ -21,10 +21,10 @@ type Call struct{ First, Longest time.Duration }
 // and the wait that ends at that instant, 8 bytes each.
 const stateSize = 16
 
-// Decide admits a call at now, or returns in d how long to wait. state is the result next of the
-// last admitted call, or empty. next is nil if the call is denied, since that changes nothing. The
-// caller has to drop next at the instant until. The error is limit.ErrWrongType if state has
-// neither 0 nor 16 bytes.
+// Decide admits a call at now, or returns in d how long to wait. state is the result next
+// of the last admitted call, or empty. next is nil if the call is denied, since that
+// changes nothing. The caller has to drop next at the instant until. The error is
+// limit.ErrWrongType if state has neither 0 nor 16 bytes.
 func Decide(state []byte, now limit.Instant, c Call) (d limit.Decision, next []byte, until limit.Instant, err error) {
 	var free limit.Instant
 	var wait int64
