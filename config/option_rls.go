@@ -22,6 +22,7 @@ func serviceOptions() []option {
 		{name: "rls-quota", def: "no", kind: boolean{}, mutable: true, doc: "Treat all descriptors as if they had quota_mode. It is QUOTA_MODE of ratelimit."},
 		{name: "rls-headers", def: "none", kind: headerNames{}, mutable: true, doc: "Header fields of answers of rls-port: none, ratelimit for RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset, or three other names. It is LIMIT_RESPONSE_HEADERS_ENABLED of ratelimit."},
 		{name: "rls-metadata", def: "no", kind: boolean{}, mutable: true, doc: "Add dynamic_metadata to answers of rls-port. It is RESPONSE_DYNAMIC_METADATA of ratelimit."},
+		{name: "rls-metrics", def: "none", kind: choice{"none", "ratelimit"}, doc: "What the metrics of the admin port show of the rules of rls-config besides policies: none, or the statistics of ratelimit by rule, under the names that its exporter for Prometheus has."},
 		{name: "rls-config-required", def: "yes", kind: boolean{}, doc: "Start only if the files of rls-config exist and have no fault. With no the server starts, and rls-port answers 'no rate limit configuration loaded' until there are files without a fault. It is FORCE_START_WITHOUT_INITIAL_CONFIG of ratelimit."},
 	}
 }

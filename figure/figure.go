@@ -14,7 +14,9 @@ const (
 type Figure struct {
 	// Name is the name of the figure in the metrics, without the prefix cellserver_. A figure
 	// without a name is only in INFO.
-	Name   string
+	Name string
+	// Bare says that Name is the whole name: that of a metric of another program.
+	Bare   bool
 	Kind   Kind
 	Labels []string
 	Help   string

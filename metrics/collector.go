@@ -13,8 +13,16 @@ import (
 	"github.com/cellserver/cellserver/figure"
 )
 
-// prefix is the beginning of the names of all metrics.
+// prefix is the beginning of the names of all metrics of this program.
 const prefix = "cellserver_"
+
+// NameOf returns the name of the metric that shows f.
+func NameOf(f *figure.Figure) string {
+	if f.Bare {
+		return f.Name
+	}
+	return prefix + f.Name
+}
 
 // other is the label value for all values without a series of their own.
 const other = "other"
@@ -56,7 +64,7 @@ func newCollector(registry *figure.Registry, log *slog.Logger) *collector {
 	c := &collector{registry: registry, figures: Named(registry.All()), log: log}
 	c.named = make([]map[string]bool, len(c.figures))
 	for i, f := range c.figures {
-		c.descs = append(c.descs, prometheus.NewDesc(prefix+f.Name, f.Help, f.Labels, nil))
+		c.descs = append(c.descs, prometheus.NewDesc(NameOf(&f), f.Help, f.Labels, nil))
 		c.named[i] = make(map[string]bool)
 	}
 	return c

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/front/descriptors"
 	"github.com/cellserver/cellserver/metrics"
 	"github.com/cellserver/cellserver/server"
 )
@@ -31,6 +33,15 @@ func many(name string, n int, others ...string) reader {
 			for _, other := range others {
 				emit(1, of, other)
 			}
+		}
+	}
+}
+
+// rules emits the series of one of ratelimit's statistics for n rules.
+func rules(n int) reader {
+	return func(_ *figure.View, emit figure.Emit) {
+		for i := range n {
+			emit(1, "domain", fmt.Sprint("key", i), "")
 		}
 	}
 }
@@ -105,6 +116,8 @@ func registry(t testing.TB, given map[string]reader) *figure.Registry {
 			}
 		case double != nil:
 			f.Read = double
+		case f.Bare:
+			f.Read = rules(descriptors.MaxSeries + 1)
 		case len(f.Labels) == 0:
 			f.Read = func(_ *figure.View, emit figure.Emit) { emit(1) }
 		default:
@@ -151,8 +164,10 @@ func TestSeriesAreBounded(t *testing.T) {
 			emit(1, fmt.Sprintf("command%d", i))
 		}
 	}}
-	for _, name := range fronts {
-		given[name] = func(*figure.View, figure.Emit) {}
+	for _, f := range server.Figures() {
+		if slices.Contains(fronts, f.Name) || f.Bare {
+			given[f.Name] = func(*figure.View, figure.Emit) {}
+		}
 	}
 	h := handler(t, given)
 	first := scrape(t, h)
@@ -191,8 +206,10 @@ func TestEveryFigureIsThereOnce(t *testing.T) {
 		require.False(t, seen[f.Name], f.Name)
 		seen[f.Name] = true
 		require.Regexp(t, `^[A-Z0-9].*\.$`, f.Help)
-		require.Equal(t, f.Kind == figure.Counter, strings.HasSuffix(f.Name, "_total"), f.Name)
-		require.Contains(t, page, "# TYPE cellserver_"+f.Name+" "+string(f.Kind)+"\n")
+		if !f.Bare {
+			require.Equal(t, f.Kind == figure.Counter, strings.HasSuffix(f.Name, "_total"), f.Name)
+		}
+		require.Contains(t, page, "# TYPE "+metrics.NameOf(&f)+" "+string(f.Kind)+"\n")
 	}
 }
 

@@ -102,7 +102,7 @@ func (s *subject) status(of []Decision, now limit.Instant, status *Status) {
 		status.Code = OverLimit
 	}
 	status.Remaining = clipped(d.Remaining)
-	if s.rule != nil && s.rule.Limit.Unlimited && !d.Denied && d.Limit == math.MaxUint32 {
+	if s.unlimited(d) {
 		return
 	}
 	status.Limited, status.Requests, status.Unit = true, clipped(d.Limit), s.unit
@@ -119,6 +119,11 @@ func (s *subject) status(of []Decision, now limit.Instant, status *Status) {
 	default:
 		status.Reset = 1
 	}
+}
+
+// unlimited reports whether the rule of s has no limit, and d is a decision by it.
+func (s *subject) unlimited(d *Decision) bool {
+	return s.rule != nil && s.rule.Limit.Unlimited && !d.Denied && d.Limit == math.MaxUint32
 }
 
 // clipped returns n as a number of a message.

@@ -78,6 +78,7 @@ type Rule struct {
 	Line int
 
 	policy []byte // Policy, as calls need it
+	index  int    // the place in the rules of the Config
 }
 
 // Load reads files, whose order is that of the names. merge accepts one domain in several files. It returns a
@@ -163,6 +164,7 @@ func (l *loader) rule(at above, d *rulefile.Descriptor) *Rule {
 	case len(l.config.rules) == MaxRules:
 		l.fault(r, fmt.Sprintf("there are more than %d limits", MaxRules))
 	}
+	r.index = len(l.config.rules)
 	l.config.named[r.Policy] = r
 	l.config.rules = append(l.config.rules, r)
 	l.config.bytes += ruleBytes + int64(2*len(r.Policy)+len(r.Limit.Name)+len(d.File))

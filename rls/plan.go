@@ -10,6 +10,8 @@ type Options struct {
 	Quota bool
 	// Headers and Metadata say that answers have them.
 	Headers, Metadata bool
+	// Near is the percentage of a limit, at most 100, beyond which hits are near it: see [Hits].
+	Near int
 }
 
 // Charge is a call of a policy that a request makes.

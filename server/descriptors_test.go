@@ -28,9 +28,11 @@ type recordedRow struct {
 	At       int64
 	Req, Res json.RawMessage
 	Error    *struct{ Code, Message string }
+	Stats    map[string]int64
 }
 
-// recordedCases returns the cases of a recording: the line that begins a case, and then its rows.
+// recordedCases returns the cases of a recording: the line that begins a case, its rows, and the statistics, whose line has no
+// request.
 func recordedCases(t *testing.T, name string) (cases [][]recordedRow) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -46,7 +48,7 @@ func recordedCases(t *testing.T, name string) (cases [][]recordedRow) {
 		switch {
 		case row.Case != "":
 			cases = append(cases, []recordedRow{row})
-		case row.Req != nil:
+		default:
 			cases[len(cases)-1] = append(cases[len(cases)-1], row)
 		}
 	}
@@ -108,7 +110,7 @@ func TestRecordedAnswersOfRatelimit(t *testing.T) {
 					}
 					w.Settle()
 					web, url := w.HTTP(w.Host()), "http://"+s.HTTPAddr().String()+"/json"
-					for _, row := range rowsOf[1:] {
+					for _, row := range rowsOf[1 : len(rowsOf)-1] {
 						rows++
 						s.Clock.Set(limit.Instant(row.At * 1e9))
 						got := posts(t, web, url, string(row.Req))

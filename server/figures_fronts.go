@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/rls"
 )
 
 // frontFigures returns the figures of http-port and of the rules. A server without the option does not emit them.
@@ -15,7 +16,7 @@ func frontFigures() []figure.Figure {
 			}
 		}
 	}
-	return []figure.Figure{
+	return append([]figure.Figure{
 		{
 			Name: "http_requests_total", Kind: figure.Counter, Labels: []string{"code"},
 			Values: "`200`, `400`, `401`, `403`, `404`, `429`, `500`, `503`, `other`",
@@ -52,5 +53,30 @@ func frontFigures() []figure.Figure {
 				}
 			},
 		},
+	}, ratelimitFigures()...)
+}
+
+// ratelimitFigures returns the statistics of envoyproxy/ratelimit by rule, as its exporter for Prometheus names them.
+func ratelimitFigures() []figure.Figure {
+	of := func(name, help string, read func(*rls.Hits) int64) figure.Figure {
+		return figure.Figure{
+			Name: "ratelimit_service_rate_limit_" + name, Bare: true, Kind: figure.Counter, Labels: []string{"domain", "key1", "key2"},
+			Values: "domain and first two steps of a rule; `other` for the rules beyond 1000 of these",
+			Help:   help + " Only with `rls-metrics ratelimit`.",
+			Read: func(v *figure.View, emit figure.Emit) {
+				s := figure.Of[*Server](v)
+				if s.service.tally == nil {
+					return
+				}
+				s.service.tally.Each(s.rulesInForce, func(name rls.Series, h rls.Hits) { emit(float64(read(&h)), name.Domain, name.Key1, name.Key2) })
+			},
+		}
+	}
+	return []figure.Figure{
+		of("total_hits", "Hits of requests of Envoy's rate limit service that a rule limits.", func(h *rls.Hits) int64 { return h.Total }),
+		of("over_limit", "Those of them that are over the limit, also where shadow_mode lets them pass. All hits of a call that is over count.", func(h *rls.Hits) int64 { return h.Over }),
+		of("within_limit", "Those of them that are not.", func(h *rls.Hits) int64 { return h.Within }),
+		of("near_limit", "Those of them within the limit, and beyond the part of it that metrics-near-limit says.", func(h *rls.Hits) int64 { return h.Near }),
+		of("shadow_mode", "Those of them that are over the limit and pass because of shadow_mode.", func(h *rls.Hits) int64 { return h.Shadow }),
 	}
 }

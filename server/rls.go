@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/front/descriptors"
 	"github.com/cellserver/cellserver/front/envoy"
 	"github.com/cellserver/cellserver/resp"
@@ -18,6 +19,15 @@ type servicePort struct {
 	port      *envoy.Server
 	listeners []net.Listener
 	counts    descriptors.Counts
+	tally     *descriptors.Tally // nil unless rls-metrics asks for it
+}
+
+// tallyOf returns what counts the hits of rules with the configuration c; nil if it does not ask for that.
+func tallyOf(c *config.Config) *descriptors.Tally {
+	if c.Value("rls-metrics") == "none" {
+		return nil
+	}
+	return descriptors.NewTally()
 }
 
 // openService creates the port for Envoy's rate limit service, if one is configured. The errors are those of openFront.
@@ -42,10 +52,12 @@ func (s *Server) descriptors() *descriptors.Service {
 			o := &s.engine.Limits().Service
 			return rls.Options{
 				Together: o.Together, Shadow: o.Shadow, Quota: o.Quota, Metadata: o.Metadata, Headers: o.Headers[0] != "",
+				Near: s.engine.Limits().NearLimit,
 			}, wire.Headers{Limit: o.Headers[0], Remaining: o.Headers[1], Reset: o.Headers[2]}
 		},
 		Now:    s.engine.Options.Now,
 		Counts: &s.service.counts,
+		Tally:  s.service.tally,
 	}
 }
 

@@ -198,6 +198,7 @@ func New(c *config.Config, o Options) (*Server, error) {
 	if err := s.startTLS(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
+	s.service.tally = tallyOf(c)
 	if err := s.openAdmin(o.AdminListeners); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}

@@ -28,7 +28,7 @@ func TestDefaultsAreThoseOfRatelimit(t *testing.T) {
 		"http-port": "8080", "http-bind": "0.0.0.0", "rls-port": "8081", "rls-bind": "0.0.0.0", "rls-max-connection-age": "86400",
 		"rls-config": "/srv/runtime_data/current/config", "rls-config-required": "yes", "rls-merge-domains": "no", "rls-charge": "always",
 		"rls-shadow": "no", "rls-quota": "no", "rls-metadata": "no", "rls-headers": "none", "metrics-near-limit": "80",
-		"loglevel": "warning", "rls-tls": "no", "port": "0", "protected-mode": "no",
+		"rls-metrics": "ratelimit", "loglevel": "warning", "rls-tls": "no", "port": "0", "protected-mode": "no",
 	}, values(t))
 }
 
@@ -56,6 +56,8 @@ func TestVariablesBecomeOptions(t *testing.T) {
 		{"NEAR_LIMIT_RATIO=0.855", "metrics-near-limit=86"},
 		{"NEAR_LIMIT_RATIO=1", "metrics-near-limit=99"},
 		{"NEAR_LIMIT_RATIO=0", "metrics-near-limit=1"},
+		{"DISABLE_STATS=true", "rls-metrics=none"},
+		{"DISABLE_STATS=0 USE_STATSD=false", "rls-metrics=ratelimit"},
 		{"LOG_LEVEL=info", "loglevel=notice"},
 		{"LOG_LEVEL=Trace", "loglevel=debug"},
 		{"GRPC_SERVER_USE_TLS=true GRPC_SERVER_TLS_CERT=/c GRPC_SERVER_TLS_KEY=/k", "rls-tls=yes tls-cert-file=/c tls-key-file=/k tls-auth-clients=no tls-ca-cert-file"},

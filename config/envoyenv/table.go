@@ -59,6 +59,15 @@ func Rows() []Row {
 			value: headers,
 		},
 		one("metrics-near-limit", Variable{"NEAR_LIMIT_RATIO", "0.8"}, (*given).percent, "as a percentage from 1 to 99"),
+		{
+			Option: "rls-metrics", Variables: []Variable{{"DISABLE_STATS", "false"}}, Note: "`none` if it is true, otherwise `ratelimit`: see [Statistics](#statistics)",
+			value: func(g *given) (string, bool) {
+				if g.boolean("DISABLE_STATS") {
+					return "none", true
+				}
+				return "ratelimit", true
+			},
+		},
 		one("loglevel", Variable{"LOG_LEVEL", "WARN"}, (*given).level, "trace and debug are `debug`, info `notice`, warn and error `warning`, fatal and panic `nothing`"),
 	}
 	return append(append(rows, tlsRows()...), fixed("port", "0"), fixed("protected-mode", "no"))

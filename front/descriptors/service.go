@@ -21,7 +21,7 @@ type Caller interface {
 	Do(commands []byte, replies int, out []byte) ([]byte, error)
 }
 
-// Service has the parts of the server that answers need. All fields are required but Counts.
+// Service has the parts of the server that answers need. All fields are required but Counts and Tally.
 type Service struct {
 	// Rules returns the rules in force, or nil if there are none.
 	Rules func() *rls.Config
@@ -31,6 +31,8 @@ type Service struct {
 	Now func() limit.Instant
 	// Counts counts the answers; nil counts none.
 	Counts *Counts
+	// Tally counts the hits of rules; nil counts none.
+	Tally *Tally
 }
 
 // Call is the memory for requests and their answers, one after another. The zero Call is ready for use.
@@ -80,6 +82,7 @@ func (s *Service) answer(c *Call, by Caller) error {
 		return err
 	}
 	c.plan.Answer(o, c.decisions, s.Now(), &c.Answer)
+	s.Tally.add(s, c, o)
 	return nil
 }
 

@@ -14,7 +14,7 @@ const MaxRemarks = 100
 type Reader struct {
 	// Merge accepts files with the same domain, whose descriptors are then one list. Otherwise this is a fault.
 	Merge bool
-	// Strict makes faults of what would be remarks of the kinds Idle and Repeated.
+	// Strict makes faults of what would be remarks of the kinds Idle and Repeated. There are no remarks of the kind Values.
 	Strict bool
 	// Domains are the domains so far, in the order of the files.
 	Domains []*Domain
@@ -201,9 +201,9 @@ func (e *Reader) descriptor(v strict.Value) *Descriptor {
 		case "quota_mode":
 			d.Quota = flag(value, key.Text)
 		case "detailed_metric":
-			d.Detailed = flag(value, key.Text)
+			d.Detailed = e.values(key, value)
 		case "value_to_metric":
-			d.ValueToMetric = flag(value, key.Text)
+			d.ValueToMetric = e.values(key, value)
 		case metadata:
 			d.Metadata = plain(value)
 		default:
@@ -222,6 +222,15 @@ func (e *Reader) descriptor(v strict.Value) *Descriptor {
 		e.remark(Remark{Kind: Star, File: e.file, Line: d.Line, Name: d.Key})
 	}
 	return d
+}
+
+// values reads the value of key as a flag that asks for statistics of each value.
+func (e *Reader) values(key strict.Key, value strict.Value) bool {
+	is := flag(value, key.Text)
+	if is && !e.Strict {
+		e.remark(Remark{Kind: Values, File: e.file, Line: key.Line, Name: key.Text})
+	}
+	return is
 }
 
 // plain returns the fields of metadata.

@@ -150,6 +150,8 @@ const (
 	Star
 	// Merged is a domain that another file has, too.
 	Merged
+	// Values is a field that asks for statistics of each value, which there are not.
+	Values
 )
 
 // Remark is about a part that ratelimit accepts, and of which the author of the file may expect another effect.
@@ -176,6 +178,8 @@ func (r *Remark) Text() string {
 		return "a further document is not read"
 	case Star:
 		return "the key " + name + " has a star, which stands for any text"
+	case Values:
+		return "the field " + name + " has no effect on metrics: RL.TOP shows the values of a rule"
 	default:
 		return "the domain " + name + " is in " + r.Other + ", too: the files are merged"
 	}

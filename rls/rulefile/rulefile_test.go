@@ -47,6 +47,10 @@ descriptors:
 		Metadata: strict.Struct{{Name: "a", Value: 16.0}, {Name: "5", Value: 1.5}},
 		Children: []*rulefile.Descriptor{{File: "a", Line: 12, Key: "k", Limit: &rulefile.Limit{Unlimited: true}}},
 	}}, r.Domains[0].Descriptors)
+	require.Equal(t, []rulefile.Remark{
+		{Kind: rulefile.Values, File: "a", Line: 8, Name: "detailed_metric"}, {Kind: rulefile.Values, File: "a", Line: 9, Name: "value_to_metric"},
+	}, r.Remarks)
+	require.Equal(t, `a:8: the field "detailed_metric" has no effect on metrics: RL.TOP shows the values of a rule`, r.Remarks[0].String())
 	require.Equal(t, "5", r.Domains[0].Name)
 	require.Equal(t, "true_7", r.Domains[0].Descriptors[0].Text())
 }

@@ -72,7 +72,7 @@ func MetricsPage() string {
 		if m.Values != "" {
 			labels += ": " + m.Values
 		}
-		fmt.Fprintf(&b, "| `cellserver_%s` | %s | %s | %s |\n", m.Name, m.Kind, labels, m.Help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", metrics.NameOf(&m), m.Kind, labels, m.Help)
 	}
 	return b.String()
 }
