@@ -23,6 +23,7 @@ import (
 // recordedRow is a line of a recording of envoyproxy/ratelimit.
 type recordedRow struct {
 	Case     string
+	Feature  string
 	Settings map[string]string
 	Files    map[string]string
 	At       int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 
+	"github.com/cellserver/cellserver/rls"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -25,3 +26,6 @@ var HoldsLong = holdsLong
 
 // ClientAuth returns how the TLS port requests client certificates.
 func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().ClientAuth }
+
+// Rules returns the rules of rls-config in force.
+func (s *Server) Rules() []*rls.Rule { return s.rulesInForce().Rules() }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/cellserver/cellserver/config/envoyenv"
@@ -96,5 +97,31 @@ func TestStartWithoutRules(t *testing.T) {
 		got, err := limits(t, s, one("foo", "x"))
 		require.NoError(t, err)
 		require.Contains(t, got, "limit_remaining:1")
+	})
+}
+
+// TestHealthNeedsRules: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED a server is healthy once there is a rule.
+func TestHealthNeedsRules(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		root := t.TempDir()
+		n := fromEnvironment(t, w, "RUNTIME_ROOT="+root, "FORCE_START_WITHOUT_INITIAL_CONFIG=true", "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED=true")
+		require.NoError(t, n.Run())
+		h, web := grpc_health_v1.NewHealthClient(calls(t, w, n, insecure.NewCredentials())), w.HTTP(n.Host)
+		is := func(serving string, status int) {
+			t.Helper()
+			r, err := h.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			require.NoError(t, err)
+			require.Equal(t, serving, r.GetStatus().String())
+			require.Equal(t, status, asks(t, web, n, "GET", "/healthcheck", "", "", "").status)
+		}
+		is("NOT_SERVING", 500)
+		time.Sleep(500 * time.Millisecond) // the server looks at the files at other instants than this test changes them
+		file := filepath.Join(root, "config", "a.yaml")
+		require.NoError(t, os.Mkdir(filepath.Dir(file), 0o700))
+		time.Sleep(2 * time.Second)
+		is("NOT_SERVING", 500)
+		require.NoError(t, os.WriteFile(file, []byte(fooTwo), 0o600))
+		time.Sleep(2 * time.Second)
+		is("SERVING", 200)
 	})
 }

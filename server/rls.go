@@ -98,7 +98,7 @@ func (s *Server) serviceNotReady() string {
 	switch {
 	case s.engine.ChangesRefused() != "":
 		return "refuses-changes"
-	case s.rulesInForce() == nil:
+	case s.rulesInForce() == nil, s.rulesInForce().Len() == 0 && s.config.Yes("rls-health-needs-rules"):
 		return noRules
 	}
 	return s.notReady(ctx)
@@ -108,10 +108,11 @@ func (s *Server) serviceNotReady() string {
 const noRules = "no-rules"
 
 // healthNotReady does what serviceNotReady does, for GET /healthcheck. A server that may start without rules is healthy
-// without them, as ratelimit is: otherwise an orchestrator would restart it while it waits for them.
+// without them, as ratelimit is, unless rls-health-needs-rules is yes: otherwise an orchestrator would restart it while it
+// waits for them.
 func (s *Server) healthNotReady() string {
 	why := s.serviceNotReady()
-	if why == noRules && !s.config.Yes("rls-config-required") {
+	if why == noRules && !s.config.Yes("rls-config-required") && !s.config.Yes("rls-health-needs-rules") {
 		return ""
 	}
 	return why

@@ -26,7 +26,7 @@ func values(t *testing.T, environ ...string) map[string]string {
 func TestDefaultsAreThoseOfRatelimit(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"http-port": "8080", "http-bind": "0.0.0.0", "rls-port": "8081", "rls-bind": "0.0.0.0", "rls-max-connection-age": "86400",
-		"rls-config": "/srv/runtime_data/current/config", "rls-config-required": "yes", "rls-merge-domains": "no", "rls-charge": "always",
+		"rls-config": "/srv/runtime_data/current/config", "rls-config-required": "yes", "rls-health-needs-rules": "no", "rls-merge-domains": "no", "rls-charge": "always",
 		"rls-shadow": "no", "rls-quota": "no", "rls-metadata": "no", "rls-headers": "none", "metrics-near-limit": "80",
 		"rls-metrics": "ratelimit", "loglevel": "warning", "rls-tls": "no", "port": "0", "protected-mode": "no",
 	}, values(t))

@@ -29,7 +29,6 @@ func Idle() []IdleGroup {
 		{[]string{"DEBUG_HOST", "DEBUG_PORT"}, "there is no port for debugging: `admin-port` is the one for operators"},
 		{[]string{"RUNTIME_IGNOREDOTFILES", "RUNTIME_WATCH_ROOT"}, "names that begin with a dot are not read, and links are followed"},
 		{[]string{"GRPC_MAX_CONNECTION_AGE_GRACE"}, "a connection ends when its calls have ended"},
-		{[]string{"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED"}, "the gRPC health service always needs rules"},
 		{[]string{"LOG_FORMAT"}, "the log has one format"},
 	}
 }

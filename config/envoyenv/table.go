@@ -34,6 +34,7 @@ func Rows() []Row {
 				return yes(!g.boolean("FORCE_START_WITHOUT_INITIAL_CONFIG") && g.word("CONFIG_TYPE", "FILE", xds) == "FILE"), true
 			},
 		},
+		one("rls-health-needs-rules", Variable{"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "false"}, boolean, "a domain without a rule does not count"),
 		one("rls-merge-domains", Variable{"MERGE_DOMAIN_CONFIG", "false"}, boolean, ""),
 		{
 			Option:    "rls-charge",

@@ -49,7 +49,8 @@ counts for all of them.
 
 No key is a label. With the default options there are at most %d series, whatever clients do: 100
 groups, and %d commands, users and error codes together. Further ones are counted as ` + "`other`" + `.
-Commands that were never called have no series. ` + "`http-port` and `rls-config`" + ` add 12.
+Commands that were never called have no series. ` + "`http-port` and `rls-config` add 12, and `rls-metrics ratelimit`" + ` 5 for
+each of at most 1001 rules.
 
 | metric | type | labels | what it is |
 |---|---|---|---|
