@@ -1,9 +1,11 @@
 package server
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/front/descriptors"
 	"github.com/cellserver/cellserver/rls"
 )
 
@@ -61,8 +63,8 @@ func ratelimitFigures() []figure.Figure {
 	of := func(name, help string, read func(*rls.Hits) int64) figure.Figure {
 		return figure.Figure{
 			Name: "ratelimit_service_rate_limit_" + name, Bare: true, Kind: figure.Counter, Labels: []string{"domain", "key1", "key2"},
-			Values: "domain and first two steps of a rule; `other` for the rules beyond 1000 of these",
-			Help:   help + " Only with `rls-metrics ratelimit`.",
+			Values: fmt.Sprintf("domain and first two steps of a rule; `other` for the rules beyond %d of these", descriptors.MaxSeries),
+			Help:   help + " Only with rls-metrics ratelimit.",
 			Read: func(v *figure.View, emit figure.Emit) {
 				s := figure.Of[*Server](v)
 				if s.service.tally == nil {
