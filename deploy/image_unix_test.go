@@ -102,7 +102,7 @@ func TestImageHasNothingButTheServer(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, []string{"cellserver", "data/.keep", "etc/ssl/certs/ca-certificates.crt"}, names)
-	require.Less(t, size, int64(40<<20)) // of the program 12 MB are gRPC
+	require.Less(t, size, int64(28<<20))
 	require.Equal(t, "65532:65532", i.Config.User)
 	require.Equal(t, "/data", i.Config.WorkingDir)
 	require.Contains(t, i.Config.Volumes, "/data")

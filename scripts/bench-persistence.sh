@@ -248,7 +248,7 @@ fault() {
   stop "$pid"
 }
 
-go build -trimpath -o bin/ ./cmd/cellserver
+make build
 go -C tools/bench build -trimpath -o "$PWD/bin/" ./cellbench
 mkdir -p "$(dirname "$out")"
 header

@@ -7,6 +7,6 @@
 # redis-benchmark, and valkey-server or redis-server (make setup).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/cellserver
+make build
 CGO_ENABLED=0 go -C tools/bench build -trimpath -o "$PWD/bin/storebench" ./storebench
 exec bin/storebench --out docs/scale-out-performance.md "$@"

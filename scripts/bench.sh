@@ -131,7 +131,7 @@ trap 'stop "${running[@]}"' EXIT
 
 prepare() {
   command -v redis-server >/dev/null || { say "redis-server is not installed: make setup does it"; exit 1; }
-  go build -trimpath -o bin/ ./cmd/cellserver
+  make build
   go -C tools/bench build -trimpath -o "$PWD/bin/" ./cellbench
   if module=$(bash scripts/redis-cell.sh); then
     say "redis-cell: $module"

@@ -18,13 +18,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const date = "1767225600" // 2026-01-01
+const (
+	date = "1767225600" // 2026-01-01
+	tags = "grpcnotrace"
+)
 
 // made makes the archives of platforms from the tree at root and returns their directory.
 func made(t *testing.T, root, platforms string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
-	require.NoError(t, run(t.Context(), []string{"-root", root, "-out", out, "-date", date, "-platforms", platforms}))
+	require.NoError(t, run(t.Context(), []string{"-root", root, "-out", out, "-date", date, "-tags", tags, "-platforms", platforms}))
 	return out
 }
 
@@ -160,6 +163,7 @@ func licensed(t *testing.T, out, name string, files map[string][]byte) {
 	require.NoError(t, os.WriteFile(program, files[name], 0o600))
 	said, err := exec.Command("go", "version", "-m", program).Output()
 	require.NoError(t, err)
+	require.Contains(t, string(said), "-tags="+tags+"\n")
 	deps := 0
 	for line := range strings.Lines(string(said)) {
 		if words := strings.Fields(line); len(words) > 2 && words[0] == "dep" && words[1] != ownModule {

@@ -39,10 +39,11 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", "../../dist", "where the files are put; it is emptied first")
 	version := flags.String("version", "", "the version; that of the program if empty")
 	date := flags.Int64("date", 0, "the time of every file in an archive, in seconds since 1970")
+	tags := flags.String("tags", "", "the build tags of the server, separated by commas")
 	chosen := flags.String("platforms", strings.Join(platforms, " "), "what to make archives for")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	r := release{root: *root, out: *out, version: *version, date: time.Unix(*date, 0).UTC()}
+	r := release{root: *root, out: *out, version: *version, tags: *tags, date: time.Unix(*date, 0).UTC()}
 	return r.make(ctx, strings.Fields(*chosen))
 }

@@ -15,8 +15,8 @@ import (
 
 // release holds the options of one call.
 type release struct {
-	root, out, version string
-	date               time.Time
+	root, out, version, tags string
+	date                     time.Time
 }
 
 // program is a program with an archive of its own for each platform.
@@ -101,7 +101,8 @@ func (r *release) compile(ctx context.Context, p *program, system, architecture,
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", fmt.Sprintf("-ldflags=-s -w -buildid= -X main.released=%d", r.date.Unix()), "-o", absolute, p.folder)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags="+r.tags,
+		fmt.Sprintf("-ldflags=-s -w -buildid= -X main.released=%d", r.date.Unix()), "-o", absolute, p.folder)
 	cmd.Dir = filepath.Join(r.root, p.module)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture,
 		"GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off", "GOFLAGS=")
