@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/tap"
 
 	"github.com/cellserver/cellserver/front/descriptors"
 	"github.com/cellserver/cellserver/rls/wire"
@@ -62,8 +60,12 @@ const (
 	handshake    = 5 * time.Second
 	minPing      = 10 * time.Second
 	maxAgeLinger = 10 * time.Second
-	// messageTime is the time in which the message of a call has to come. A call without one keeps memory.
+	// messageTime is the time in which the message of a call has to come, or its connection is closed. A call without a
+	// message keeps memory.
 	messageTime = 10 * time.Second
+	// streamWorkers is the number of goroutines that are kept for calls, with stacks that have grown for them. Further calls
+	// get goroutines of their own.
+	streamWorkers = 64
 	// maxIdle is the time after which a connection without calls is asked to end, and pingAfter that after which a silent peer
 	// is asked whether it is there. It has pingTime to answer.
 	maxIdle   = 2 * time.Minute
@@ -78,6 +80,8 @@ type Server struct {
 	config Config
 	grpc   *grpc.Server
 	health *healthServer
+	// messages has the messages of calls that have ended.
+	messages sync.Pool // of *message
 
 	ending sync.Once
 	end    chan struct{}
@@ -87,6 +91,7 @@ type Server struct {
 // New returns a server that accepts no connection before Serve.
 func New(c Config) *Server {
 	s := &Server{config: c, health: &healthServer{Server: health.NewServer(), ready: c.Ready}, end: make(chan struct{})}
+	s.messages.New = s.newMessage
 	s.grpc = grpc.NewServer(
 		grpc.Creds(&credentialsOf{s}),
 		grpc.ForceServerCodecV2(codec{}),
@@ -97,7 +102,7 @@ func New(c Config) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: maxIdle, MaxConnectionAge: c.MaxAge, MaxConnectionAgeGrace: maxAgeLinger, Time: pingAfter, Timeout: pingTime,
 		}),
-		grpc.InTapHandle(boundMessage),
+		grpc.NumStreamWorkers(streamWorkers),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
 	s.grpc.RegisterService(&service, s)
@@ -105,16 +110,6 @@ func New(c Config) *Server {
 	s.health.look()
 	s.ended.Go(s.watch)
 	return s
-}
-
-// boundMessage bounds the time in which the message of a call has to come. A call of Watch has no end.
-func boundMessage(ctx context.Context, call *tap.Info) (context.Context, error) {
-	if !strings.HasPrefix(call.FullMethodName, "/"+service.ServiceName+"/") {
-		return ctx, nil
-	}
-	bound, cancel := context.WithTimeout(ctx, messageTime)
-	context.AfterFunc(ctx, cancel) // ctx ends with the call
-	return bound, nil
 }
 
 // watch tells the calls of Watch of the state of the service, until Shutdown.

@@ -3,7 +3,8 @@ package envoy
 import (
 	"context"
 	"fmt"
-	"sync"
+	"math"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -29,16 +30,27 @@ var service = grpc.ServiceDesc{
 type message struct {
 	in, out []byte
 	call    descriptors.Call
+
+	of *Server
+	by *client
+	// late closes the connection of by when the request has not come in messageTime.
+	late *time.Timer
 }
 
-var messages = sync.Pool{New: func() any { return new(message) }}
+// newMessage returns an any for the pool of s.
+func (s *Server) newMessage() any {
+	m := &message{of: s}
+	m.late = time.AfterFunc(math.MaxInt64, func() { m.by.about.Hangup() }) // each call sets the time
+	return m
+}
 
 // maxKept is the maximum size of a buffer that is kept for further messages, in bytes.
 const maxKept = 8 << 10
 
 func (m *message) recycle() {
+	m.by = nil
 	if cap(m.in) <= maxKept && cap(m.out) <= maxKept && m.call.Bytes() <= 8*maxKept {
-		messages.Put(m)
+		m.of.messages.Put(m)
 	}
 }
 
@@ -74,11 +86,16 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // shouldRateLimit answers a call.
 func shouldRateLimit(of any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order of grpc-go
-	s, p := of.(*Server), peerOf(ctx)
-	m := messages.Get().(*message)
+	s := of.(*Server)
+	m := s.messages.Get().(*message)
+	m.by = peerOf(ctx)
+	m.late.Reset(messageTime)
 	err := decode(m)
+	if !m.late.Stop() {
+		return nil, errLate // m is not recycled: late may use it
+	}
 	if err == nil {
-		if err = m.answer(s.config.Service, p); err != nil {
+		if err = m.answer(s.config.Service); err != nil {
 			err = status.Error(statuses[descriptors.CodeOf(err)], err.Error())
 		}
 	}
@@ -89,6 +106,9 @@ func shouldRateLimit(of any, ctx context.Context, decode func(any) error, _ grpc
 	return m, nil // Marshal recycles it
 }
 
+// errLate is the end of a call whose message did not come in time. Its connection is closed.
+var errLate = status.Error(codes.DeadlineExceeded, "the message of the call did not come in time")
+
 // peerOf returns the client of the connection that a call came from.
 func peerOf(ctx context.Context) *client {
 	p, _ := peer.FromContext(ctx)
@@ -96,12 +116,12 @@ func peerOf(ctx context.Context) *client {
 }
 
 // answer sets out to the response of s to the request in m.in.
-func (m *message) answer(s *descriptors.Service, by *client) error {
+func (m *message) answer(s *descriptors.Service) error {
 	if err := wire.Decode(m.in, &m.call.Request); err != nil {
 		s.Counts.Refused()
 		return fmt.Errorf("%w: %w", descriptors.ErrMessage, err)
 	}
-	if err := s.Answer(&m.call, by); err != nil {
+	if err := s.Answer(&m.call, m.by); err != nil {
 		return err //nolint:wrapcheck // its text is that of the status
 	}
 	m.out = wire.AppendResponse(m.out[:0], &m.call.Answer, m.call.Names)
