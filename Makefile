@@ -188,6 +188,11 @@ bench: ## Measure beside Redis and write docs/performance.md (BENCH_QUICK=1: a s
 bench-store: ## Measure --store beside redis_rate on a cluster and write docs/scale-out-performance.md (ARGS='--rounds 1' changes that)
 	bash scripts/bench-store.sh $(ARGS)
 
+.PHONY: bench-fronts
+bench-fronts: build ## Measure rls-port and http-port beside empty handlers (ARGS='--ratelimit PROGRAM': beside envoyproxy/ratelimit too)
+	CGO_ENABLED=0 $(GO) -C tools/bench build -trimpath -o $(abspath $(BIN))/ ./frontbench
+	bin/frontbench $(ARGS)
+
 .PHONY: bench-observability
 bench-observability: build ## Measure what metrics, SLOWLOG and rules of users cost (OTHER=PROGRAM: another build to compare with)
 	bash scripts/bench-observability.sh bin/cellserver $(OTHER)

@@ -49,7 +49,7 @@ func (r *Report) figures() grid {
 			faults += errors + round.Unanswered
 		}
 		g.rows = append(g.rows, []string{
-			e.Name, count(float64(done)), spread(e.Of(loadgen.PerSecond)), spread(e.Of(loadgen.CPU)), count(float64(faults)),
+			e.Name, count(float64(done)), Spread(e.Of(loadgen.PerSecond)), Spread(e.Of(loadgen.CPU)), count(float64(faults)),
 		})
 	}
 	return g

@@ -97,8 +97,8 @@ func ratio(s loadgen.Spread) string {
 	return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max)
 }
 
-// spread formats a figure, with its range if the rounds differ.
-func spread(s loadgen.Spread) string {
+// Spread formats a figure, with its range if the rounds differ.
+func Spread(s loadgen.Spread) string {
 	if s.Min == s.Max {
 		return figure(s.Median)
 	}

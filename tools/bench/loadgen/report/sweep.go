@@ -20,8 +20,8 @@ func Sweep(w io.Writer, steps []Step, markdown bool) error {
 		return nil
 	}
 	grids := []grid{
-		sweep("CPU µs per command", steps, func(e *loadgen.Entry) string { return spread(e.Of(loadgen.CPU)) }),
-		sweep("Commands per second", steps, func(e *loadgen.Entry) string { return spread(e.Of(loadgen.PerSecond)) }),
+		sweep("CPU µs per command", steps, func(e *loadgen.Entry) string { return Spread(e.Of(loadgen.CPU)) }),
+		sweep("Commands per second", steps, func(e *loadgen.Entry) string { return Spread(e.Of(loadgen.PerSecond)) }),
 		sweepRatios(steps),
 	}
 	return write(w, grids, markdown)
