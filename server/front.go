@@ -46,18 +46,12 @@ func (s *Server) frontUser(option string) (name string, ok bool) {
 	return name, name != acl.DefaultUser || !s.engine.Users.NeedsLogin()
 }
 
-// errNoFrontUser is the refusal of a client whose user cannot be logged in, such as that of http-user or rls-user.
-const errNoFrontUser resp.Error = "NOAUTH the user of the request does not exist or is off"
-
-// openDirect opens a client of this server for a client of a front. A refusal is a [resp.Error]; any other error says that the
-// server stops.
+// openDirect opens the client of this server that a connection to a front is, so CLIENT LIST shows it, and maxclients and
+// max-clients-per-ip hold for it, before its first call. A refusal is a [resp.Error]; any other error says that the server stops.
 func (s *Server) openDirect(o direct.Origin) (*direct.Conn, error) {
 	c, err := s.direct.Open(o)
 	var refusal direct.Refusal
-	switch {
-	case errors.Is(err, direct.ErrUser):
-		return nil, errNoFrontUser
-	case errors.As(err, &refusal):
+	if errors.As(err, &refusal) {
 		return nil, resp.Error(refusal)
 	}
 	return c, err //nolint:wrapcheck // the fronts say that the server cannot decide

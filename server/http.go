@@ -55,9 +55,9 @@ func (s *Server) httpConfig() web.Config {
 	return w
 }
 
-// openClient opens the client of the RESP server for a user of the port.
+// openClient opens a client of the server for a connection to the port.
 func (s *Server) openClient(p web.Peer) (web.Caller, error) {
-	c, err := s.openDirect(direct.Origin{Remote: p.Remote, Local: p.Local, User: p.User, Library: "http", Gone: p.Gone})
+	c, err := s.openDirect(direct.Origin{Remote: p.Remote, Local: p.Local, Library: "http", Gone: p.Gone, Kept: p.Kept})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"time"
 
@@ -72,20 +73,31 @@ const errNoServiceUser resp.Error = "NOAUTH the user default needs a password: s
 
 // openCaller opens the client of a connection to the port.
 func (s *Server) openCaller(c envoy.Connection) (envoy.Caller, error) {
-	user, ok := s.frontUser("rls-user")
-	if c.TLS != nil {
-		if name, certified := s.engine.Certified(c.TLS); certified {
+	opened, err := s.openDirect(direct.Origin{Remote: c.Remote, Local: c.Local, Library: "rls", Gone: c.Hangup, Kept: c.Kept})
+	if err != nil {
+		return nil, err
+	}
+	return &serviceCaller{opened, s}, nil
+}
+
+// serviceCaller is the client of a connection to the port.
+type serviceCaller struct {
+	*direct.Conn
+	s *Server
+}
+
+// Login implements [envoy.Caller].
+func (c *serviceCaller) Login(is *tls.ConnectionState) error {
+	user, ok := c.s.frontUser("rls-user")
+	if is != nil {
+		if name, certified := c.s.engine.Certified(is); certified {
 			user, ok = name, true
 		}
 	}
 	if !ok {
-		return nil, errNoServiceUser
+		return errNoServiceUser
 	}
-	opened, err := s.openDirect(direct.Origin{Remote: c.Remote, Local: c.Local, User: user, Library: "rls", Gone: c.Hangup})
-	if err != nil {
-		return nil, err
-	}
-	return opened, nil
+	return c.Conn.Login(user)
 }
 
 // loopsMayTake is the time in which the event loops have to answer a check of the health service.

@@ -41,10 +41,21 @@ func (e *Engine) Certified(is *tls.ConnectionState) (user string, ok bool) {
 	return "", false
 }
 
-// Introduce implements direct.Introduced: it logs the client in as the user called user, if that user exists and is on.
-func (s *Session) Introduce(user, library string) (ok bool) {
-	s.Identify(command.Identity{LibName: library})
-	return s.LoginAs(func() (*acl.User, bool) { return s.engine.Users.ByName(user) })
+// Introduce implements direct.Session.
+func (s *Session) Introduce(library string) { s.Identify(command.Identity{LibName: library}) }
+
+// errNoUser is the refusal of a client of another port whose user cannot be logged in.
+const errNoUser resp.Error = "NOAUTH the user of the request does not exist or is off"
+
+// Enter implements direct.Session. The error is a resp.Error: that of protected mode, or that the user does not exist or is off.
+func (s *Session) Enter(user string) error {
+	if why := refuse(&s.engine.Server, s.Peer); why != "" {
+		return why
+	}
+	if !s.LoginAs(func() (*acl.User, bool) { return s.engine.Users.ByName(user) }) {
+		return errNoUser
+	}
+	return nil
 }
 
 // namesOf returns the user names in the certificate cert, in the order in which they are tried.

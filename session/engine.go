@@ -158,24 +158,31 @@ func (e *Engine) KeepUsers(password string) {
 // Open implements [transport.Handler]: it accepts the connection of p and returns its session. If
 // the connection is refused, the session is nil, and the result is an error reply to send.
 func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
+	return e.open(p, refuse(&e.Server, p), e.Users.NeedsLogin())
+}
+
+// Admit implements direct.Handler: it does what Open does for a connection to another port. Such a client has to log in by
+// Enter of its session, which also looks at protected mode, but at no time.
+func (e *Engine) Admit(p transport.Peer) (transport.Session, []byte) { return e.open(p, "", false) }
+
+// open counts the connection of p, and opens a session unless why refuses it or there are too many. lock says that the client
+// has to authenticate in time.
+func (e *Engine) open(p transport.Peer, why resp.Error, lock bool) (transport.Session, []byte) {
 	e.received.Add(1)
-	if why := refuse(&e.Server, p); why != "" {
-		e.refused.Add(1)
-		w := resp.Writer{}
-		w.Error(why)
-		return nil, w.Buf
+	if why == "" {
+		s := e.newSession(p, 2, e.Users.Default)
+		if lock {
+			s.Lock(s.Created)
+		}
+		if e.clients.add(s, e.Limits()) {
+			return s, nil
+		}
+		why = resp.ErrMaxClients
 	}
-	s := e.newSession(p, 2, e.Users.Default)
-	if e.Users.NeedsLogin() {
-		s.Lock(s.Created)
-	}
-	if !e.clients.add(s, e.Limits()) {
-		e.refused.Add(1)
-		w := resp.Writer{}
-		w.Error(resp.ErrMaxClients)
-		return nil, w.Buf
-	}
-	return s, nil
+	e.refused.Add(1)
+	w := resp.Writer{}
+	w.Error(why)
+	return nil, w.Buf
 }
 
 // newSession returns a session of user u with the RESP version proto. The session is not

@@ -1,116 +1,119 @@
 package envoy
 
 import (
-	"context"
-	"crypto/tls"
-	"errors"
 	"net"
 	"sync"
-
-	"google.golang.org/grpc/credentials"
+	"time"
 )
 
-// credentialsOf makes a client of each connection, after the TLS handshake if the port has TLS. Calls find the client as the
-// AuthInfo of their peer.
-type credentialsOf struct{ s *Server }
+// These bound what a connection takes.
+const (
+	// maxKept is the maximum memory, in bytes, of the calls that a peer has begun and not finished, and by itself that of calls
+	// that run and of answers that the peer has not read. A connection beyond the first is closed, and a call beyond the second
+	// is refused.
+	maxKept = 8 << 20
+	// idleKept is the memory that a connection without calls takes, in bytes.
+	idleKept = 32 << 10
+	// writeTime is the time in which a peer has to accept what is written at once.
+	writeTime = 20 * time.Second
+	// maxBehind is the number of bytes that are read from a peer while it does not accept what is written. Otherwise it could
+	// make grpc-go keep the answers to its control frames.
+	maxBehind = 64 << 10
+)
 
-// ServerHandshake implements [credentials.TransportCredentials].
-func (c *credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	nc := raw
-	about := Connection{Remote: raw.RemoteAddr(), Local: raw.LocalAddr(), Hangup: func() { _ = raw.Close() }}
-	if c.s.config.TLS != nil {
-		over, info, err := credentials.NewTLS(c.s.config.TLS).ServerHandshake(raw)
-		if err != nil {
-			return nil, nil, err //nolint:wrapcheck // grpc-go logs it
-		}
-		state := info.(credentials.TLSInfo).State
-		nc, about.TLS = over, &state
-	}
-	of := &client{open: c.s.config.Open, about: about}
-	return &connection{Conn: nc, client: of}, of, nil
-}
-
-// ClientHandshake implements [credentials.TransportCredentials]. A server does not call it.
-func (*credentialsOf) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, errors.ErrUnsupported
-}
-
-// Info implements [credentials.TransportCredentials].
-func (c *credentialsOf) Info() credentials.ProtocolInfo {
-	if c.s.config.TLS != nil {
-		return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}).Info()
-	}
-	return credentials.ProtocolInfo{}
-}
-
-// Clone implements [credentials.TransportCredentials].
-func (c *credentialsOf) Clone() credentials.TransportCredentials { return c }
-
-// OverrideServerName implements [credentials.TransportCredentials]. A server does not call it.
-func (*credentialsOf) OverrideServerName(string) error { return errors.ErrUnsupported }
-
-// connection is a connection whose end is that of its client.
+// connection is an accepted connection, and the client that it is of the server.
 type connection struct {
 	net.Conn
-	client *client
+	of     *Server
+	client client
+	closed sync.Once
+}
+
+// accept makes a client of each connection that a listener accepts.
+type accept struct {
+	net.Listener
+	of *Server
+}
+
+// Accept implements [net.Listener]. A connection that the server refuses is closed.
+func (l *accept) Accept() (net.Conn, error) {
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // grpc-go compares it
+		}
+		c := &connection{Conn: raw, of: l.of}
+		if l.of.admit(c) {
+			return c, nil
+		}
+		_ = raw.Close() // no reply can be sent yet
+	}
 }
 
 // Close implements [net.Conn].
 func (c *connection) Close() error {
-	c.client.close()
+	c.closed.Do(func() {
+		c.of.forget(c)
+		c.client.close()
+	})
 	return c.Conn.Close()
 }
 
-// client is the client of a connection, and the AuthInfo of its calls. It begins with the first call, so that connections
-// without a call, such as those of health checks, are no clients.
-type client struct {
-	open  func(Connection) (Caller, error)
-	about Connection
+// guarded is the connection that grpc-go uses, behind TLS. It bounds what the peer makes grpc-go keep.
+type guarded struct {
+	net.Conn
+	client *client
 
-	mu     sync.Mutex
-	caller Caller
-	ended  bool
+	mu      sync.Mutex // guards the fields below
+	written sync.Cond  // uses mu: the end of a write, or of the connection
+	writing bool
+	behind  int // the bytes that were read since the write began
+	closed  bool
 }
 
-// AuthType implements [credentials.AuthInfo].
-func (*client) AuthType() string { return "client" }
-
-// errGone says that the connection has ended.
-var errGone = errors.New("the connection has ended")
-
-// Do implements [descriptors.Caller].
-func (c *client) Do(commands []byte, replies int, out []byte) ([]byte, error) {
-	caller, err := c.get()
-	if err != nil {
-		return out, err
-	}
-	return caller.Do(commands, replies, out) //nolint:wrapcheck // see CodeOf of package descriptors
+func guard(conn net.Conn, of *client) *guarded {
+	g := &guarded{Conn: conn, client: of}
+	g.written.L = &g.mu
+	return g
 }
 
-// get returns the caller of c. A refusal is that of one call: the reason may be gone at the next one.
-func (c *client) get() (Caller, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.ended:
-		return nil, errGone
-	case c.caller != nil:
-		return c.caller, nil
+// Read implements [net.Conn].
+func (g *guarded) Read(b []byte) (int, error) {
+	g.mu.Lock()
+	for g.writing && g.behind >= maxBehind && !g.closed {
+		g.written.Wait()
 	}
-	opened, err := c.open(c.about)
-	if err != nil {
-		return nil, err
+	g.mu.Unlock()
+	n, err := g.Conn.Read(b)
+	g.mu.Lock()
+	g.behind += n
+	g.mu.Unlock()
+	if full := g.client.meter.received(b[:n]); full != nil {
+		return 0, full
 	}
-	c.caller = opened
-	return opened, nil
+	return n, err //nolint:wrapcheck // grpc-go compares it
 }
 
-func (c *client) close() {
-	c.mu.Lock()
-	caller := c.caller
-	c.caller, c.ended = nil, true
-	c.mu.Unlock()
-	if caller != nil {
-		caller.Close()
-	}
+// Write implements [net.Conn]. Only one goroutine writes.
+func (g *guarded) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	g.writing, g.behind = true, 0
+	g.mu.Unlock()
+	g.client.meter.sent(b)
+	_ = g.Conn.SetWriteDeadline(time.Now().Add(writeTime)) // it fails only if the connection is closed
+	n, err := g.Conn.Write(b)
+	g.mu.Lock()
+	g.writing = false
+	g.written.Broadcast()
+	g.mu.Unlock()
+	return n, err //nolint:wrapcheck // grpc-go compares it
+}
+
+// Close implements [net.Conn].
+func (g *guarded) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	g.written.Broadcast()
+	g.mu.Unlock()
+	return g.Conn.Close() //nolint:wrapcheck // a wrapper
 }

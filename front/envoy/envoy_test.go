@@ -44,8 +44,15 @@ type world struct {
 	answer         atomic.Pointer[func(command string) (string, error)]
 	notReady       atomic.Pointer[string]
 	opened, closed atomic.Int64
-	refused        error
-	abouts         chan Connection
+	full           atomic.Bool // connections are refused
+	refused        error       // the error of logins
+	abouts         chan about
+}
+
+// about is a connection, and the TLS state of its login.
+type about struct {
+	Connection
+	tls *tls.ConnectionState
 }
 
 // passed is the reply to a call of RL.USE that has passed.
@@ -59,7 +66,7 @@ func rules(t *testing.T) *rls.Config {
 }
 
 func start(t *testing.T, over *tls.Config) *world {
-	w := &world{t: t, network: bufconn.Listen(1 << 16), abouts: make(chan Connection, 100)}
+	w := &world{t: t, network: bufconn.Listen(1 << 16), abouts: make(chan about, 100)}
 	w.set(func(string) (string, error) { return passed, nil })
 	w.ready("")
 	of := rules(t)
@@ -90,17 +97,25 @@ func (w *world) set(answer func(command string) (string, error)) { w.answer.Stor
 func (w *world) ready(why string)                                { w.notReady.Store(&why) }
 
 func (w *world) open(c Connection) (Caller, error) {
-	if w.refused != nil {
-		return nil, w.refused
+	if w.full.Load() {
+		return nil, resp.ErrMaxClients
 	}
 	w.opened.Add(1)
-	w.abouts <- c
-	return &caller{w: w}, nil
+	return &caller{w: w, of: c}, nil
 }
 
 type caller struct {
 	w     *world
+	of    Connection
 	ended atomic.Bool
+}
+
+func (c *caller) Login(is *tls.ConnectionState) error {
+	if c.w.refused != nil {
+		return c.w.refused
+	}
+	c.w.abouts <- about{c.of, is}
+	return nil
 }
 
 func (c *caller) Do(commands []byte, replies int, out []byte) ([]byte, error) {
@@ -155,8 +170,8 @@ func call(t *testing.T, c *grpc.ClientConn, request string, o ...grpc.CallOption
 	return rlstest.Decode(t, "Response", out), nil
 }
 
-// about is a request about the value of the key k.
-func about(value string) string {
+// on is a request about the value of the key k.
+func on(value string) string {
 	return fmt.Sprintf("domain: \"d\" descriptors { entries { key: \"k\" value: %q } }", value)
 }
 
@@ -179,10 +194,10 @@ func TestCalls(t *testing.T) {
 	for i := range 50 {
 		all.Go(func() {
 			for j := range 20 {
-				if out, err := call(t, c, about(fmt.Sprint("v", i, " ", j))); err != nil || out != want {
+				if out, err := call(t, c, on(fmt.Sprint("v", i, " ", j))); err != nil || out != want {
 					t.Errorf("%q, %v", out, err)
 				}
-				if out, err := call(t, c, about("over")); err != nil || !strings.Contains(out, "OVER_LIMIT") {
+				if out, err := call(t, c, on("over")); err != nil || !strings.Contains(out, "OVER_LIMIT") {
 					t.Errorf("%q, %v", out, err)
 				}
 			}
@@ -210,7 +225,7 @@ func TestErrors(t *testing.T) {
 		{"", direct.ErrClosed, codes.Unavailable, "direct: the connection is closed"},
 	} {
 		w.set(func(string) (string, error) { return of.reply, of.err })
-		_, err := call(t, c, about("x"))
+		_, err := call(t, c, on("x"))
 		require.Equal(t, of.code, status.Code(err), "%s", of.reply)
 		require.Equal(t, of.text, status.Convert(err).Message())
 	}
@@ -232,10 +247,42 @@ func TestRefusedClients(t *testing.T) {
 	} {
 		w := start(t, nil)
 		w.refused = err
-		_, is := call(t, w.plain(), about("x"))
+		_, is := call(t, w.plain(), on("x"))
 		require.Equal(t, want, status.Code(is))
 		require.Equal(t, err.Error(), status.Convert(is).Message())
 	}
+}
+
+// TestARefusedConnectionIsClosed: a connection that the server refuses has no calls, and a later one has.
+func TestARefusedConnectionIsClosed(t *testing.T) {
+	w := start(t, nil)
+	w.full.Store(true)
+	c := w.plain()
+	_, err := call(t, c, on("x"))
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	w.full.Store(false)
+	_, err = call(t, c, on("x"), grpc.WaitForReady(true))
+	require.NoError(t, err)
+}
+
+// TestCallsThatTakeTooMuchAreRefused: the calls of a connection that run take a bounded amount of memory.
+func TestCallsThatTakeTooMuchAreRefused(t *testing.T) {
+	w := start(t, nil)
+	finish := make(chan struct{})
+	w.set(func(string) (string, error) { <-finish; return passed, nil })
+	c, results := w.plain(), make(chan error, 40)
+	for range cap(results) {
+		go func() { _, err := call(t, c, on(strings.Repeat("x", 100_000))); results <- err }()
+	}
+	require.Equal(t, codes.ResourceExhausted, status.Code(<-results), "the others run")
+	close(finish)
+	for range cap(results) - 1 {
+		if err := <-results; err != nil {
+			require.Equal(t, codes.ResourceExhausted, status.Code(err))
+		}
+	}
+	_, err := call(t, c, on("x"))
+	require.NoError(t, err, "the memory is free again")
 }
 
 // TestARefusalIsThatOfOneCall: a connection goes on when the reason of a refusal is gone.
@@ -243,10 +290,10 @@ func TestARefusalIsThatOfOneCall(t *testing.T) {
 	w := start(t, nil)
 	w.refused = resp.Error("ERR max number of clients reached")
 	c := w.plain()
-	_, err := call(t, c, about("x"))
+	_, err := call(t, c, on("x"))
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	w.refused = nil
-	_, err = call(t, c, about("x"))
+	_, err = call(t, c, on("x"))
 	require.NoError(t, err)
 }
 
@@ -289,7 +336,8 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, "NOT_SERVING", next())
 	w.ready("")
 	require.Equal(t, "SERVING", next())
-	require.Zero(t, w.opened.Load(), "a health check is no client")
+	require.EqualValues(t, 1, w.opened.Load(), "the connection is a client")
+	require.Empty(t, w.abouts, "without a user")
 }
 
 func TestTLS(t *testing.T) {
@@ -299,24 +347,24 @@ func TestTLS(t *testing.T) {
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{authority.Issue(t, certtest.Subject{Name: "server"}).TLS},
 		ClientCAs: roots, ClientAuth: tls.VerifyClientCertIfGiven,
 	})
-	out, err := call(t, w.dial(credentials.NewTLS(authority.Client(authority.Issue(t, certtest.Subject{Name: "ann"})))), about("x"))
+	out, err := call(t, w.dial(credentials.NewTLS(authority.Client(authority.Issue(t, certtest.Subject{Name: "ann"})))), on("x"))
 	require.NoError(t, err)
 	require.Equal(t, ok(t), out)
 	is := <-w.abouts
-	require.Equal(t, "ann", is.TLS.VerifiedChains[0][0].Subject.CommonName)
-	_, err = call(t, w.plain(), about("x"))
+	require.Equal(t, "ann", is.tls.VerifiedChains[0][0].Subject.CommonName)
+	_, err = call(t, w.plain(), on("x"))
 	require.Equal(t, codes.Unavailable, status.Code(err), "a client without TLS")
-	require.EqualValues(t, 1, w.opened.Load())
+	require.Empty(t, w.abouts)
 }
 
 func TestTheServerHangsUp(t *testing.T) {
 	w := start(t, nil)
 	c := w.plain()
-	_, err := call(t, c, about("x"))
+	_, err := call(t, c, on("x"))
 	require.NoError(t, err)
 	(<-w.abouts).Hangup()
-	for w.opened.Load() < 2 { // the first call may still use the connection
-		_, err = call(t, c, about("x"), grpc.WaitForReady(true))
+	for len(w.abouts) == 0 { // the first call may still use the connection
+		_, err = call(t, c, on("x"), grpc.WaitForReady(true))
 	}
 	require.NoError(t, err, "on another connection")
 }
@@ -331,13 +379,13 @@ func TestShutdownWaitsForCalls(t *testing.T) {
 	})
 	c := w.plain()
 	result := make(chan error, 1)
-	go func() { _, err := call(t, c, about("x")); result <- err }()
+	go func() { _, err := call(t, c, on("x")); result <- err }()
 	<-running
 	stopped := make(chan struct{})
 	go func() { w.server.Shutdown(context.Background()); close(stopped) }()
 	close(finish)
 	require.NoError(t, <-result)
 	<-stopped
-	_, err := call(t, c, about("x"))
+	_, err := call(t, c, on("x"))
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }

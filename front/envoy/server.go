@@ -5,25 +5,30 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/cellserver/cellserver/front/descriptors"
 	"github.com/cellserver/cellserver/rls/wire"
-	"github.com/cellserver/cellserver/transport/direct"
 )
-
-var _ Caller = (*direct.Conn)(nil)
 
 // Caller runs commands of one client of the server: see [direct.Conn].
 type Caller interface {
 	descriptors.Caller
+	// Login logs the client in as the user of a connection with the TLS state is, or without TLS if is is nil. It is called
+	// before the first Do, and after an error again before the next one. The error is for the client.
+	Login(is *tls.ConnectionState) error
 	// Close ends the client.
 	Close()
 }
@@ -31,17 +36,18 @@ type Caller interface {
 // Connection describes a connection to the port.
 type Connection struct {
 	Remote, Local net.Addr
-	// TLS is the state of the connection, or nil without TLS.
-	TLS *tls.ConnectionState
 	// Hangup closes the connection. Any goroutine may call it.
 	Hangup func()
+	// Kept returns the number of bytes that the connection takes beside its client. Any goroutine may call it.
+	Kept func() int64
 }
 
 // Config has the parts of the server that the port needs.
 type Config struct {
 	// Service answers the requests.
 	Service *descriptors.Service
-	// Open returns the client of a connection. Its errors are those of Open of a [direct.Transport].
+	// Open returns the client of a connection that was accepted. Its errors are those of Open of a [direct.Transport]: then the
+	// connection is closed.
 	Open func(c Connection) (Caller, error)
 	// TLS is nil for a port without TLS.
 	TLS *tls.Config
@@ -53,9 +59,16 @@ type Config struct {
 	MaxConnections int
 }
 
-// These are the bounds of connections. Frames, CONTINUATION frames, resets and pings are bounded by grpc-go.
+// These are the bounds of connections. CONTINUATION frames and pings are bounded by grpc-go.
 const (
-	maxStreams   = 1000
+	maxStreams = 250
+	// maxWatches is the maximum number of calls of Watch of a connection. These have no end.
+	maxWatches = 8
+	// window is the number of bytes of a call that a peer may send before the server asks for its message. It is the
+	// least that grpc-go has. A larger one, which grpc-go would choose for a fast peer, would be memory of each call.
+	window = 64 << 10
+	// readBuffer is memory of each connection.
+	readBuffer   = 8 << 10
 	maxHeaders   = 16 << 10
 	handshake    = 5 * time.Second
 	minPing      = 10 * time.Second
@@ -73,6 +86,10 @@ const (
 	pingTime  = 20 * time.Second
 	// healthPeriod is the time between two looks at Config.Ready for the calls of Watch.
 	healthPeriod = 250 * time.Millisecond
+	// linger is the time without a call after which Shutdown closes connections that have not ended yet, and stopPeriod that
+	// between two looks.
+	linger     = time.Second
+	stopPeriod = 50 * time.Millisecond
 )
 
 // Server serves the ports. [New] makes one.
@@ -86,23 +103,35 @@ type Server struct {
 	ending sync.Once
 	end    chan struct{}
 	ended  sync.WaitGroup
+
+	running, finished atomic.Int64 // the calls of the rate limit service: those that run, and those that have been answered
+
+	mu   sync.Mutex
+	open map[*connection]struct{} // guarded by mu
 }
 
 // New returns a server that accepts no connection before Serve.
 func New(c Config) *Server {
-	s := &Server{config: c, health: &healthServer{Server: health.NewServer(), ready: c.Ready}, end: make(chan struct{})}
+	s := &Server{
+		config: c, health: &healthServer{Server: health.NewServer(), ready: c.Ready}, end: make(chan struct{}),
+		open: make(map[*connection]struct{}),
+	}
 	s.messages.New = s.newMessage
 	s.grpc = grpc.NewServer(
 		grpc.Creds(&credentialsOf{s}),
 		grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxRecvMsgSize(2*wire.MaxRequest), // a request up to this size gets an error that says what its bound is
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
+		grpc.ReadBufferSize(readBuffer),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ConnectionTimeout(handshake),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: maxIdle, MaxConnectionAge: c.MaxAge, MaxConnectionAgeGrace: maxAgeLinger, Time: pingAfter, Timeout: pingTime,
 		}),
 		grpc.NumStreamWorkers(streamWorkers),
+		grpc.InTapHandle(bound),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
 	s.grpc.RegisterService(&service, s)
@@ -110,6 +139,52 @@ func New(c Config) *Server {
 	s.health.look()
 	s.ended.Go(s.watch)
 	return s
+}
+
+// healthPath begins the names of the methods of the health service.
+const healthPath = "/grpc.health.v1.Health/"
+
+// admit opens the client of a connection. It returns false if the server refuses the client.
+func (s *Server) admit(c *connection) bool {
+	c.client.meter.begin()
+	c.client.hangup = func() { _ = c.Conn.Close() }
+	opened, err := s.config.Open(Connection{
+		Remote: c.RemoteAddr(), Local: c.LocalAddr(), Hangup: c.client.hangup, Kept: c.client.kept,
+	})
+	if err != nil {
+		return false
+	}
+	c.client.caller = opened
+	s.mu.Lock()
+	s.open[c] = struct{}{}
+	s.mu.Unlock()
+	return true
+}
+
+func (s *Server) forget(c *connection) {
+	s.mu.Lock()
+	delete(s.open, c)
+	s.mu.Unlock()
+}
+
+// bound bounds the number of calls of Watch, which have no end, and the time of other calls of the health service. The messages of
+// the rate limit service have timers of their own, because a context for each call takes about as much as the rest of the call.
+func bound(ctx context.Context, call *tap.Info) (context.Context, error) {
+	if call.FullMethodName == grpc_health_v1.Health_Watch_FullMethodName {
+		by := peerOf(ctx)
+		if by.watches.Add(1) > maxWatches {
+			by.watches.Add(-1)
+			return ctx, status.Errorf(codes.ResourceExhausted, "a connection has at most %d calls of Watch", maxWatches)
+		}
+		context.AfterFunc(ctx, func() { by.watches.Add(-1) })
+		return ctx, nil
+	}
+	if !strings.HasPrefix(call.FullMethodName, healthPath) {
+		return ctx, nil
+	}
+	bound, cancel := context.WithTimeout(ctx, messageTime)
+	context.AfterFunc(ctx, cancel) // ctx ends with the call
+	return bound, nil
 }
 
 // watch tells the calls of Watch of the state of the service, until Shutdown.
@@ -128,14 +203,14 @@ func (s *Server) watch() {
 
 // Serve accepts connections from l until Shutdown, after which it returns nil. It owns l.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.grpc.Serve(netutil.LimitListener(l, s.config.MaxConnections)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.grpc.Serve(&accept{netutil.LimitListener(l, s.config.MaxConnections), s}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return err //nolint:wrapcheck // the error of the listener
 	}
 	return nil
 }
 
 // Shutdown says that the service is not serving, accepts no further connections and calls, and waits for the calls that run.
-// If ctx ends before, it closes the connections.
+// It closes the connections of peers that have no call for a second and do not end them, or if ctx ends before.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.health.Shutdown()
 	s.ending.Do(func() { close(s.end) })
@@ -144,11 +219,36 @@ func (s *Server) Shutdown(ctx context.Context) {
 		s.grpc.GracefulStop()
 		close(done)
 	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		s.grpc.Stop()
-		<-done
-	}
+	s.awaitCalls(ctx, done)
+	s.hangUp()
+	s.grpc.Stop()
+	<-done
 	s.ended.Wait()
+}
+
+// awaitCalls waits until done is closed, ctx ends, or there was no call for the time linger.
+func (s *Server) awaitCalls(ctx context.Context, done <-chan struct{}) {
+	tick := time.NewTicker(stopPeriod)
+	defer tick.Stop()
+	for quiet, finished := time.Duration(0), s.finished.Load(); quiet < linger; quiet += stopPeriod {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := s.finished.Load(); s.running.Load() > 0 || now != finished {
+			quiet, finished = 0, now
+		}
+	}
+}
+
+// hangUp closes all connections, also those in a handshake, for which grpc-go would wait.
+func (s *Server) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		_ = c.Conn.Close()
+	}
 }

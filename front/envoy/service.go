@@ -40,16 +40,16 @@ type message struct {
 // newMessage returns an any for the pool of s.
 func (s *Server) newMessage() any {
 	m := &message{of: s}
-	m.late = time.AfterFunc(math.MaxInt64, func() { m.by.about.Hangup() }) // each call sets the time
+	m.late = time.AfterFunc(math.MaxInt64, func() { m.by.hangup() }) // each call sets the time
 	return m
 }
 
-// maxKept is the maximum size of a buffer that is kept for further messages, in bytes.
-const maxKept = 8 << 10
+// maxPooled is the maximum size of a buffer that is kept for further messages, in bytes.
+const maxPooled = 8 << 10
 
 func (m *message) recycle() {
 	m.by = nil
-	if cap(m.in) <= maxKept && cap(m.out) <= maxKept && m.call.Bytes() <= 8*maxKept {
+	if cap(m.in) <= maxPooled && cap(m.out) <= maxPooled && m.call.Bytes() <= 8*maxPooled {
 		m.of.messages.Put(m)
 	}
 }
@@ -79,26 +79,38 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return encoding.GetCodecV2("proto").Marshal(v) //nolint:wrapcheck // the codec of the library
 	}
-	out := mem.BufferSlice{mem.Copy(m.out, mem.DefaultBufferPool())}
+	out := mem.BufferSlice{mem.Copy(m.out, answers{m.by})}
 	m.recycle()
 	return out, nil
 }
 
+// errKept refuses a call of a connection whose other calls and answers take maxKept.
+var errKept = status.Errorf(codes.ResourceExhausted, "the calls of the connection and its unread answers take more than %d MiB", maxKept>>20)
+
+// messageCopies is how many times a request may be in memory while its call runs: as its bytes, decoded, and as the answer.
+const messageCopies = 3
+
 // shouldRateLimit answers a call.
 func shouldRateLimit(of any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order of grpc-go
-	s := of.(*Server)
+	s, p := of.(*Server), peerOf(ctx)
 	m := s.messages.Get().(*message)
-	m.by = peerOf(ctx)
+	m.by = p
 	m.late.Reset(messageTime)
-	err := decode(m)
+	err := decode(m) // waits for the message
 	if !m.late.Stop() {
 		return nil, errLate // m is not recycled: late may use it
 	}
-	if err == nil {
+	s.running.Add(1)
+	defer s.finish()
+	takes := int64(messageCopies * len(m.in))
+	if others := p.running.Add(takes) - takes; err == nil && others > maxKept {
+		err = errKept
+	} else if err == nil {
 		if err = m.answer(s.config.Service); err != nil {
 			err = status.Error(statuses[descriptors.CodeOf(err)], err.Error())
 		}
 	}
+	p.running.Add(-takes)
 	if err != nil {
 		m.recycle()
 		return nil, err
@@ -108,6 +120,12 @@ func shouldRateLimit(of any, ctx context.Context, decode func(any) error, _ grpc
 
 // errLate is the end of a call whose message did not come in time. Its connection is closed.
 var errLate = status.Error(codes.DeadlineExceeded, "the message of the call did not come in time")
+
+// finish notes that a call was answered.
+func (s *Server) finish() {
+	s.finished.Add(1)
+	s.running.Add(-1)
+}
 
 // peerOf returns the client of the connection that a call came from.
 func peerOf(ctx context.Context) *client {

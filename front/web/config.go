@@ -18,18 +18,21 @@ type Caller interface {
 	// are replies many. It returns when all of them are there. An error means that the client has been disconnected;
 	// the commands may or may not have run.
 	Do(commands []byte, replies int, out []byte) ([]byte, error)
+	// Login logs the client in as the user. It is called before the first Do, and after an error again before the next one.
+	// The error is a resp.Error if it is for the client.
+	Login(user string) error
 	// Close ends the client.
 	Close()
 }
 
-// Peer is a client of the RESP server that stands for a user at the other end of a connection.
+// Peer is a client of the server that stands for a user at the other end of a connection.
 type Peer struct {
 	// Remote and Local are the addresses of the connection.
 	Remote, Local net.Addr
-	// User is the name of the user.
-	User string
-	// Gone is called if the server closes the client by itself, not because of Close.
+	// Gone is called if the server closes the client, but not because of Close.
 	Gone func()
+	// Kept, unless nil, returns the number of bytes that the connection takes beside its clients. Any goroutine may call it.
+	Kept func() int64
 }
 
 // Limit describes one clause of limits.
@@ -42,7 +45,8 @@ type Limit struct {
 
 // Config has the parts that a [Server] uses and the settings of its options.
 type Config struct {
-	// Open opens a client of the RESP server. The error of a client that is refused is a resp.Error. Required.
+	// Open opens a client of the server: one for each connection when it is accepted, and further ones if it has several
+	// users. The error of a client that is refused is a resp.Error; a connection whose first client is refused is closed. Required.
 	Open func(Peer) (Caller, error)
 	// Door checks the passwords of users. Required.
 	Door *login.Door

@@ -48,13 +48,7 @@ func newPort(t testing.TB, setup func(c *web.Config)) *port {
 	}
 	p := &port{fed: inproc.Open(t), limits: minute, blocked: map[string]bool{}}
 	c := web.Config{
-		Open: func(peer web.Peer) (web.Caller, error) {
-			if p.refusal != "" {
-				return nil, p.refusal
-			}
-			p.users = append(p.users, peer.User)
-			return caller{p}, nil
-		},
+		Open:      func(web.Peer) (web.Caller, error) { return caller{p}, nil },
 		Door:      login.New(users, nil),
 		Certified: func(is *tls.ConnectionState) (string, bool) { return is.PeerCertificates[0].Subject.CommonName, true },
 		User:      func() (string, bool) { return "default", true },
@@ -79,6 +73,14 @@ func (c caller) Do(commands []byte, replies int, out []byte) ([]byte, error) {
 		return append(out, c.p.reply...), nil
 	}
 	return append(out, c.p.fed.Packet(commands)...), nil
+}
+
+func (c caller) Login(user string) error {
+	if c.p.refusal != "" {
+		return c.p.refusal
+	}
+	c.p.users = append(c.p.users, user)
+	return nil
 }
 
 func (c caller) Close() {}

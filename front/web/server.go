@@ -40,6 +40,16 @@ const maxStreams = 250
 // read as a whole, so the bound is also the memory that a connection can occupy with a frame.
 const maxFrame = 16 << 10
 
+// maxUnread is the maximum number of bytes of bodies that a connection of HTTP/2 has sent and no request has read.
+const maxUnread = 4 * MaxBody
+
+// These are what a request takes in memory: by itself, and for each byte of its header and of its body.
+const (
+	requestKept  = 8 << 10
+	headerCopies = 3
+	bodyCopies   = 3
+)
+
 // Server is an HTTP port for decisions: see [New].
 type Server struct {
 	Config
@@ -67,9 +77,12 @@ func New(c Config) *Server {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s.http = http.Server{
-		Handler:           http.HandlerFunc(s.serve),
-		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame},
+		Handler:   http.HandlerFunc(s.serve),
+		Protocols: &protocols,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame, MaxReceiveBufferPerStream: MaxBody,
+			MaxReceiveBufferPerConnection: maxUnread, WriteByteTimeout: answerTime,
+		},
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       bodyTime,
 		WriteTimeout:      answerTime,
@@ -78,7 +91,7 @@ func New(c Config) *Server {
 		// OPTIONS * gets the same answer as any other path that does not exist.
 		DisableGeneralOptionsHandler: true,
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			return s.connections.context(s.bound.Context(ctx, conn), conn)
+			return s.connections.context(s.bound.Context(ctx, conn), conn, s.Open)
 		},
 		ConnState: s.connections.changed,
 		TLSConfig: c.TLS,
@@ -121,6 +134,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.bound.Serving(r.Context(), true)
 	defer s.bound.Serving(r.Context(), false)
+	conn, takes := connectionOf(r.Context()), keptFor(r)
+	conn.kept.Add(takes)
+	defer conn.kept.Add(-takes)
 	defer s.recovered(w)
 	protect(w.Header())
 	if r.ProtoMajor == 1 {
@@ -223,6 +239,15 @@ func headerSize(r *http.Request) int {
 		}
 	}
 	return n
+}
+
+// keptFor returns the number of bytes that a request takes while it is answered.
+func keptFor(r *http.Request) int64 {
+	body := r.ContentLength
+	if body < 0 || body > MaxBody {
+		body = MaxBody
+	}
+	return requestKept + headerCopies*int64(headerSize(r)) + bodyCopies*body
 }
 
 // scratch is the memory of one request.

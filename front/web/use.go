@@ -46,7 +46,7 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusUnsupportedMediaType, "the body of a call is application/json")
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	body, err := readBody(w, r)
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		s.refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body of a call has at most %d bytes", MaxBody))
 		return
@@ -90,7 +90,17 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusTooManyRequests, headers.ProblemType, answered)
 }
 
-// call is the parsed body of a request for a call.
+// readBody reads the body of a request. After an error, such as that of a body that does not come in time, a connection of HTTP/1.1
+// is closed, since the rest of the body would be its next request.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	return body, err //nolint:wrapcheck // the callers have texts of their own
+}
+
+// call is the call of a body.
 type call struct{ use.Call }
 
 // needsProof reports whether only a client with a proven user may make the call. That is so for a

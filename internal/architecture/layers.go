@@ -363,7 +363,7 @@ var layers = map[string]layer{
 		why:     "the answers to descriptors are those of RL.USE: descriptors knows no port and no store, and the server passes it functions",
 	},
 	"front/envoy": {
-		imports: []string{"front/descriptors", "rls/wire", "transport/direct"},
+		imports: []string{"front/descriptors", "rls/wire"},
 		why:     "the port carries the messages of the service: package descriptors answers them",
 	},
 	"front/login": {
@@ -484,8 +484,8 @@ var externals = []external{
 const terminalWhy = "only the program that runs in a terminal draws in one (docs/adr/0014)"
 
 // clockFiles are the folders and files, by prefixes of their paths, whose production code may read
-// the wall clock. They are programs and tests, the transport, which sets deadlines of sockets, the
-// clocks of the stores, and the assembly, which passes a stopwatch to its parts.
-var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "remote/timing.go", "server/server.go"}
+// the wall clock. They are programs and tests, the transport and the port of gRPC, which set deadlines of
+// sockets, the clocks of the stores, and the assembly, which passes a stopwatch to its parts.
+var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "front/envoy/connection.go", "keyspace/clock", "remote/timing.go", "server/server.go"}
 
 const clockWhy = "the store owns the clock (docs/adr/0003): take an instant or a clock as a parameter"

@@ -18,7 +18,7 @@ import (
 // pipeline are. So they share one write of the log.
 type Conn struct {
 	t       *Transport
-	session transport.Session
+	session Session
 	o       Origin
 
 	wake    chan struct{} // has an element if Wake was called and Feed was not called since
@@ -31,6 +31,7 @@ type Conn struct {
 	queue []*call // calls that wait until another one has finished
 	busy  bool    // a call uses the session and the fields below
 	ended error   // the error of further calls, nil if c is open
+	user  bool    // the client has logged in
 
 	batch    []*call
 	in, out  []byte
@@ -55,7 +56,7 @@ type call struct {
 // replies to out in the form of RESP2. replies is the number of commands, of which each has to have one reply. Do returns when all
 // replies may be sent: their effects are in the log and at the replicas, as the server is configured.
 //
-// The errors are [ErrClosed] and [ErrReplies]. Then commands may have run, and out is returned without their
+// The errors are [ErrUser], [ErrClosed] and [ErrReplies]. Then commands may have run, and out is returned without their
 // replies. An error reply is no error of Do.
 func (c *Conn) Do(commands []byte, replies int, out []byte) ([]byte, error) {
 	k := c.t.calls.Get().(*call)
@@ -65,6 +66,9 @@ func (c *Conn) Do(commands []byte, replies int, out []byte) ([]byte, error) {
 	switch {
 	case c.ended != nil:
 		k.err = c.ended
+		c.mu.Unlock()
+	case !c.user:
+		k.err = ErrUser
 		c.mu.Unlock()
 	case c.busy:
 		c.queue = append(c.queue, k)
@@ -87,8 +91,26 @@ func (c *Conn) Do(commands []byte, replies int, out []byte) ([]byte, error) {
 	return out, err
 }
 
-// run finishes the calls of the batch, and then gives the turn to the calls that have arrived meanwhile. The first call
-// of the batch runs it.
+// Login logs the client in as the user called user. It is called before the first call of Do, by one goroutine at a time, and
+// may be called again after an error. The error is [ErrClosed], or that of [Session].Enter.
+func (c *Conn) Login(user string) error {
+	c.mu.Lock()
+	if c.ended != nil {
+		defer c.mu.Unlock()
+		return c.ended
+	}
+	c.busy = true // the session does not end meanwhile
+	c.mu.Unlock()
+	err := c.session.Enter(user)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.user = err == nil
+	c.next()
+	return err //nolint:wrapcheck // it is for the client
+}
+
+// run finishes the calls of the batch. Then it leaves the connection to the calls that have come meanwhile. The call that
+// runs it is the first of the batch.
 func (c *Conn) run() {
 	err := c.feed()
 	for i, k := range c.batch {
@@ -307,4 +329,10 @@ func (c *Conn) RemoteAddr() net.Addr { return c.o.Remote }
 func (c *Conn) LocalAddr() net.Addr { return c.o.Local }
 
 // Held implements [transport.Peer].
-func (c *Conn) Held() (input, output int64) { return c.input.Load(), c.output.Load() }
+func (c *Conn) Held() (input, output int64) {
+	output = c.output.Load()
+	if c.o.Kept != nil {
+		output += c.o.Kept()
+	}
+	return c.input.Load(), output
+}

@@ -3,6 +3,7 @@ package direct_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -24,22 +25,25 @@ import (
 // lines is a LineHandler whose replies are status replies.
 type lines struct{ *transporttest.LineHandler }
 
-func (h lines) Open(p transport.Peer) (transport.Session, []byte) {
-	s, rejection := h.LineHandler.Open(p)
+func (h lines) Admit(p transport.Peer) (transport.Session, []byte) {
+	s, rejection := h.Open(p)
 	if s == nil {
 		return nil, rejection
 	}
 	return &lineSession{LineSession: s.(*transporttest.LineSession)}, nil
 }
 
-type lineSession struct {
-	*transporttest.LineSession
-	user, library string
-}
+type lineSession struct{ *transporttest.LineSession }
 
-func (s *lineSession) Introduce(user, library string) bool {
-	s.user, s.library = user, library
-	return user != "unknown"
+func (s *lineSession) Introduce(string) {}
+
+var errUnknown = errors.New("no such user")
+
+func (s *lineSession) Enter(user string) error {
+	if user == "unknown" {
+		return errUnknown
+	}
+	return nil
 }
 
 func (s *lineSession) Feed(w transport.Worker, in, out []byte) transport.Turn {
@@ -73,8 +77,9 @@ var here = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7}
 
 func (w *world) open(gone func()) *direct.Conn {
 	w.t.Helper()
-	c, err := w.Open(direct.Origin{Remote: here, Local: here, User: "default", Library: "test", Gone: gone})
+	c, err := w.Open(direct.Origin{Remote: here, Local: here, Library: "test", Gone: gone})
 	require.NoError(w.t, err)
+	require.NoError(w.t, c.Login("default"))
 	return c
 }
 
@@ -217,19 +222,35 @@ func TestRepliesThatDoNotMatchCloseTheConnection(t *testing.T) {
 
 func TestOpenIsRefused(t *testing.T) {
 	w := start(t)
-	_, err := w.Open(direct.Origin{Remote: here, Local: here, User: "unknown"})
-	require.ErrorIs(t, err, direct.ErrUser)
 	w.h.Refuse = func() []byte { return []byte("-ERR full\r\n") }
-	_, err = w.Open(direct.Origin{Remote: here, Local: here})
+	_, err := w.Open(direct.Origin{Remote: here, Local: here})
 	require.Equal(t, direct.Refusal("ERR full"), err)
 	require.Zero(t, w.Stats().Connections)
+}
+
+// TestLogin: a client has no calls before it has a user, and another user may be tried after an error.
+func TestLogin(t *testing.T) {
+	w := start(t)
+	c, err := w.Open(direct.Origin{Remote: here, Local: here, Kept: func() int64 { return 7 }})
+	require.NoError(t, err)
+	require.EqualValues(t, 7, w.Stats().Pending)
+	require.ErrorIs(t, c.Login("unknown"), errUnknown)
+	_, err = c.Do([]byte("echo a\n"), 1, nil)
+	require.ErrorIs(t, err, direct.ErrUser)
+	require.NoError(t, c.Login("default"))
+	out, err := c.Do([]byte("echo a\n"), 1, nil)
+	require.NoError(t, err)
+	require.Equal(t, "+a\r\n", string(out))
+	c.Close()
+	require.ErrorIs(t, c.Login("default"), direct.ErrClosed)
 }
 
 // TestManyCallers runs commands of a server by many goroutines: each gets the replies to its own.
 func TestManyCallers(t *testing.T) {
 	tr := direct.New(inproc.Open(t).Server().Engine())
-	c, err := tr.Open(direct.Origin{Remote: here, Local: here, User: "default", Library: "test"})
+	c, err := tr.Open(direct.Origin{Remote: here, Local: here, Library: "test"})
 	require.NoError(t, err)
+	require.NoError(t, c.Login("default"))
 	long := strings.Repeat("x", 20_000)
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -260,8 +281,9 @@ func TestManyCallers(t *testing.T) {
 
 func TestACallAllocatesNothing(t *testing.T) {
 	tr := direct.New(inproc.Open(t).Server().Engine())
-	c, err := tr.Open(direct.Origin{Remote: here, Local: here, User: "default"})
+	c, err := tr.Open(direct.Origin{Remote: here, Local: here})
 	require.NoError(t, err)
+	require.NoError(t, c.Login("default"))
 	in, out := resp.AppendCommand(nil, []byte("CL.THROTTLE"), []byte("k"), []byte("15"), []byte("30"), []byte("60")), make([]byte, 0, 100)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { _, _ = c.Do(in, 1, out) }))
 	require.NoError(t, tr.Shutdown(t.Context()))
@@ -269,8 +291,9 @@ func TestACallAllocatesNothing(t *testing.T) {
 
 func BenchmarkDo(b *testing.B) {
 	tr := direct.New(inproc.OpenTimed(b).Server().Engine())
-	c, err := tr.Open(direct.Origin{Remote: here, Local: here, User: "default"})
+	c, err := tr.Open(direct.Origin{Remote: here, Local: here})
 	require.NoError(b, err)
+	require.NoError(b, c.Login("default"))
 	in, out := resp.AppendCommand(nil, []byte("CL.THROTTLE"), []byte("k"), []byte("15"), []byte("30"), []byte("60")), make([]byte, 0, 100)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -21,8 +21,8 @@ var ErrClosed = errors.New("direct: the connection is closed")
 // is closed then.
 var ErrReplies = errors.New("direct: the replies do not match the commands")
 
-// ErrUser is the error of Open for a user that does not exist or is off.
-var ErrUser = errors.New("direct: the user does not exist or is off")
+// ErrUser is the error of a call of a client that has not logged in.
+var ErrUser = errors.New("direct: the client has not logged in")
 
 // A Refusal is the error of Open if the handler refuses the connection. It is the text of the error reply without the
 // first character.
@@ -34,26 +34,37 @@ func (r Refusal) Error() string { return string(r) }
 type Origin struct {
 	// Remote and Local are the addresses of the two ends of the connection for which the client calls. Neither is nil.
 	Remote, Local net.Addr
-	// User is the name of the user whose permissions the client has.
-	User string
 	// Library is the name of the protocol, which CLIENT LIST shows as lib-name.
 	Library string
 	// Gone, unless nil, is called once if the server closes the client, on a goroutine of its own. It is not called
 	// because of [Conn.Close] and [Transport.Shutdown].
 	Gone func()
+	// Kept, unless nil, returns the number of bytes that the front keeps for the connection. They count as output of the
+	// client. Any goroutine may call it.
+	Kept func() int64
 }
 
-// Introduced is a [transport.Session] that can belong to a client within this process.
-type Introduced interface {
+// Handler opens the sessions of clients within this process.
+type Handler interface {
+	transport.Handler
+	// Admit does what Open does for a client of which no user is known yet, and whose session is a [Session]. It refuses the
+	// client only because there are too many.
+	Admit(p transport.Peer) (transport.Session, []byte)
+}
+
+// Session is a [transport.Session] that can belong to a client within this process.
+type Session interface {
 	transport.Session
-	// Introduce logs the client in as the user called user and notes the name of its library. It returns false if the user
-	// does not exist or is off. It is called before the first Feed.
-	Introduce(user, library string) (ok bool)
+	// Introduce notes the name of the client's library. It is called once, before all other methods.
+	Introduce(library string)
+	// Enter logs the client in as the user called user. The error, which is for the client, says why it may not. Enter is
+	// called until it succeeds, and then Feed.
+	Enter(user string) error
 }
 
 // Transport connects clients within this process to the sessions of a handler. Any goroutine may call its methods.
 type Transport struct {
-	handler transport.Handler
+	handler Handler
 	workers base.Workers
 	calls   sync.Pool // of *call; each transport has a pool of its own, because the channels of calls belong to one bubble of a test
 
@@ -66,8 +77,8 @@ type Transport struct {
 	gone    transport.Stats
 }
 
-// New returns a transport without clients. The sessions of h are [Introduced].
-func New(h transport.Handler) *Transport {
+// New returns a transport without clients.
+func New(h Handler) *Transport {
 	return &Transport{
 		handler: h,
 		calls:   sync.Pool{New: func() any { return &call{turn: make(chan bool, 1)} }},
@@ -76,8 +87,8 @@ func New(h transport.Handler) *Transport {
 	}
 }
 
-// Open opens a session for the client that o describes. The errors are a [Refusal], [ErrUser] and, after Shutdown has
-// begun or if the server closes the client at once, [ErrClosed].
+// Open opens a session for the client that o describes. Its calls begin after [Conn.Login]. The errors are a [Refusal] and,
+// after Shutdown has begun or if the server closes the client at once, [ErrClosed].
 func (t *Transport) Open(o Origin) (*Conn, error) {
 	c := &Conn{t: t, o: o, wake: make(chan struct{}, 1), busy: true} // no other goroutine uses the session yet
 	t.mu.Lock()
@@ -87,20 +98,17 @@ func (t *Transport) Open(o Origin) (*Conn, error) {
 	}
 	t.conns[c] = struct{}{}
 	t.mu.Unlock()
-	session, rejection := t.handler.Open(c)
+	session, rejection := t.handler.Admit(c)
 	if session == nil {
 		t.remove(c)
 		return nil, refusal(rejection)
 	}
 	t.accepted.Add(1)
-	c.session = session
-	known := session.(Introduced).Introduce(o.User, o.Library)
+	c.session = session.(Session)
+	c.session.Introduce(o.Library)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !known {
-		c.ended = ErrUser
-	}
-	err := c.ended // also if Shutdown or Abort was called meanwhile
+	err := c.ended // if Shutdown or Abort came meanwhile
 	if c.next(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,120 @@
+package envoy
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/net/http2"
+)
+
+// frame is the header of a frame of HTTP/2.
+type frame struct {
+	length int
+	kind   http2.FrameType
+	flags  http2.Flags
+	stream uint32
+}
+
+// frames finds the headers of the frames in one direction of a connection.
+type frames struct {
+	header [9]byte
+	have   int // the number of bytes of header
+	skip   int // the number of bytes before the next header
+}
+
+// next returns the first frame whose header ends in b, and the bytes behind the header. ok is false if there is none.
+func (f *frames) next(b []byte) (is frame, rest []byte, ok bool) {
+	n := min(f.skip, len(b))
+	f.skip -= n
+	b = b[n:]
+	n = copy(f.header[f.have:], b)
+	f.have += n
+	if f.have < len(f.header) {
+		return frame{}, nil, false
+	}
+	h := &f.header
+	is = frame{
+		length: int(h[0])<<16 | int(h[1])<<8 | int(h[2]), kind: http2.FrameType(h[3]), flags: http2.Flags(h[4]),
+		stream: binary.BigEndian.Uint32(h[5:]) &^ (1 << 31),
+	}
+	f.have, f.skip = 0, is.length
+	return is, b[n:], true
+}
+
+// These are what the parts of calls take in memory, at most, beside the bytes of their messages. A frame of one byte takes as much
+// as any other.
+const (
+	callCost  = 8 << 10
+	frameCost = 128
+)
+
+// meter counts the memory that grpc-go needs for the calls of a connection which have begun and not ended. grpc-go bounds
+// what one call takes, and neither the sum nor the number of frames. Both directions of the connection pass through.
+type meter struct {
+	mu      sync.Mutex // guards the fields below
+	in, out frames
+	calls   map[uint32]int // the cost of each call by its stream
+	last    uint32         // the stream of the latest call
+
+	held atomic.Int64 // the sum of calls; any goroutine may read it
+}
+
+func (m *meter) begin() {
+	m.in.skip, m.calls = len(http2.ClientPreface), make(map[uint32]int)
+}
+
+// errMemory is the error of a connection that has begun calls whose sum is beyond maxKept.
+var errMemory = errors.New("the calls of the connection that have not ended take too much memory")
+
+// received notes that b came from the peer. The error is errMemory.
+func (m *meter) received(b []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for {
+		f, rest, ok := m.in.next(b)
+		if !ok {
+			return nil
+		}
+		b = rest
+		switch _, runs := m.calls[f.stream]; {
+		case f.kind == http2.FrameHeaders && f.stream > m.last:
+			m.last = f.stream
+			m.add(f.stream, callCost)
+		case f.kind == http2.FrameData && runs: // otherwise grpc-go drops it
+			m.add(f.stream, f.length+frameCost)
+		case f.kind == http2.FrameRSTStream:
+			m.end(f.stream)
+		}
+		if m.held.Load() > maxKept {
+			return errMemory
+		}
+	}
+}
+
+// sent notes that b goes to the peer.
+func (m *meter) sent(b []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for {
+		f, rest, ok := m.out.next(b)
+		if !ok {
+			return
+		}
+		b = rest
+		if f.kind == http2.FrameRSTStream || f.kind == http2.FrameHeaders && f.flags.Has(http2.FlagHeadersEndStream) {
+			m.end(f.stream)
+		}
+	}
+}
+
+func (m *meter) add(stream uint32, cost int) {
+	m.calls[stream] += cost
+	m.held.Add(int64(cost))
+}
+
+func (m *meter) end(stream uint32) {
+	m.held.Add(-int64(m.calls[stream]))
+	delete(m.calls, stream)
+}
