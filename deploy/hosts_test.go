@@ -3,41 +3,80 @@
 package deploy_test
 
 import (
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/cellserver/cellserver/internal/activation"
 )
 
+// composed is a server with the options of the compose file.
+type composed struct {
+	*running
+	admin, rls string // addresses
+}
+
+// startComposed starts a server with the options that the compose file puts into the environment, and with the files that it
+// mounts. Ports and paths are those of the test.
+func startComposed(t *testing.T, password string) *composed {
+	t.Helper()
+	needs(t, "make")
+	var compose struct {
+		Services struct {
+			Cellserver struct {
+				Command, Volumes []string
+				Environment      map[string]string
+			}
+		}
+	}
+	text, err := os.ReadFile("compose/compose.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &compose))
+	cmd := exec.Command(program(t), append(compose.Services.Cellserver.Command, "--dir="+t.TempDir())...)
+	var mounted []string
+	for _, v := range compose.Services.Cellserver.Volumes {
+		if from, to, _ := strings.Cut(strings.TrimSuffix(v, ":ro"), ":"); strings.HasPrefix(from, "./") {
+			path, err := filepath.Abs(filepath.Join("compose", from))
+			require.NoError(t, err)
+			mounted = append(mounted, to, path)
+		}
+	}
+	sockets := map[string]*activation.Socket{}
+	here := strings.NewReplacer(mounted...)
+	for name, value := range compose.Services.Cellserver.Environment {
+		option := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "CELLSERVER_")), "_", "-")
+		if strings.HasSuffix(option, "-port") {
+			sockets[option] = activation.Open(t, option)
+			value = sockets[option].Port()
+		}
+		if option != "requirepass" {
+			cmd.Env = append(cmd.Env, name+"="+here.Replace(value))
+		}
+	}
+	c := &composed{admin: sockets["admin-port"].Addr, rls: sockets["rls-port"].Addr}
+	c.running = startWith(t, cmd, password, slices.Collect(maps.Values(sockets))...)
+	return c
+}
+
 // TestComposeNamesItsServerToItself: the server of the compose file answers Prometheus, which
 // asks by the name of the service, and the page of this machine. It answers no other name.
 func TestComposeNamesItsServerToItself(t *testing.T) {
-	needs(t, "make")
-	compose, err := os.ReadFile("compose/compose.yaml")
-	require.NoError(t, err)
 	prometheus, err := os.ReadFile("compose/prometheus.yml")
 	require.NoError(t, err)
 	target := regexp.MustCompile(`targets: \["([^"]+)"\]`).FindSubmatch(prometheus)
 	require.NotNil(t, target)
-	rules, err := filepath.Abs("compose/rules")
-	require.NoError(t, err)
-	admin, web := activation.Open(t, "admin-port"), activation.Open(t, "http-port")
-	cmd := exec.Command(program(t), "--dir="+t.TempDir(), "--bind=127.0.0.1", "--admin-port="+admin.Port(), "--admin-bind=127.0.0.1",
-		"--http-port="+web.Port(), "--rls-config="+rules)
-	for _, o := range optionInEnvironment.FindAllStringSubmatch(string(compose), -1) {
-		if o[1] != "PASSWORD" && o[1] != "REQUIREPASS" {
-			cmd.Env = append(cmd.Env, "CELLSERVER_"+o[1]+"="+o[3])
-		}
-	}
-	startWith(t, cmd, "secret", admin, web)
+	admin := startComposed(t, "secret").admin
 	get := func(host, path, password string) int {
-		r, err := http.NewRequest(http.MethodGet, "http://"+admin.Addr+path, nil)
+		r, err := http.NewRequest(http.MethodGet, "http://"+admin+path, nil)
 		require.NoError(t, err)
 		if r.Host = host; password != "" {
 			r.SetBasicAuth("default", password)

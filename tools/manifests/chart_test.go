@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,9 @@ import (
 )
 
 const chartDir = "../../deploy/helm/cellserver"
+
+// envoyDir has an Envoy beside the chart.
+const envoyDir = "../../deploy/helm/envoy"
 
 // installations are values that operators set, and the kinds of objects that come of them.
 var installations = map[string]struct {
@@ -80,8 +84,14 @@ func load(t *testing.T) *chart.Chart {
 // templates. The manifests are in the order of their files.
 func render(t *testing.T, text string) (objects []runtime.Object, err error) {
 	t.Helper()
+	return renderAs(t, "limits", text)
+}
+
+// renderAs does what render does, for a release with the given name.
+func renderAs(t *testing.T, release, text string) (objects []runtime.Object, err error) {
+	t.Helper()
 	c := load(t)
-	all, err := chartutil.ToRenderValues(c, values(t, text), chartutil.ReleaseOptions{Name: "limits", Namespace: "prod", IsInstall: true}, chartutil.DefaultCapabilities)
+	all, err := chartutil.ToRenderValues(c, values(t, text), chartutil.ReleaseOptions{Name: release, Namespace: "prod", IsInstall: true}, chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -322,4 +332,55 @@ func TestValuesOfThePageAreGood(t *testing.T) {
 		require.NoError(t, err, v[1])
 		require.NotEmpty(t, objects)
 	}
+}
+
+// TestChartServesTheEnvoyBesideIt renders the chart with the values of the example, named as the configuration of Envoy names it.
+// The objects of Envoy are ones that Kubernetes knows, the network policy lets them in, and user and rules are those of the compose file.
+func TestChartServesTheEnvoyBesideIt(t *testing.T) {
+	text, err := os.ReadFile(envoyDir + "/values.yaml")
+	require.NoError(t, err)
+	manifest, err := os.ReadFile(envoyDir + "/envoy.yaml")
+	require.NoError(t, err)
+	configuration, err := os.ReadFile("../../deploy/compose/envoy.yaml")
+	require.NoError(t, err)
+	rules, err := os.ReadFile("../../deploy/compose/rules/example.yaml")
+	require.NoError(t, err)
+	composed, err := compose("CELLSERVER_PASSWORD=a", "GRAFANA_PASSWORD=b")
+	require.NoError(t, err)
+	_, user, found := strings.Cut(strings.Join(composed.Services["cellserver"].Command, " "), " --user ")
+	require.True(t, found)
+
+	labels := map[string]string{}
+	for _, o := range decode(t, "envoy.yaml", string(manifest)) {
+		if d, is := o.(*appsv1.Deployment); is {
+			labels = d.Spec.Template.Labels
+			require.Equal(t, d.Spec.Selector.MatchLabels, labels)
+		}
+	}
+	objects, err := renderAs(t, "cellserver", string(text))
+	require.NoError(t, err)
+	var names, services []string
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *corev1.ConfigMap:
+			names = append(names, o.Name)
+			if files, is := o.Data["example.yaml"]; is {
+				want, got := map[string]any{}, map[string]any{}
+				require.NoError(t, sigsyaml.Unmarshal(rules, &want))
+				require.NoError(t, sigsyaml.Unmarshal([]byte(files), &got))
+				require.Equal(t, want, got)
+				continue
+			}
+			require.Contains(t, o.Data["cellserver.conf"], "\nrls-user envoy\n")
+			require.Contains(t, o.Data["cellserver.conf"], "\nuser "+user+"\n")
+		case *networkingv1.NetworkPolicy:
+			require.Equal(t, labels, o.Spec.Ingress[0].From[0].PodSelector.MatchLabels)
+		case *corev1.Service:
+			for _, p := range o.Spec.Ports {
+				services = append(services, fmt.Sprintf("{address: %s, port_value: %d}", o.Name, p.Port))
+			}
+		}
+	}
+	require.ElementsMatch(t, []string{"cellserver", "cellserver-rules"}, names)
+	require.True(t, slices.ContainsFunc(services, func(s string) bool { return strings.Contains(string(configuration), s) }), "Envoy asks for none of %q", services)
 }

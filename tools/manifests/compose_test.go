@@ -13,9 +13,9 @@ import (
 
 const composeFile = "../../deploy/compose/compose.yaml"
 
-// compose reads the file as docker compose does.
+// compose reads the file as docker compose does with the profile envoy.
 func compose(environment ...string) (*types.Project, error) {
-	o, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnv(environment), cli.WithInterpolation(true), cli.WithConsistency(true))
+	o, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnv(environment), cli.WithProfiles([]string{"envoy"}), cli.WithInterpolation(true), cli.WithConsistency(true))
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func compose(environment ...string) (*types.Project, error) {
 func TestComposeFileIsValid(t *testing.T) {
 	p, err := compose("CELLSERVER_PASSWORD=a", "GRAFANA_PASSWORD=b")
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"cellserver", "prometheus", "grafana"}, p.ServiceNames())
+	require.ElementsMatch(t, []string{"cellserver", "envoy", "prometheus", "grafana"}, p.ServiceNames())
 	for name, s := range p.Services {
 		for _, v := range s.Volumes {
 			if v.Type == types.VolumeTypeBind {
@@ -43,9 +43,10 @@ func TestComposeFileIsValid(t *testing.T) {
 	server := p.Services["cellserver"]
 	require.Equal(t, "a", *server.Environment["CELLSERVER_REQUIREPASS"])
 	require.Equal(t, "cellserver", *server.Environment["CELLSERVER_ADMIN_HOSTS"], "Prometheus asks by the name of the service")
-	for _, port := range []string{"ADMIN", "HTTP"} {
+	for _, port := range []string{"ADMIN", "HTTP", "RLS"} {
 		require.Contains(t, published(server), *server.Environment["CELLSERVER_"+port+"_PORT"])
 	}
+	require.Equal(t, []string{"envoy"}, p.Services["envoy"].Profiles)
 	require.FileExists(t, filepath.Join(server.Build.Context, "Dockerfile"))
 }
 
