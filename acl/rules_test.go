@@ -113,6 +113,21 @@ func TestPermissions(t *testing.T) {
 	}))
 }
 
+// TestSomeCallIsPermitted: a command, and a key with the access, have to be permitted by one selector.
+func TestSomeCallIsPermitted(t *testing.T) {
+	w := testWords()
+	get, ok := w.Command("get")
+	require.True(t, ok)
+	for said, want := range map[string]bool{
+		"": false, "~*": false, "+get": false, "+get ~a": true, "+@all ~a": true, "+get %R~a": false, "+get|x ~a": true, "+set ~a": false,
+		"+get (~a)": false, "(+get ~a)": true, "+get %R~a %W~a": true, "+get ~a resetkeys": false, "+@all ~*": true,
+	} {
+		r, err := rulesOf(acl.NewUsers(w), strings.Fields(said)...)
+		require.NoError(t, err, said)
+		require.Equal(t, want, r.AllowSome(get, acl.Read|acl.Write), said)
+	}
+}
+
 func TestUnrestricted(t *testing.T) {
 	for said, want := range map[string]bool{
 		"+@all ~* &*": true, "+@all ~* &* -get": false, "+@all ~* &* -get +get": true, "+@all ~* &* -get +@all": true, "+@all ~*": false, "(+@all ~* &*)": true, "+@all ~* &* -@read +@read": true,

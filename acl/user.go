@@ -45,6 +45,15 @@ func (r *Rules) Allow(id int, key []byte, access Access) bool {
 	return (s.allCommands || s.commands.has(id)) && s.Key(key, access)
 }
 
+// AllowSome reports whether there is a call of the command with the number id, about a key that it accesses in the way that
+// access says, which a selector permits.
+func (r *Rules) AllowSome(id int, access Access) bool {
+	return slices.ContainsFunc(r.selectors, func(s *Selector) bool {
+		called := s.allCommands || s.commands.has(id) || len(s.firstArgs[id]) > 0
+		return called && (s.allKeys || slices.ContainsFunc(s.keys, func(p pattern) bool { return p.access&access == access }))
+	})
+}
+
 // Open reports whether a client that has not logged in may run commands if r are the rules of the
 // user default.
 func (r *Rules) Open() bool { return r.On && r.NoPass && r.mayRun() }

@@ -20,6 +20,9 @@ func (c *Command) QuickAllowed(r *acl.Rules, args [][]byte) bool {
 	return c.Keys.single && r.Allow(c.ID, args[1], c.Keys.access)
 }
 
+// AllowedSomewhere reports whether a user with the rules r may call c with at least one key and first argument.
+func (c *Command) AllowedSomewhere(r *acl.Rules) bool { return r.AllowSome(c.ID, c.Keys.access) }
+
 // Refused returns the reason why a user with the rules r may not call c with args. Its Reason is
 // DeniedNothing if one selector permits the whole call. Otherwise Refused returns the refusal of
 // the selector that came closest, by reason and then by the position of the argument. For spanning

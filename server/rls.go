@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"time"
 
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/front/descriptors"
@@ -39,7 +38,7 @@ func (s *Server) openService() error {
 	}
 	s.service.listeners = listeners
 	s.service.port = envoy.New(envoy.Config{
-		Service: s.descriptors(), Open: s.openCaller, Ready: s.serviceNotReady, TLS: over,
+		Service: s.descriptors(), Open: s.openCaller, Ready: s.callsRefused, TLS: over,
 		MaxAge: s.config.Seconds("rls-max-connection-age"), MaxConnections: int(s.config.Number("maxclients")),
 	})
 	return nil
@@ -98,36 +97,6 @@ func (c *serviceCaller) Login(is *tls.ConnectionState) error {
 		return errNoServiceUser
 	}
 	return c.Conn.Login(user)
-}
-
-// loopsMayTake is the time in which the event loops have to answer a check of the health service.
-const loopsMayTake = time.Second
-
-// serviceNotReady returns why the service should get no calls, or "" if it should.
-func (s *Server) serviceNotReady() string {
-	ctx, cancel := context.WithTimeout(context.Background(), loopsMayTake)
-	defer cancel()
-	switch {
-	case s.engine.ChangesRefused() != "":
-		return "refuses-changes"
-	case s.rulesInForce() == nil, s.rulesInForce().Len() == 0 && s.config.Yes("rls-health-needs-rules"):
-		return noRules
-	}
-	return s.notReady(ctx)
-}
-
-// noRules is the reason of [Server.serviceNotReady] for a server without rules.
-const noRules = "no-rules"
-
-// healthNotReady does what serviceNotReady does, for GET /healthcheck. A server that may start without rules is healthy
-// without them, as ratelimit is, unless rls-health-needs-rules is yes: otherwise an orchestrator would restart it while it
-// waits for them.
-func (s *Server) healthNotReady() string {
-	why := s.serviceNotReady()
-	if why == noRules && !s.config.Yes("rls-config-required") && !s.config.Yes("rls-health-needs-rules") {
-		return ""
-	}
-	return why
 }
 
 // serveService starts to serve the listeners of the port, as serveHTTP does.

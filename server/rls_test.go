@@ -172,6 +172,52 @@ func TestHealthOfTheRateLimitService(t *testing.T) {
 	})
 }
 
+// TestServiceThatMayNotDecideIsNotServing: the health is NOT_SERVING exactly while each call would be refused.
+func TestServiceThatMayNotDecideIsNotServing(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.Start(onService(t, "--rls-user", "envoy", "--user", "envoy", "on", "~rls.*", "+rl.use")...)
+		conn := calls(t, w, n, insecure.NewCredentials())
+		h := grpc_health_v1.NewHealthClient(conn)
+		watch, err := h.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "ratelimit"})
+		require.NoError(t, err)
+		is := func(want string) {
+			t.Helper()
+			r, err := h.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "ratelimit"})
+			require.NoError(t, err)
+			require.Equal(t, want, r.GetStatus().String())
+			r, err = watch.Recv()
+			require.NoError(t, err)
+			require.Equal(t, want, r.GetStatus().String())
+			_, err = limits(t, calls(t, w, n, insecure.NewCredentials()), one("foo", "x"))
+			require.Equal(t, want == "SERVING", err == nil, "%v", err)
+		}
+		is("SERVING")
+		c := n.Dial()
+		for _, change := range []struct{ away, back string }{
+			{"ACL SETUSER envoy off", "ACL SETUSER envoy on"},
+			{"ACL SETUSER envoy -rl.use", "ACL SETUSER envoy +rl.use"},
+			{"ACL SETUSER envoy resetkeys", "ACL SETUSER envoy ~rls.*"},
+			{"ACL SETUSER envoy resetkeys %R~rls.*", "ACL SETUSER envoy ~rls.*"},
+			{"CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"},
+			{"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
+		} {
+			c.Set(change.away)
+			is("NOT_SERVING")
+			c.Set(change.back)
+			is("SERVING")
+		}
+		require.Equal(t, ":1\r\n", c.Do("ACL", "DELUSER", "envoy"))
+		is("NOT_SERVING")
+	})
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.Start(onService(t, "--requirepass", "secret")...)
+		h := grpc_health_v1.NewHealthClient(calls(t, w, n, insecure.NewCredentials()))
+		r, err := h.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		require.Equal(t, "NOT_SERVING", r.GetStatus().String(), "the user default needs a password")
+	})
+}
+
 // TestRatelimitsPathsOverHTTP: http-port serves the paths of envoyproxy/ratelimit if there are rules.
 func TestRatelimitsPathsOverHTTP(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

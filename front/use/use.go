@@ -9,6 +9,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// Command is the name of the command.
+const Command = "RL.USE"
+
 // Call is a call of RL.USE.
 type Call struct {
 	Policy, Key []byte
@@ -37,7 +40,7 @@ func (c *Call) AppendTo(dst []byte) []byte {
 	if c.Own.Seconds > 0 {
 		words += 3
 	}
-	dst = append(strconv.AppendInt(append(dst, '*'), int64(words), 10), "\r\n$6\r\nRL.USE\r\n"...)
+	dst = append(strconv.AppendInt(append(dst, '*'), int64(words), 10), "\r\n$6\r\n"+Command+"\r\n"...)
 	dst = appendNumber(appendWord(appendWord(dst, c.Policy), c.Key), c.Quantity)
 	if c.Mode != "" {
 		dst = appendWord(dst, c.Mode)

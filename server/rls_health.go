@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/cellserver/cellserver/front/use"
+)
+
+// loopsMayTake is the time in which the event loops have to answer a check of the health service.
+const loopsMayTake = time.Second
+
+// serviceNotReady returns why the service should get no calls, or "" if it should.
+func (s *Server) serviceNotReady() string {
+	ctx, cancel := context.WithTimeout(context.Background(), loopsMayTake)
+	defer cancel()
+	switch {
+	case s.engine.ChangesRefused() != "":
+		return "refuses-changes"
+	case s.rulesInForce() == nil, s.rulesInForce().Len() == 0 && s.config.Yes("rls-health-needs-rules"):
+		return noRules
+	}
+	return s.notReady(ctx)
+}
+
+// noRules is the reason of [Server.serviceNotReady] for a server without rules.
+const noRules = "no-rules"
+
+// healthNotReady does what serviceNotReady does, for GET /healthcheck. A server that may start without rules is healthy
+// without them, as ratelimit is, unless rls-health-needs-rules is yes: otherwise an orchestrator would restart it while it
+// waits for them.
+func (s *Server) healthNotReady() string {
+	why := s.serviceNotReady()
+	if why == noRules && !s.config.Yes("rls-config-required") && !s.config.Yes("rls-health-needs-rules") {
+		return ""
+	}
+	return why
+}
+
+// callsRefused does what serviceNotReady does, for the health service of gRPC, which also says that the user of calls can make
+// none. On a port that logs users in by certificates each caller may have another user, so its users are not looked at.
+func (s *Server) callsRefused() string {
+	if why := s.serviceNotReady(); why != "" {
+		return why
+	}
+	if s.config.Yes("rls-tls") && s.config.Value("tls-auth-clients-user") != "off" {
+		return ""
+	}
+	name, ok := s.frontUser("rls-user")
+	user, found := s.engine.Users.ByName(name)
+	decide := s.engine.Commands.Lookup([]byte(use.Command))
+	switch {
+	case !ok, !found:
+		return "no-user"
+	case decide == nil, !decide.AllowedSomewhere(user.Rules()):
+		return "no-permission"
+	}
+	return ""
+}
