@@ -24,6 +24,9 @@ import (
 type Options struct {
 	// Args are additional arguments, such as "--maxmemory", "3mb".
 	Args []string
+	// OwnArgs returns further arguments that only one node has, such as the port of a front. It is called once for each node; nil
+	// stands for none.
+	OwnArgs func() []string
 	// Password is the password of the user default, or "" for none.
 	Password string
 	// Users are lines of an ACL file, such as "user limiter on >secret ~cs:* +@read". If there are
@@ -86,6 +89,9 @@ func (e Engine) Replica(t testing.TB, o Options, master *Node, from string) *Nod
 func (e Engine) node(t testing.TB, o Options) *Node {
 	t.Helper()
 	n := &Node{t: t, engine: e, options: o, dir: t.TempDir()}
+	if o.OwnArgs != nil {
+		n.options.Args = append(slices.Clone(o.Args), o.OwnArgs()...)
+	}
 	n.Addr = net.JoinHostPort("127.0.0.1", freeport.Choose())
 	n.Front = n.Addr
 	if o.Front != nil {
