@@ -6,7 +6,8 @@
 #
 #     docker build -t cellserver --build-arg SOURCE=compiled .
 #
-# takes what that has put into bin/image.
+# takes what that has put into bin/image. The target ratelimit is an image in the place of envoyproxy/ratelimit
+# (docs/ratelimit-image.md): `docker build --target ratelimit .`
 
 ARG SOURCE=compile
 
@@ -19,6 +20,23 @@ RUN make image-files IMAGE=/image
 
 FROM scratch AS compiled
 COPY bin/image /image
+
+FROM compile AS compile-ratelimit
+RUN make ratelimit-files IMAGE=/image
+
+FROM compiled AS compiled-ratelimit
+
+FROM ${SOURCE}-ratelimit AS ratelimit-files
+
+FROM scratch AS ratelimit
+LABEL org.opencontainers.image.title="cellserver-ratelimit" \
+      org.opencontainers.image.description="cellserver in the place of envoyproxy/ratelimit" \
+      org.opencontainers.image.licenses="MIT"
+COPY --from=ratelimit-files /image/root/etc /etc
+COPY --from=ratelimit-files /image/root/cellserver /image/ratelimit /bin/
+USER 65534:65534
+EXPOSE 8080 8081
+ENTRYPOINT ["/bin/ratelimit"]
 
 FROM ${SOURCE} AS files
 

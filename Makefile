@@ -61,6 +61,10 @@ image-files: ## Compile what the container image consists of into bin/image (see
 	touch $(IMAGE)/data/.keep
 	CGO_ENABLED=0 $(GO) build -trimpath -tags '$(TAGS)' -ldflags='-s -w' -o $(IMAGE)/root/cellserver ./cmd/cellserver
 
+.PHONY: ratelimit-files
+ratelimit-files: ## Compile what the image in the place of envoyproxy/ratelimit has in addition (after make image-files)
+	CGO_ENABLED=0 $(GO) -C tools/xds build -trimpath -ldflags='-s -w' -o $(abspath $(IMAGE))/ratelimit ./ratelimit
+
 # What is published carries the date of the last commit.
 DATE = $$(git log -1 --format=%ct 2>/dev/null || echo 0)
 

@@ -8,11 +8,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/freeport"
 )
 
 // user is the unprivileged id of the server's user in the image.
@@ -56,7 +60,13 @@ type image struct {
 // built builds the image from the program that is compiled here.
 func (b *builder) built() (root string, i image) {
 	b.t.Helper()
-	dir := b.t.TempDir()
+	return b.build(b.context())
+}
+
+// context returns a folder with what the image is built of.
+func (b *builder) context() (dir string) {
+	b.t.Helper()
+	dir = b.t.TempDir()
 	for _, name := range []string{"Dockerfile", ".dockerignore"} {
 		content, err := os.ReadFile(filepath.Join("..", name))
 		require.NoError(b.t, err)
@@ -64,7 +74,13 @@ func (b *builder) built() (root string, i image) {
 	}
 	require.NoError(b.t, os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
 	require.NoError(b.t, os.CopyFS(filepath.Join(dir, "bin", "image"), os.DirFS(imageFiles(b.t))))
-	b.do(dir, "build", "--format=docker", "--pull=never", "--build-arg=SOURCE=compiled", "--tag=cellserver", ".")
+	return dir
+}
+
+// build builds an image from the context dir with further arguments, and mounts its root.
+func (b *builder) build(dir string, args ...string) (root string, i image) {
+	b.t.Helper()
+	b.do(dir, slices.Concat([]string{"build", "--format=docker", "--pull=never", "--build-arg=SOURCE=compiled", "--tag=cellserver"}, args, []string{"."})...)
 	text := must(b.t, ".", "buildah", append(b.args, "inspect", "--type=image", "--format={{.Config}}", "cellserver")...)
 	require.NoError(b.t, json.Unmarshal([]byte(text), &i))
 	container := b.do(".", "from", "--pull=never", "cellserver")
@@ -131,6 +147,31 @@ func TestImageStartsAsItsUserInAnEmptyRoot(t *testing.T) {
 		require.Error(t, sick.Run())
 	}
 	require.DirExists(t, filepath.Join(root, "data", "appendonlydir"))
+}
+
+// TestImageOfRatelimitStarts: the target ratelimit has both programs and the certificates, and serves the files of rules in a volume.
+func TestImageOfRatelimitStarts(t *testing.T) {
+	b := newBuilder(t)
+	dir := b.context()
+	must(t, "..", "make", "ratelimit-files", "IMAGE="+filepath.Join(dir, "bin", "image"))
+	root, i := b.build(dir, "--target=ratelimit")
+	require.Equal(t, "65534:65534", i.Config.User)
+	require.Equal(t, []string{"/bin/ratelimit"}, i.Config.Entrypoint)
+	require.FileExists(t, filepath.Join(root, "etc", "ssl", "certs", "ca-certificates.crt"), "for a control plane")
+
+	rules := filepath.Join(root, "data", "config")
+	require.NoError(t, os.MkdirAll(rules, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(rules, "shop.yaml"), []byte("domain: shop\n"), 0o644))
+	i.Config.WorkingDir = "/"
+	cmd, web := i.within(root, i.Config.Entrypoint...), freeport.Choose()
+	cmd.Env = []string{"PATH=/bin", "RUNTIME_ROOT=/data", "HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "PORT=" + web, "GRPC_PORT=" + freeport.Choose()}
+	var said strings.Builder // read when the program has ended
+	cmd.Stderr = &said
+	require.NoError(t, cmd.Start())
+	defer cmd.Process.Kill() //nolint:errcheck // it may have ended
+	require.Eventually(t, func() bool { return body("http://127.0.0.1:"+web+"/healthcheck") == "OK" }, patience, 5*time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait(), "%s", &said)
 }
 
 // TestDockerfileCompiles runs the stage that compiles, in an image that has the programs and
