@@ -28,7 +28,8 @@ PACKAGED := tools/dist tools/manifests tools/crosscheck
 # TOOLS are modules of programs for this project: what measures, draws and writes pages, and the program
 # beside the server that gets rules by xDS, whose dependencies the server is to be without. Those of
 # their tests that start programs have the tag real, as in this module.
-TOOLS := tools/bench tools/docgen tools/xds
+# clients/go is what callers in Go import, and beside it is the program that writes clients/vectors.
+TOOLS := tools/bench tools/docgen tools/xds clients/go clients/go/internal/vectors
 # LINTED are the modules that vet and lint read.
 LINTED := $(MODULES) $(TOOLS) tools/dist tools/crosscheck
 IN = for module in $(1); do ( cd "$$module" && $(2) ); done
@@ -142,7 +143,7 @@ vet: ## Run go vet
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml
 	$(TOOL) golangci-lint run ./...
-	$(call IN,$(LINTED),$(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...)
+	$(call IN,$(LINTED),$(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...)
 
 .PHONY: vuln
 vuln: ## Look up known vulnerabilities (says SKIP when the database is out of reach)

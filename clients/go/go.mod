@@ -1,0 +1,3 @@
+module github.com/cellserver/cellserver/clients/go
+
+go 1.26.0

@@ -1,0 +1,62 @@
+package rules
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// MaxKey is the number of bytes above which a key is replaced by its [Digest].
+const MaxKey = 128
+
+// digestBytes are the bytes of the hash that a digest has.
+const digestBytes = 16
+
+// Digest returns the first 16 bytes of the SHA-256 of text in hex. It stands for secrets and for long keys, so that
+// no token is in SCAN, RL.TOP or a log.
+func Digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:digestBytes])
+}
+
+// Bounded returns key, or its digest if it has more than [MaxKey] bytes.
+func Bounded(key string) string {
+	if len(key) > MaxKey {
+		return Digest(key)
+	}
+	return key
+}
+
+// escape makes a part of a combined key safe: no two lists of parts are combined to the same key.
+var escape = strings.NewReplacer("%", "%25", "|", "%7C")
+
+// Combine returns the key of several parts, separated by "|".
+func Combine(parts ...string) string {
+	escaped := make([]string, len(parts))
+	for i, p := range parts {
+		escaped[i] = escape.Replace(p)
+	}
+	return strings.Join(escaped, "|")
+}
+
+// maxClauses is the largest number of clauses of a policy.
+const maxClauses = 16
+
+// StateKey returns the key of the state of clause i, counted from 1, of inline limits called name, as the server
+// names the states of a policy: "api:acme", "api:acme#2". A key that ends in "#" and a number from 2 to 16, and in any
+// number of "#", gets one "#" more, so that no two keys share a state.
+func StateKey(name, key string, i int) string {
+	state := name + ":" + key
+	bare := strings.TrimRight(key, "#")
+	if at := strings.LastIndexByte(bare, '#'); at >= 0 {
+		digits := bare[at+1:]
+		if n, err := strconv.Atoi(digits); err == nil && strconv.Itoa(n) == digits && 1 < n && n <= maxClauses {
+			state += "#"
+		}
+	}
+	if i > 1 {
+		state += "#" + strconv.Itoa(i)
+	}
+	return state
+}

@@ -1,0 +1,166 @@
+package rules
+
+import (
+	"errors"
+	"strconv"
+	"time"
+)
+
+// Config is what a limiter asks for in each of its calls.
+type Config struct {
+	// Policy is the policy of RL.USE. If Limits has clauses, it is a name for them, which begins the names of their keys.
+	Policy string
+	Limits []Clause
+	// Class and Keep are the options CLASS and KEEP of RL.USE. At most one of them is set.
+	Class, Keep string
+}
+
+// Mode is how a call takes units.
+type Mode string
+
+// These are the modes. Plain takes all units or none.
+const (
+	Plain   Mode = ""
+	Peek    Mode = "PEEK"
+	Partial Mode = "PARTIAL"
+	Force   Mode = "FORCE"
+)
+
+// Request is one call.
+type Request struct {
+	Key  string
+	Cost int64
+	Mode Mode
+	// Member is the option MEMBER, or empty.
+	Member string
+	// ID makes a call that is sent again count once. If TTL is positive it is the id of a reservation with this time to
+	// live, and otherwise the token of ID. Empty for neither.
+	ID  string
+	TTL time.Duration
+}
+
+// Plain reports whether a denial of the request may be repeated from memory.
+func (r *Request) Plain() bool { return r.Cost > 0 && r.Mode == Plain && r.TTL == 0 }
+
+// ErrInline says that a call needs a policy: CLASS and KEEP always do, and PARTIAL and FORCE do unless there is one clause, which is TB or SW.
+var ErrInline = errors.New("inline limits have no CLASS and KEEP, and PARTIAL and FORCE only with one clause that is TB or SW")
+
+// Words returns the command of a call.
+func (c *Config) Words(r Request) ([]string, error) {
+	cost := strconv.FormatInt(r.Cost, 10)
+	switch {
+	case len(c.Limits) == 0:
+		words := []string{"RL.USE", c.Policy, r.Key, cost}
+		if r.Mode != Plain {
+			words = append(words, string(r.Mode))
+		}
+		if c.Class != "" {
+			words = append(words, "CLASS", c.Class)
+		}
+		if c.Keep != "" {
+			words = append(words, "KEEP", c.Keep)
+		}
+		return r.end(words, true), nil
+	case c.Class != "" || c.Keep != "":
+		return nil, ErrInline
+	}
+	only := c.Limits[0]
+	if len(c.Limits) == 1 && (only.Family == Bucket || only.Family == Window) {
+		words := []string{"TB.ACQUIRE"}
+		if only.Family == Window {
+			words[0] = "SW.ALLOW"
+		}
+		words = append(words, StateKey(c.Policy, r.Key, 1))
+		words = append(words, only.words(cost)[1:]...)
+		if r.Mode != Plain {
+			words = append(words, string(r.Mode))
+		}
+		r.Member = ""
+		return r.end(words, false), nil
+	}
+	if r.Mode != Plain && r.Mode != Peek {
+		return nil, ErrInline
+	}
+	return r.several(c, cost), nil
+}
+
+// several returns the command of RL.MULTI.
+func (r *Request) several(c *Config, cost string) []string {
+	words := []string{"RL.MULTI", strconv.Itoa(len(c.Limits))}
+	for i := range c.Limits {
+		words = append(words, StateKey(c.Policy, r.Key, i+1))
+	}
+	for _, l := range c.Limits {
+		words = append(words, l.words(cost)...)
+	}
+	if r.Mode == Peek {
+		words = append(words, string(Peek))
+	}
+	return r.end(words, true)
+}
+
+// end appends the options that all commands share.
+func (r *Request) end(words []string, details bool) []string {
+	if r.Member != "" {
+		words = append(words, "MEMBER", r.Member)
+	}
+	switch {
+	case r.ID == "":
+	case r.TTL > 0:
+		words = append(words, "RESERVE", r.ID, strconv.FormatInt(r.TTL.Milliseconds(), 10))
+	default:
+		words = append(words, "ID", r.ID)
+	}
+	words = append(words, "MS")
+	if details {
+		words = append(words, "WITHDETAILS")
+	}
+	return words
+}
+
+// StartKey is the key of the check at start. It is an address, as policies of addresses need one.
+const StartKey = "192.0.2.1"
+
+// Start returns the command that checks the configuration: a call for no units, which creates no key. It is nil for inline
+// limits, which need no policy.
+func (c *Config) Start(member string) []string {
+	if len(c.Limits) > 0 {
+		return nil
+	}
+	words, err := c.Words(Request{Key: StartKey, Member: member})
+	if err != nil {
+		return nil
+	}
+	return words
+}
+
+// Settle returns the command that ends the reservation of r: RL.COMMIT with the units that were used, or RL.CANCEL if
+// used is negative.
+func (c *Config) Settle(r Request, used int64) []string {
+	words := []string{"RL.CANCEL", c.settled(r.Key), r.ID}
+	if used >= 0 {
+		words[0] = "RL.COMMIT"
+		words = append(words, strconv.FormatInt(used, 10))
+	}
+	return c.policied(words)
+}
+
+// Renew returns the command that gives the reservation of r its time to live again.
+func (c *Config) Renew(r Request) []string {
+	return c.policied([]string{"RL.RENEW", c.settled(r.Key), r.ID, strconv.FormatInt(r.TTL.Milliseconds(), 10), "MS"})
+}
+
+// settled returns the key that the settlement of a reservation names.
+func (c *Config) settled(key string) string {
+	if len(c.Limits) == 0 {
+		return key
+	}
+	return StateKey(c.Policy, key, 1)
+}
+
+func (c *Config) policied(words []string) []string {
+	if len(c.Limits) == 0 {
+		words = append(words, "POLICY", c.Policy)
+	}
+	return words
+}
