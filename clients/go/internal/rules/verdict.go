@@ -36,6 +36,9 @@ var away = map[string]bool{
 // wrong are the first words of the errors about the configuration.
 var wrong = map[string]bool{"NOPOLICY": true, "NOPERM": true, "NOAUTH": true, "WRONGPASS": true}
 
+// Misconfigures reports whether code, the first word of an error reply, is about the configuration.
+func Misconfigures(code string) bool { return wrong[code] }
+
 // maxClients is the error of a server that has no room for the connection.
 const maxClients = "ERR max number of clients reached"
 

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/cellserver/cellserver v0.0.0
 	github.com/cellserver/cellserver/clients/go v0.0.0
+	github.com/stretchr/testify v1.12.1
 )
 
 require (
@@ -19,7 +20,6 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/sony/gobreaker/v2 v2.4.0 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/tidwall/btree v1.8.1 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/redcon v1.6.2 // indirect

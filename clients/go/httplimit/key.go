@@ -1,0 +1,114 @@
+package httplimit
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"github.com/cellserver/cellserver/clients/go/internal/rules"
+)
+
+// Key returns for whom a request counts. An empty key means that the request is not limited.
+type Key func(*http.Request) (string, error)
+
+// ErrAddress says that the options of [IP] do not fit together.
+var ErrAddress = errors.New("httplimit: wrong options of IP")
+
+// Trust says which addresses in X-Forwarded-For are believed.
+type Trust func(*rules.Addresses) error
+
+// TrustedHops says that n proxies of our own are before this server, each of which appends an address to X-Forwarded-For.
+func TrustedHops(n int) Trust {
+	return func(a *rules.Addresses) error {
+		if n < 1 {
+			return fmt.Errorf("%w: %d trusted hops", ErrAddress, n)
+		}
+		a.Hops = n
+		return nil
+	}
+}
+
+// TrustedNetworks says that our own proxies are in these networks, such as 10.0.0.0/8.
+func TrustedNetworks(networks ...string) Trust {
+	return func(a *rules.Addresses) error {
+		for _, text := range networks {
+			n, err := netip.ParsePrefix(text)
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrAddress, err)
+			}
+			a.Networks = append(a.Networks, n)
+		}
+		return nil
+	}
+}
+
+// V6Prefix says how many bits of an IPv6 address make one key, from 48 to 64; the default is 64.
+func V6Prefix(bits int) Trust {
+	return func(a *rules.Addresses) error {
+		if bits < rules.MinV6Prefix || bits > rules.MaxV6Prefix {
+			return fmt.Errorf("%w: a prefix of %d bits", ErrAddress, bits)
+		}
+		a.V6Prefix = bits
+		return nil
+	}
+}
+
+// unbelieved makes sure that there is one warning in a process.
+var unbelieved sync.Once
+
+// IP returns the key for the address of the client: an IPv4 address, or the network of an IPv6 address. Without options it is
+// the address of the connection, and X-Forwarded-For is not believed; the first request that has it is one line in the log. Options that do not
+// fit together are an error of each request.
+func IP(options ...Trust) Key {
+	a := rules.Addresses{V6Prefix: rules.MaxV6Prefix}
+	var wrong error
+	for _, o := range options {
+		wrong = errors.Join(wrong, o(&a))
+	}
+	if a.Hops > 0 && len(a.Networks) > 0 {
+		wrong = errors.Join(wrong, fmt.Errorf("%w: trusted hops and networks exclude each other", ErrAddress))
+	}
+	none := a.Hops == 0 && len(a.Networks) == 0
+	return func(r *http.Request) (string, error) {
+		if wrong != nil {
+			return "", wrong
+		}
+		lines := r.Header.Values("X-Forwarded-For")
+		if none && len(lines) > 0 {
+			unbelieved.Do(func() {
+				slog.Warn("X-Forwarded-For is not believed; behind a proxy all clients share one limit until IP has TrustedHops or TrustedNetworks")
+			})
+		}
+		return a.Key(r.RemoteAddr, lines)
+	}
+}
+
+// Header returns the value of a header field as the key. If secret is set, the key is a hash of it, so that no token is in the
+// server. A request without the field is not limited.
+func Header(name string, secret bool) Key {
+	return func(r *http.Request) (string, error) {
+		v := r.Header.Get(name)
+		if v == "" || !secret {
+			return v, nil
+		}
+		return rules.Digest(v), nil
+	}
+}
+
+// Combine returns a key of several keys. If one of them is empty, the request is not limited.
+func Combine(keys ...Key) Key {
+	return func(r *http.Request) (string, error) {
+		parts := make([]string, len(keys))
+		for i, k := range keys {
+			part, err := k(r)
+			if err != nil || part == "" {
+				return "", err
+			}
+			parts[i] = part
+		}
+		return rules.Combine(parts...), nil
+	}
+}

@@ -1,0 +1,171 @@
+// Package httplimit is middleware for net/http that limits requests by a cellserver.
+//
+// [Middleware] wraps a handler. A [Key] says for whom a request counts: [IP], [Header], [Combine] or a function of the
+// application. The middleware belongs behind authentication for keys of users, and before the body is read for keys of addresses.
+package httplimit
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"github.com/cellserver/cellserver/clients/go/internal/fields"
+	"github.com/cellserver/cellserver/clients/go/limit"
+)
+
+// Option changes a [Middleware].
+type Option func(*handler)
+
+// Cost has each request take the units that f returns, and not 1.
+func Cost(f func(*http.Request) int64) Option { return func(h *handler) { h.cost = f } }
+
+// Skip lets requests pass unasked for which f returns true, such as health checks and CORS preflight.
+func Skip(f func(*http.Request) bool) Option { return func(h *handler) { h.skip = f } }
+
+// Style says which header fields responses have; the default is limit.Draft.
+func Style(s limit.Style) Option { return func(h *handler) { h.style = s } }
+
+// Member has each request hold the place that f names, for policies with CC.
+func Member(f func(*http.Request) string) Option { return func(h *handler) { h.member = f } }
+
+// Log is where faults of the program are logged, with the status 500. The default is slog.Default().
+func Log(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
+
+// Middleware returns middleware that asks l about each request. A denied request gets 429 with a problem body, one that is
+// refused because the server is away 503, and one for which the limiter has an error 500. Header fields that the
+// wrapped handler sets itself stay.
+func Middleware(l *limit.Limiter, key Key, options ...Option) func(http.Handler) http.Handler {
+	h := handler{
+		limiter: l, key: key, style: limit.Draft, log: slog.Default(),
+		cost:   func(*http.Request) int64 { return 1 },
+		skip:   func(*http.Request) bool { return false },
+		member: func(*http.Request) string { return "" },
+	}
+	for _, o := range options {
+		o(&h)
+	}
+	return func(next http.Handler) http.Handler {
+		limited := h
+		limited.next = next
+		return &limited
+	}
+}
+
+type handler struct {
+	limiter *limit.Limiter
+	key     Key
+	style   limit.Style
+	log     *slog.Logger
+	cost    func(*http.Request) int64
+	skip    func(*http.Request) bool
+	member  func(*http.Request) string
+	next    http.Handler
+}
+
+// ServeHTTP asks the limiter, and then calls the wrapped handler or answers itself.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.skip(r) {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	key, err := h.key(r)
+	if err != nil {
+		h.fault(w, err)
+		return
+	}
+	if key == "" {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	res, err := h.limiter.Take(r.Context(), limit.Call{Key: key, Cost: h.cost(r), Member: h.member(r)})
+	if err != nil {
+		if r.Context().Err() == nil {
+			h.fault(w, err)
+		}
+		return
+	}
+	set := h.limiter.Headers(nil, &res, h.style)
+	for _, f := range set {
+		w.Header()[f.Name] = []string{f.Value} // as the draft writes it, which Set would not
+	}
+	if res.Allowed {
+		if len(set) > 0 {
+			w = &response{ResponseWriter: w, set: set}
+		}
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	h.refuse(w, &res)
+}
+
+// refuse answers a denied request.
+func (h *handler) refuse(w http.ResponseWriter, res *limit.Result) {
+	p := limit.Problem{Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable}
+	if res.Source != limit.Unavailable {
+		p = h.limiter.Problem(res, http.StatusTooManyRequests)
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		h.fault(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", fields.ProblemType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(body) // the client may have gone
+}
+
+// fault answers a request that could not be decided by a fault of the program.
+func (h *handler) fault(w http.ResponseWriter, err error) {
+	h.log.Error("request not limited", "error", err)
+	http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+}
+
+// response removes the fields of the limiter from responses that say nothing about the resource: 503 and redirections.
+type response struct {
+	http.ResponseWriter
+	set []limit.Field
+}
+
+// WriteHeader writes the header.
+func (w *response) WriteHeader(status int) {
+	if status < http.StatusOK { // there is another after it
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	if status == http.StatusServiceUnavailable || status >= 300 && status < 400 {
+		for _, f := range w.set {
+			if v := w.Header()[f.Name]; len(v) == 1 && v[0] == f.Value {
+				delete(w.Header(), f.Name)
+			}
+		}
+	}
+	w.inner()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the body.
+func (w *response) Write(b []byte) (int, error) {
+	w.inner()
+	return w.ResponseWriter.Write(b)
+}
+
+// inner removes a field that the wrapped handler has set, too, in the form that http.Header.Set gives its name.
+func (w *response) inner() {
+	for _, f := range w.set {
+		if canonical := http.CanonicalHeaderKey(f.Name); canonical != f.Name && len(w.Header()[canonical]) > 0 {
+			delete(w.Header(), f.Name)
+		}
+	}
+	w.set = w.set[:0:0]
+}
+
+// Flush sends what was written, if the server can.
+func (w *response) Flush() {
+	w.inner()
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // as http.Flusher, it has no error
+}
+
+// Unwrap returns the writer of the server, for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,173 @@
+// Package limittest has a server in the process for tests, with a clock that the test moves.
+//
+// A [Fake] is the client of real limiters, so that everything but the server is what runs in production: the cache of
+// denials, the breaker and the choice of what happens when the server is away.
+package limittest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/clients/go/internal/local"
+	"github.com/cellserver/cellserver/clients/go/internal/rules"
+	"github.com/cellserver/cellserver/clients/go/limit"
+)
+
+// Fake is a server for tests. Its methods may be called concurrently.
+type Fake struct {
+	mu       sync.Mutex // guards the fields below
+	now      time.Time
+	away     bool
+	policies map[string]*policy
+	calls    []Call
+}
+
+type policy struct {
+	texts []any
+	table *local.Table
+}
+
+// Call is a call that the fake has received.
+type Call struct {
+	Policy, Key string
+	Cost        int64
+}
+
+// New returns a fake without policies whose clock stands at start.
+func New(start time.Time) *Fake { return &Fake{now: start, policies: map[string]*policy{}} }
+
+// Policy sets a policy to clauses such as "TB 200 100 1", and forgets what was used of it. The error is that of a text that is not
+// a clause.
+func (f *Fake) Policy(name string, limits ...string) error {
+	p := &policy{}
+	var clauses []rules.Clause
+	for _, text := range limits {
+		c, err := rules.ParseClause(text, time.Second)
+		if err != nil {
+			return err
+		}
+		clauses, p.texts = append(clauses, c), append(p.texts, text)
+	}
+	p.table = local.New(clauses)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.policies[name] = p
+	return nil
+}
+
+// Options returns o with the fake as its server, and its clock.
+func (f *Fake) Options(o limit.Options) limit.Options {
+	o.URL, o.Client, o.Now = "", f, f.Now
+	return o
+}
+
+// Now returns the time of the fake.
+func (f *Fake) Now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+// Advance moves the clock on.
+func (f *Fake) Advance(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = f.now.Add(d)
+}
+
+// GoAway makes all calls time out, at once, until [Fake.ComeBack].
+func (f *Fake) GoAway() { f.set(true) }
+
+// ComeBack makes the fake answer again.
+func (f *Fake) ComeBack() { f.set(false) }
+
+func (f *Fake) set(away bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away = away
+}
+
+// Calls returns the calls of RL.USE so far, those without an answer included.
+func (f *Fake) Calls() []Call {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls)
+}
+
+// unknown is the error reply to commands that the fake does not have.
+const unknown limit.ReplyError = "ERR unknown command of limittest"
+
+// Do answers RL.USE and RL.POLICY GET. It implements limit.Client.
+func (f *Fake) Do(_ context.Context, words []string) (any, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	const least = 3
+	if len(words) < least {
+		return nil, unknown
+	}
+	switch words[0] {
+	case "RL.USE":
+		return f.use(words)
+	case "RL.POLICY":
+		p, ok := f.policies[words[2]]
+		switch {
+		case f.away:
+			return nil, context.DeadlineExceeded
+		case !ok:
+			return nil, noPolicy(words[2])
+		}
+		return []any{"limits", p.texts, "ms", int64(0)}, nil
+	}
+	return nil, unknown
+}
+
+// errCost is the error of a call without a number of units, which no limiter makes.
+var errCost = errors.New("limittest: a cost that is not a number")
+
+func (f *Fake) use(words []string) (any, error) {
+	const least = 4
+	if len(words) < least {
+		return nil, unknown
+	}
+	cost, err := strconv.ParseInt(words[3], 10, 64)
+	if err != nil {
+		return nil, errCost
+	}
+	f.calls = append(f.calls, Call{words[1], words[2], cost})
+	p, ok := f.policies[words[1]]
+	switch {
+	case f.away:
+		return nil, context.DeadlineExceeded
+	case !ok:
+		return nil, noPolicy(words[1])
+	}
+	member := ""
+	if at := slices.Index(words, "MEMBER"); at > 0 {
+		member = words[at+1]
+	}
+	d := p.table.Decide(f.now, words[2], cost, member, slices.Contains(words[4:], string(limit.Peek)))
+	each := make([]any, len(d.Clauses))
+	for i := range d.Clauses {
+		each[i] = five(&d.Clauses[i])
+	}
+	return []any{five(&d.Numbers), each}, nil
+}
+
+func noPolicy(name string) limit.ReplyError {
+	return limit.ReplyError("NOPOLICY No such policy '" + name + "'")
+}
+
+// five returns numbers as a reply has them.
+func five(n *rules.Numbers) []any {
+	millis := func(d time.Duration) int64 {
+		if d == rules.None {
+			return -1
+		}
+		return d.Milliseconds()
+	}
+	return []any{n.Refused, n.Limit, n.Remaining, millis(n.RetryAfter), millis(n.ResetAfter)}
+}
