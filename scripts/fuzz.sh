@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 each=${1:-10s}
 targets=0
-for module in . tools/bench; do
+for module in . tools/bench clients/go; do
   for package in $(go -C "$module" list ./...); do
     for target in $(go -C "$module" test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
       echo "== $package $target"

@@ -47,7 +47,7 @@ tagged() {
 AGAIN=$again EVENTS='' beside "$@" >"$said" 2>&1 &
 beside=$!
 
-tagged . '*_test.go' ':!tools'
+tagged . '*_test.go' ':!tools' ':!clients'
 [ -n "$tests" ] || { echo "no file has the build tag real: is this a clone with git?" >&2; exit 1; }
 # The clients and libraries of compat_test take as long as half of the others, so they begin.
 PACKAGES="./compat_test $packages" bash scripts/go-test.sh . -tags real -run "^($tests)\$" "$@" || status=1

@@ -81,10 +81,18 @@ func connect(t *testing.T, socket string, o limit.Options) (*limit.Limiter, *ato
 // longest is how long a call may take on a machine that is busy; a call that waits for the server would take for ever.
 const longest = 20 * time.Second
 
-// TestOutages: whatever happens to the server, each call is decided as the limiter was told, without a call after five
-// failures, and the server decides again when it is back.
-func TestOutages(t *testing.T) {
+// TestProgram runs all drills against one server.
+func TestProgram(t *testing.T) {
 	p := start(t)
+	t.Run("the program of the README", func(t *testing.T) { testExample(t, p) })
+	t.Run("outages", func(t *testing.T) { testOutages(t, p) })
+	t.Run("exactly the limit", func(t *testing.T) { testExactlyTheLimit(t, p) })
+	t.Run("lost replies", func(t *testing.T) { testLostReplies(t, p) })
+}
+
+// testOutages: whatever happens to the server, each call is decided as the limiter was told, without a call after five
+// failures, and the server decides again when it is back.
+func testOutages(t *testing.T, p *program) {
 	outages := map[string][2]func(){
 		"killed":  {p.kill, p.run},
 		"stopped": {func() { p.signal(syscall.SIGSTOP) }, func() { p.signal(syscall.SIGCONT) }},
@@ -124,9 +132,8 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// TestExactlyTheLimit: two instances with 64 callers each get what one would.
-func TestExactlyTheLimit(t *testing.T) {
-	p := start(t)
+// testExactlyTheLimit: two instances with 64 callers each get what one would.
+func testExactlyTheLimit(t *testing.T, p *program) {
 	var passed, failed atomic.Int64
 	var callers sync.WaitGroup
 	for range 2 {
@@ -152,9 +159,8 @@ func TestExactlyTheLimit(t *testing.T) {
 	require.LessOrEqual(t, passed.Load(), int64(100))
 }
 
-// TestLostReplies: a proxy loses one reply in ten. The limit is never exceeded, and calls with ID are not charged twice.
-func TestLostReplies(t *testing.T) {
-	p := start(t)
+// testLostReplies: a proxy loses one reply in ten. The limit is never exceeded, and calls with ID are not charged twice.
+func testLostReplies(t *testing.T, p *program) {
 	lossy := filepath.Join(t.TempDir(), "p")
 	listener, err := net.Listen("unix", lossy)
 	require.NoError(t, err)
@@ -181,7 +187,7 @@ func TestLostReplies(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	passed, sources := int64(0), map[limit.Source]int{}
 	for range 200 {
-		r, err := l.Allow(t.Context(), "ann")
+		r, err := l.Allow(t.Context(), "lost")
 		require.NoError(t, err)
 		sources[r.Source]++
 		if r.Allowed {
@@ -194,7 +200,7 @@ func TestLostReplies(t *testing.T) {
 	direct, _ := connect(t, p.socket, limit.Options{OnUnavailable: limit.Deny, Deadline: limit.MaxDeadline})
 	var look limit.Result
 	require.Eventually(t, func() bool {
-		look, err = direct.Take(t.Context(), limit.Call{Key: "ann"})
+		look, err = direct.Take(t.Context(), limit.Call{Key: "lost"})
 		return err == nil && look.Source == limit.Server
 	}, time.Minute, time.Millisecond)
 	charged := look.Limit - look.Remaining
