@@ -52,6 +52,12 @@ func several(binding int, each ...headers.Clause) headers.Answer {
 	return a
 }
 
+// named returns a as the answer of another policy.
+func named(policy string, a headers.Answer) headers.Answer {
+	a.Policy = policy
+	return a
+}
+
 func blocked(a headers.Answer) headers.Answer {
 	a.Blocked = true
 	return a
@@ -83,6 +89,22 @@ func denying(c headers.Clause) headers.Clause {
 var unlimited = headers.Clause{Limit: 4294967295, Remaining: 4294967295, RetryMillis: never, Unlimited: true}
 
 var vectors = []vector{
+	{
+		Name: "docs/recipes.md: the first request of a minute", Style: "draft", Status: 200,
+		Answer:  named("user", one(false, window(100, 99, never, 60_001, 60_000))),
+		Headers: map[string]string{"RateLimit-Policy": `"user";q=100;w=60`, "RateLimit": `"user";r=99;t=61`},
+	},
+	{
+		Name: "docs/recipes.md: the last request of a minute", Style: "draft", Status: 200,
+		Answer:  named("user", one(false, window(100, 0, never, 119_401, 60_000))),
+		Headers: map[string]string{"RateLimit-Policy": `"user";q=100;w=60`, "RateLimit": `"user";r=0;t=120`},
+	},
+	{
+		Name: "docs/recipes.md: a request too many", Style: "draft", Status: 429,
+		Answer:  named("user", one(true, window(100, 0, 60_001, 119_401, 60_000))),
+		Headers: map[string]string{"RateLimit-Policy": `"user";q=100;w=60`, "RateLimit": `"user";r=0;t=61`, "Retry-After": "61"},
+		Problem: exceeded("user"),
+	},
 	{
 		Name: "a window with units left", Style: "draft", Status: 200,
 		Answer:  one(false, window(100, 50, never, 30_000, 60_000)),

@@ -62,7 +62,7 @@ var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _
 
 // TestTable plays the requests of table.json.
 func TestTable(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "vectors", "table.json"))
+	text, err := os.ReadFile(filepath.Join("..", "testdata", "vectors", "table.json"))
 	require.NoError(t, err)
 	var file struct {
 		Vectors []struct {

@@ -14,7 +14,7 @@ import (
 var styles = map[string]fields.Style{"none": fields.None, "draft": fields.Draft, "x": fields.X, "both": fields.Both}
 
 func TestHeaders(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "vectors", "headers.json"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "headers.json"))
 	require.NoError(t, err)
 	var file struct {
 		Vectors []struct {

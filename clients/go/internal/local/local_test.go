@@ -37,7 +37,7 @@ func parse(t *testing.T, texts ...string) (clauses []rules.Clause) {
 
 // TestDecisionsAreThoseOfTheServer plays the calls of decide.json.
 func TestDecisionsAreThoseOfTheServer(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "vectors", "decide.json"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "decide.json"))
 	require.NoError(t, err)
 	var file struct {
 		Vectors []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-var folder = filepath.Join("..", "..", "..", "vectors")
+var folder = filepath.Join("..", "..", "testdata", "vectors")
 
 // known are the files of vectors, with the test in this module that reads each.
 var known = map[string]string{

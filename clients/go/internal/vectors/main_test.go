@@ -4,8 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/clients/go/internal/local"
+	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
 // TestFilesAreFresh compares the files with what make generate would write.
@@ -19,4 +23,32 @@ func TestFilesAreFresh(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(got), "%s is stale: run make generate", f.name)
 	}
+}
+
+// TestLocalIsTheServer: the limiter in the process answers 100,000 drawn calls as the server does.
+func TestLocalIsTheServer(t *testing.T) {
+	const calls = 20_000
+	for i, s := range []sequence{
+		{Clauses: []string{"TB 50 13 7s"}, Steps: drawn(100, calls, 900, 12)},
+		{Clauses: []string{"SW 40 10 COUNTER"}, Steps: drawn(101, calls, 900, 12)},
+		{Clauses: []string{"SW 40 10 FIXED"}, Steps: drawn(102, calls, 900, 12)},
+		{Clauses: []string{"CC 4 3"}, Steps: drawnMembers(103, calls, 900)},
+		{Clauses: []string{"CL 30 11 3", "SW 70 11s COUNTER", "TB 20 5 2"}, Steps: drawn(104, calls, 900, 12)},
+	} {
+		require.NoError(t, s.decide())
+		limits, err := clauses(s.Clauses)
+		require.NoError(t, err)
+		table := local.New(limits)
+		for j, c := range s.Steps {
+			d := table.Decide(time.UnixMilli(c.At), "k", c.Cost, c.Member, false)
+			require.Equal(t, c.Reply, numbersOf(&d.Numbers), "row %d, step %d", i, j)
+			for k := range d.Clauses {
+				require.Equal(t, c.Each[k], numbersOf(&d.Clauses[k]), "row %d, step %d, clause %d", i, j, k)
+			}
+		}
+	}
+}
+
+func numbersOf(n *rules.Numbers) [5]int64 {
+	return [5]int64{n.Refused, n.Limit, n.Remaining, millis(n.RetryAfter), millis(n.ResetAfter)}
 }
