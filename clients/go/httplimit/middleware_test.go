@@ -197,7 +197,10 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, secret, 32)
 	for _, wrong := range [][]httplimit.Trust{
-		{httplimit.TrustedHops(0)}, {httplimit.TrustedNetworks("10.0.0.0")}, {httplimit.V6Prefix(65)}, {httplimit.V6Prefix(47)},
+		{httplimit.TrustedHops(0)},
+		{httplimit.TrustedNetworks("10.0.0.0")},
+		{httplimit.V6Prefix(65)},
+		{httplimit.V6Prefix(47)},
 		{httplimit.TrustedHops(1), httplimit.TrustedNetworks("10.0.0.0/8")},
 	} {
 		_, err := httplimit.IP(wrong...)(r)

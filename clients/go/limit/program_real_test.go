@@ -175,7 +175,7 @@ func testLostReplies(t *testing.T, p *program) {
 		}
 	})
 	defer links.Wait()
-	defer listener.Close() //nolint:errcheck // it ends the loop above
+	defer listener.Close() // it ends the loop above
 
 	var l *limit.Limiter
 	require.Eventually(t, func() bool { // the connection may be lost, too
@@ -211,7 +211,7 @@ func testLostReplies(t *testing.T, p *program) {
 
 // lose copies between a client and the server, and loses one packet of replies in ten.
 func lose(client net.Conn, socket string) {
-	defer client.Close() //nolint:errcheck // the client may have closed it
+	defer client.Close()
 	server, err := net.Dial("unix", socket)
 	if err != nil {
 		return

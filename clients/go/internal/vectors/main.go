@@ -95,12 +95,3 @@ func encode(v any) ([]byte, error) {
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
 }
-
-// anys returns a list as one of any.
-func anys[T any](list []T) []any {
-	found := make([]any, len(list))
-	for i := range list {
-		found[i] = list[i]
-	}
-	return found
-}

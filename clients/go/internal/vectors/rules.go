@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -171,14 +172,11 @@ func plan(text string) (steps []tripStep) {
 	at, own := int64(0), 1000
 	outcomes := map[byte]rules.Outcome{'y': rules.Answered, 'n': rules.Failed, 'x': rules.Abandoned}
 	for _, w := range strings.Fields(text) {
-		var n int
 		switch w[0] {
 		case '+':
-			fmt.Sscan(w[1:], &n)
-			steps = append(steps, tripStep{At: at, Begin: n})
+			steps = append(steps, tripStep{At: at, Begin: number(w[1:])})
 		case '-':
-			fmt.Sscan(w[1:len(w)-1], &n)
-			steps = append(steps, tripStep{At: at, End: n, Outcome: outcomes[w[len(w)-1]]})
+			steps = append(steps, tripStep{At: at, End: number(w[1 : len(w)-1]), Outcome: outcomes[w[len(w)-1]]})
 		case '*', '/':
 			o := rules.Failed
 			if w[0] == '/' {
@@ -189,10 +187,19 @@ func plan(text string) (steps []tripStep) {
 				steps = append(steps, tripStep{At: at, Begin: own}, tripStep{At: at, End: own, Outcome: o})
 			}
 		default:
-			fmt.Sscan(w, &at)
+			at = int64(number(w))
 		}
 	}
 	return steps
+}
+
+// number returns the number in a word of a plan.
+func number(w string) int {
+	n, err := strconv.Atoi(w)
+	if err != nil {
+		panic(err)
+	}
+	return n
 }
 
 func breaker() (file, error) {
@@ -407,16 +414,36 @@ type share struct {
 func shares() (file, error) {
 	f := file{name: "share.json", about: "The clause of the limiter in the process when the server is away."}
 	for _, c := range []share{
-		{Clause: "TB 200 100 1", Instances: 1}, {Clause: "TB 200 100 1", Instances: 4}, {Clause: "TB 7 3 1", Instances: 2},
-		{Clause: "TB 2 1 60", Instances: 2}, {Clause: "TB 2 1 60", Instances: 100}, {Clause: "TB 0 1 60", Instances: 3},
-		{Clause: "TB 10 5 1 INTERVAL", Instances: 2}, {Clause: "TB 10 5 1 DEBT", Instances: 2}, {Clause: "TB 10 5 1 INIT 3", Instances: 2},
-		{Clause: "SW 100 60", Instances: 3}, {Clause: "SW 100 60 FIXED", Instances: 3}, {Clause: "SW 100 60 COUNTER", Instances: 3},
-		{Clause: "SW 100 60 LOG", Instances: 3}, {Clause: "SW 100 60 BUCKETS 6", Instances: 3}, {Clause: "SW 100 60 FIXED ANCHOR KEY", Instances: 3},
-		{Clause: "SW 0 60", Instances: 3}, {Clause: "SW 10000 MONTH ZONE Europe/Berlin FROM 15", Instances: 2}, {Clause: "SW 1000 day", Instances: 2},
-		{Clause: "SW 1000 WEEK", Instances: 2}, {Clause: "SW 1000 YEAR", Instances: 2},
-		{Clause: "CL 15 30 60", Instances: 2}, {Clause: "CL 15 30 60", Instances: 32}, {Clause: "CL -1 30 60", Instances: 2}, {Clause: "CL 0 1 1", Instances: 2},
-		{Clause: "CC 10 30", Instances: 4}, {Clause: "CC 1 30", Instances: 4}, {Clause: "NONE", Instances: 4},
-		{Clause: "TB 60 60 1m CALLS", Instances: 4}, {Clause: "SW 9223372036854775807 1h", Instances: 2}, {Clause: "tb 200 100 1500ms", Instances: 0},
+		{Clause: "TB 200 100 1", Instances: 1},
+		{Clause: "TB 200 100 1", Instances: 4},
+		{Clause: "TB 7 3 1", Instances: 2},
+		{Clause: "TB 2 1 60", Instances: 2},
+		{Clause: "TB 2 1 60", Instances: 100},
+		{Clause: "TB 0 1 60", Instances: 3},
+		{Clause: "TB 10 5 1 INTERVAL", Instances: 2},
+		{Clause: "TB 10 5 1 DEBT", Instances: 2},
+		{Clause: "TB 10 5 1 INIT 3", Instances: 2},
+		{Clause: "SW 100 60", Instances: 3},
+		{Clause: "SW 100 60 FIXED", Instances: 3},
+		{Clause: "SW 100 60 COUNTER", Instances: 3},
+		{Clause: "SW 100 60 LOG", Instances: 3},
+		{Clause: "SW 100 60 BUCKETS 6", Instances: 3},
+		{Clause: "SW 100 60 FIXED ANCHOR KEY", Instances: 3},
+		{Clause: "SW 0 60", Instances: 3},
+		{Clause: "SW 10000 MONTH ZONE Europe/Berlin FROM 15", Instances: 2},
+		{Clause: "SW 1000 day", Instances: 2},
+		{Clause: "SW 1000 WEEK", Instances: 2},
+		{Clause: "SW 1000 YEAR", Instances: 2},
+		{Clause: "CL 15 30 60", Instances: 2},
+		{Clause: "CL 15 30 60", Instances: 32},
+		{Clause: "CL -1 30 60", Instances: 2},
+		{Clause: "CL 0 1 1", Instances: 2},
+		{Clause: "CC 10 30", Instances: 4},
+		{Clause: "CC 1 30", Instances: 4},
+		{Clause: "NONE", Instances: 4},
+		{Clause: "TB 60 60 1m CALLS", Instances: 4},
+		{Clause: "SW 9223372036854775807 1h", Instances: 2},
+		{Clause: "tb 200 100 1500ms", Instances: 0},
 	} {
 		parsed, err := rules.ParseClause(c.Clause, time.Second)
 		if err != nil {
