@@ -1,0 +1,462 @@
+"""What the sync and the asyncio limiter share: options, decisions without the server, and the meaning of answers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from . import headers, metrics, wire
+from .breaker import Breaker, BreakerOptions, Ticket
+from .cache import DenialCache
+from .clauses import parse
+from .errors import ANSWERS, ConfigurationError, ServerFault, Unavailable, judge, text_of
+from .headers import Answer, ClauseAnswer
+from .keys import Key, bounded
+from .local import LocalLimiter, binding
+
+log = logging.getLogger("cellserver_client")
+
+Cost = int | Callable[[Any], int]
+Number = int | Callable[[], int]
+Text = str | Callable[[Any], str]
+
+MIN_DEADLINE, MAX_DEADLINE = 0.020, 1.0
+"""The bounds of the option deadline, in seconds."""
+
+POLICY_REFRESH = 60.0
+"""The seconds after which the limits of a policy are read again for the limiter in the process."""
+
+_LOG_EVERY = 60.0
+_MODES = ("allow", "deny", "local")
+
+
+@dataclass(frozen=True)
+class Result:
+    """The decision on a call. Times are seconds."""
+
+    allowed: bool
+    limit: int
+    """Units that a key has at most. 0 if no limiter has decided."""
+    remaining: int
+    retry_after: float | None
+    """The time until the same call would pass. None if it has passed, or never does."""
+    reset_after: float | None
+    """The time until no unit is in use. None if that is never."""
+    source: str
+    """server, cache (a denial repeated from memory), local, unavailable, or none for a request that is not limited."""
+    policy: str = ""
+    policies: tuple[ClauseAnswer, ...] = ()
+    """The decision on each clause of the limits."""
+    never: bool = False
+    """Whether the cost is above the limit, so that waiting does not help."""
+    blocked: bool = False
+    """Whether a block without an end denies the key."""
+    answer: Answer | None = None
+    """The numbers for header fields. None unless the server has decided."""
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
+NOT_LIMITED = Result(True, 0, 0, None, 0.0, "none")
+"""The result for a request whose key is None."""
+
+
+class Call:
+    """A call to the server that is under way."""
+
+    __slots__ = ("cost", "deadline", "id", "key", "member", "scope", "started", "target", "ticket", "tried", "words")
+
+    def __init__(
+        self, target: wire.Target, words: list[str], key: str, cost: int, member: str, started: float, deadline: float
+    ) -> None:
+        self.target = target
+        self.words = words
+        self.key = key
+        self.cost = cost
+        self.member = member
+        self.id = ""
+        self.ticket: Ticket | None = None
+        self.started = started
+        self.deadline = deadline
+        self.scope: object = None
+        self.tried = False
+
+
+class Shared:
+    """What the limiters of one address share: the breaker, the clocks and the log."""
+
+    def __init__(
+        self, options: BreakerOptions, clock: Callable[[], float], wall: Callable[[], int], metrics: metrics.Metrics
+    ) -> None:
+        self.breaker = Breaker(options, random.random)
+        self.clock = clock
+        self.wall = wall
+        self.metrics = metrics
+        self.lock = threading.Lock()
+        self._logged: dict[str, float] = {}
+
+    def say(self, kind: str, level: int, message: str, *args: object) -> None:
+        """Logs at most one line a minute of each kind."""
+        now = self.clock()
+        last = self._logged.get(kind)
+        if last is None or now - last >= _LOG_EVERY:
+            self._logged[kind] = now
+            log.log(level, message, *args)
+
+
+class BaseLimiter:
+    """The options of a limiter and its decisions. See sync.Limiter and aio.Limiter."""
+
+    def __init__(
+        self,
+        *,
+        key: Key,
+        on_unavailable: str,
+        policy: str = "",
+        limits: str | Iterable[str] = (),
+        cost: Cost = 1,
+        deadline: float = 0.050,
+        instances: Number | None = None,
+        fallback: str | Iterable[str] = (),
+        denial_cache: float = 1.0,
+        ban: bool = False,
+        id: Text | None = None,
+        retry: bool = False,
+        member: Text = "",
+        class_: str = "",
+        keep: str = "",
+        headers: str = "draft",
+        shared: Shared,
+    ) -> None:
+        clauses = parse(limits) if limits else ()
+        self.target = wire.Target(policy or ("default" if clauses else ""), clauses, class_, keep)
+        self.headers = headers
+        self._key, self._cost, self._member = key, cost, member
+        self._deadline, self._on_unavailable = deadline, on_unavailable
+        self._instances, self._numbers = instances, parse(fallback) if fallback else clauses
+        self._reads_policy = on_unavailable == "local" and not self._numbers
+        self._read_at: float | None = None
+        self._id, self._retry = id, retry
+        self._with_id = bool(id or retry)
+        self._shared = shared
+        self._cache: DenialCache[Result] = DenialCache(0 if ban else denial_cache)
+        self._cap = 0.0 if ban else denial_cache
+        self._local: LocalLimiter | None = None
+        self._answered = False
+        self._validate(policy)
+
+    def _validate(self, policy: str) -> None:
+        if not policy and not self.target.clauses:
+            raise ConfigurationError("a limiter needs policy='name' or limits='TB 200 100 1'")
+        if self._on_unavailable not in _MODES:
+            raise ConfigurationError(f"on_unavailable is allow, deny or local, not {self._on_unavailable!r}")
+        if not MIN_DEADLINE <= self._deadline <= MAX_DEADLINE:
+            raise ConfigurationError(f"deadline is {MIN_DEADLINE} to {MAX_DEADLINE} seconds, not {self._deadline}")
+        if self.headers not in headers.STYLES:
+            raise ConfigurationError(f"headers is one of {', '.join(headers.STYLES)}, not {self.headers!r}")
+        if self._on_unavailable == "local" and self._instances is None:
+            raise ConfigurationError("on_unavailable='local' needs instances, the number of processes that share the limit")
+        if isinstance(self._instances, int) and self._instances < 1:
+            raise ConfigurationError(f"instances is 1 or more, not {self._instances}")
+        if any(clause.concurrent for clause in self.target.clauses) and not self._member:
+            raise ConfigurationError("a limit of CC needs member")
+        # What inline limits cannot do is an error here, and not at the first call.
+        wire.words(self.target, wire.START_KEY)
+
+    # What follows decides without waiting. A subclass sends the calls that _begin returns and passes the outcome on to _end.
+
+    def _begin(self, request: Any, key: str | None, cost: int | None) -> Call | Result:
+        """Decides a call from memory or by the breaker, or returns it to be sent."""
+        if key is None:
+            key = self._key(request)
+            if key is None:
+                return NOT_LIMITED
+        else:
+            key = bounded(key)
+        if cost is None:
+            cost = self._cost if isinstance(self._cost, int) else self._cost(request)
+        member = self._member if isinstance(self._member, str) else self._member(request)
+        shared = self._shared
+        now = shared.clock()
+        scope = (key, member)
+        with shared.lock:
+            if cost > 0:
+                found = self._cache.find(scope, cost, now)
+                if found is not None:
+                    return self._decided(_repeated(*found))
+            ticket = shared.breaker.begin(now)
+            if not ticket.allowed:
+                return self._away(key, cost, member, "breaker")
+        id = ""
+        if self._with_id:
+            id = self._id(request) if callable(self._id) else os.urandom(16).hex()
+        try:
+            words = wire.words(self.target, key, cost, member=member, id=id)
+            call = Call(self.target, words, key, cost, member, now, now + self._deadline)
+        except BaseException:
+            self._give_back(ticket)
+            raise
+        call.id, call.ticket, call.scope = id, ticket, scope
+        return call
+
+    def _end(self, call: Call, outcome: Any) -> Call | Result:
+        """Decides a call by its reply or error. A call that is returned is sent again."""
+        shared = self._shared
+        now = shared.clock()
+        if isinstance(outcome, Unavailable):
+            if outcome.broken and call.id and not call.tried and now < call.deadline:
+                call.tried = True
+                return call
+            return self._failed(call, now, outcome.reason)
+        shared.metrics.duration(now - call.started)
+        if isinstance(outcome, BaseException):
+            return self._refused(call, now, text_of(outcome))
+        try:
+            reply = wire.read(outcome, self.target.clauses or self._numbers)
+        except ValueError as error:
+            self._note(call, now, "answered")
+            raise ServerFault("ERR", str(error)) from None
+        result = _result(self.target.policy, reply, call.cost)
+        with shared.lock:
+            self._note(call, now, "answered")
+            self._answered = True
+            if self._local is not None:
+                self._local.clear()
+            if not result.allowed:
+                self._cache.store(call.scope, call.cost, result.retry_after, now, result)
+        return self._decided(result)
+
+    def _refused(self, call: Call, now: float, text: str) -> Call | Result:
+        """Decides a call that the server has answered with an error."""
+        verdict, failure = judge(text, started=self._answered, has_id=bool(call.id))
+        code = text.split(" ", 1)[0]
+        if failure:
+            return self._failed(call, now, code.lower())
+        if verdict == "without-id":
+            self._with_id = False
+            log.warning("the server is too old for ID: calls are not tried again")
+            call.id = ""
+            call.words = wire.words(self.target, call.key, call.cost, member=call.member)
+            return call
+        with self._shared.lock:
+            self._note(call, now, "answered")
+        if verdict == "raise":
+            # The text is the server's and has no key of a client but in errors of arguments, which are left out.
+            log.error("the server refuses a limiter: policy=%s code=%s", self.target.policy, code)
+            if code in ("NOPOLICY", "NOPERM", "NOAUTH", "WRONGPASS"):
+                raise ConfigurationError(text)
+            raise ServerFault(code, text)
+        if verdict == "misconfigured":
+            self._shared.say(
+                code,
+                logging.ERROR,
+                "the server refuses a limiter, and on_unavailable decides: policy=%s code=%s",
+                self.target.policy,
+                code,
+            )
+        self._shared.metrics.unavailable(code.lower())
+        with self._shared.lock:
+            return self._away(call.key, call.cost, call.member, code.lower())
+
+    def _failed(self, call: Call, now: float, reason: str) -> Result:
+        self._shared.metrics.unavailable(reason)
+        with self._shared.lock:
+            self._note(call, now, "failed")
+            return self._away(call.key, call.cost, call.member, reason)
+
+    def _note(self, call: Call, now: float, outcome: str) -> None:
+        """Tells the breaker how a call has ended."""
+        if call.ticket is None:
+            return
+        shared = self._shared
+        closed = call.ticket.probe and outcome == "answered"
+        if shared.breaker.end(call.ticket, now, outcome):
+            if not call.ticket.probe:
+                shared.metrics.breaker(1)
+        elif closed and shared.breaker.state == "closed":
+            shared.metrics.breaker(-1)
+            log.warning("the server answers again")
+        call.ticket = None
+
+    def _give_back(self, ticket: Ticket | None) -> None:
+        """Ends a call whose caller has gone."""
+        if ticket is not None:
+            with self._shared.lock:
+                self._shared.breaker.end(ticket, self._shared.clock(), "abandoned")
+
+    def _away(self, key: str, cost: int, member: str, reason: str) -> Result:
+        """Decides without the server. The lock is held."""
+        self._shared.say(
+            "away",
+            logging.WARNING,
+            "the server is unavailable (%s), and on_unavailable=%s decides",
+            reason,
+            self._on_unavailable,
+        )
+        policy = self.target.policy
+        if self._on_unavailable == "allow":
+            return self._decided(Result(True, 0, 0, None, 0.0, "unavailable", policy))
+        if self._on_unavailable == "deny" or not self._numbers:
+            return self._decided(Result(False, 0, 0, 1.0, 1.0, "unavailable", policy))
+        if self._local is None:
+            instances = self._instances() if callable(self._instances) else self._instances
+            self._local = LocalLimiter(self._numbers, self._shared.wall, instances=max(1, instances or 1))
+        answers = self._local.check(key, cost, member)
+        whole = binding(answers)
+        reply = wire.Reply(int(whole.denies), whole, tuple(answers))
+        return self._decided(_result(policy, reply, cost, source="local"))
+
+    def _decided(self, result: Result) -> Result:
+        self._shared.metrics.decision(result.policy, "allowed" if result.allowed else "denied", result.source)
+        return result
+
+    # The check at the start, and the limits of a policy for the limiter in the process.
+
+    def _start_calls(self) -> list[tuple[str, Call]]:
+        """The calls of the check at the start."""
+        now = self._shared.clock()
+        out = []
+        member = self._member if isinstance(self._member, str) else "start"
+        checking = wire.start_words(self.target, member)
+        if checking is not None:
+            out.append(("use", Call(self.target, checking, wire.START_KEY, 0, member, now, now + MAX_DEADLINE)))
+        if self._reads_policy:
+            out.append(("get", Call(self.target, ["RL.POLICY", "GET", self.target.policy], "", 0, "", now, now + MAX_DEADLINE)))
+        return out
+
+    def _started(self, what: str, outcome: Any) -> None:
+        """Judges an answer of the check at the start. Raises LimiterError."""
+        if isinstance(outcome, Unavailable):
+            if what == "get":
+                raise ConfigurationError(
+                    f"on_unavailable='local' has no limits of {self.target.policy!r}, since the server is unavailable "
+                    f"({outcome.reason}): give fallback='TB ...'"
+                )
+            log.warning("the server is unavailable at the start (%s)", outcome.reason)
+        elif isinstance(outcome, BaseException):
+            text = text_of(outcome)
+            verdict, _ = judge(text, started=False, has_id=False)
+            if verdict == "raise" or what == "get":
+                raise ConfigurationError(text)
+            log.warning("the server is unavailable at the start (%s)", text.split(" ", 1)[0])
+        elif what == "get":
+            self._read_policy(outcome)
+        else:
+            self._answered = True
+
+    def _wants_policy(self) -> bool:
+        """Whether the limits of the policy are to be read again now. A true answer is given once a minute."""
+        if not self._reads_policy:
+            return False
+        now = self._shared.clock()
+        if self._read_at is not None and now - self._read_at < POLICY_REFRESH:
+            return False
+        self._read_at = now
+        return True
+
+    def _read_policy(self, reply: Any) -> None:
+        """Takes the limits from an answer of RL.POLICY GET. Raises ConfigurationError."""
+        fields: dict[str, Any] = {}
+        if isinstance(reply, dict):
+            fields = {_plain(name): value for name, value in reply.items()}
+        elif isinstance(reply, list):
+            fields = {_plain(name): value for name, value in zip(reply[::2], reply[1::2])}
+        numbers = parse(_plain(fields.get("limits", "")), ms=_plain(fields.get("ms", 0)) == "1")
+        self._read_at = self._shared.clock()
+        if numbers != self._numbers:
+            self._numbers, self._local = numbers, None
+
+
+def _plain(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _seconds(ms: int) -> float | None:
+    return ms / 1000 if ms >= 0 else None
+
+
+def _result(policy: str, reply: wire.Reply, cost: int, *, source: str = "server") -> Result:
+    whole = reply.whole
+    blocked = reply.blocked(cost)
+    return Result(
+        not reply.denied,
+        whole.limit,
+        whole.remaining,
+        _seconds(whole.retry_ms),
+        _seconds(whole.reset_ms),
+        source,
+        policy,
+        reply.clauses,
+        reply.never(cost),
+        blocked,
+        Answer(policy, bool(reply.denied), blocked, whole, reply.clauses) if source == "server" else None,
+    )
+
+
+def _repeated(result: Result, passed: float) -> Result:
+    """A denial some seconds later."""
+    ms = int(passed * 1000)
+
+    def later(clause: ClauseAnswer) -> ClauseAnswer:
+        return clause._replace(
+            retry_ms=max(0, clause.retry_ms - ms) if clause.retry_ms >= 0 else -1,
+            reset_ms=max(0, clause.reset_ms - ms) if clause.reset_ms >= 0 else -1,
+        )
+
+    answer = result.answer
+    assert answer is not None  # only answers of the server are kept
+    whole, clauses = later(answer.binding), tuple(map(later, answer.clauses))
+    return Result(
+        False,
+        result.limit,
+        result.remaining,
+        _seconds(whole.retry_ms),
+        _seconds(whole.reset_ms),
+        "cache",
+        result.policy,
+        clauses,
+        result.never,
+        result.blocked,
+        answer._replace(binding=whole, clauses=clauses),
+    )
+
+
+def respond(result: Result, style: str) -> tuple[int, list[tuple[str, str]], bytes]:
+    """The status, the header fields and the body of the answer to a request. Status 0: the request goes on.
+
+    A request that goes on has fields only if the server has decided.
+    """
+    answer = result.answer
+    if result.allowed:
+        return 0, headers.fields(answer, style) if answer is not None else [], b""
+    if result.source == "unavailable":
+        body = b'{"type": "about:blank", "title": "Service Unavailable", "status": 503}'
+        return 503, [("Retry-After", "1")], body
+    if answer is not None:
+        fields = headers.fields(answer, style)
+    else:
+        # A local decision tells nothing about the limit of all instances.
+        fields = []
+        answer = Answer(result.policy, True, result.blocked, binding(result.policies), result.policies)
+        wait = headers.retry_after(answer)
+        if wait is not None and style != "none":
+            fields.append(("Retry-After", str(wait)))
+    detail = f"The cost of the request exceeds the limit of {result.limit}." if result.never else ""
+    return 429, fields, headers.problem_body(answer, 429, detail)
+
+
+def merged(fields: Iterable[tuple[str, str]], present: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """The header fields that an answer does not have yet. The limiter that is nearest to the application wins."""
+    return [(name, value) for name, value in fields if not present(name.lower())]
+
+
+def is_answer(error: BaseException) -> bool:
+    """Whether redis-py has raised an error that the server has answered."""
+    return isinstance(error, ANSWERS)
+
