@@ -401,7 +401,7 @@ def _result(policy: str, reply: wire.Reply, cost: int, *, source: str = "server"
 
 def _repeated(result: Result, passed: float) -> Result:
     """A denial some seconds later."""
-    ms = int(passed * 1000)
+    ms = int(passed * 1000 + 1e-6)  # whole milliseconds that are over, in spite of binary fractions
 
     def later(clause: ClauseAnswer) -> ClauseAnswer:
         return clause._replace(

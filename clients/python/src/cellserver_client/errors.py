@@ -58,7 +58,6 @@ _CLASSES: tuple[tuple[str, str], ...] = (
     ("AuthenticationWrongNumberOfArgsError", "ERR"),
     ("AuthorizationError", "NOAUTH"),
     ("AuthenticationError", "NOAUTH"),
-    ("MaxClientsError", "ERR"),
 )
 _BY_CLASS: tuple[tuple[type[BaseException], str], ...] = tuple(
     (getattr(redis_errors, name), code) for name, code in _CLASSES if hasattr(redis_errors, name)

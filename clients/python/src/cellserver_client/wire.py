@@ -131,3 +131,22 @@ def _five(values: Any) -> ClauseAnswer:
     return ClauseAnswer(
         refused != 0, limit, remaining, max(retry, -1), max(reset, -1), unlimited=limit == UNLIMITED
     )
+
+
+def settle_words(target: Target, key: str, id: str, used: int | None) -> list[str]:
+    """The command that ends a reservation: RL.COMMIT with the units that were used, or RL.CANCEL for None."""
+    out = ["RL.CANCEL", _settled(target, key), id] if used is None else ["RL.COMMIT", _settled(target, key), id, str(used)]
+    return out + _of_policy(target)
+
+
+def renew_words(target: Target, key: str, id: str, ttl_ms: int) -> list[str]:
+    """The command that gives a reservation its time to live again."""
+    return ["RL.RENEW", _settled(target, key), id, str(ttl_ms), "MS", *_of_policy(target)]
+
+
+def _settled(target: Target, key: str) -> str:
+    return state_key(target.policy, key, 1) if target.clauses else key
+
+
+def _of_policy(target: Target) -> list[str]:
+    return [] if target.clauses else ["POLICY", target.policy]
