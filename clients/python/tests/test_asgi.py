@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from fastapi import Depends, FastAPI, Request, Response, WebSocket
@@ -16,7 +16,7 @@ from cellserver_client.testing import FakeLimiter
 
 
 def limited(**options: Any) -> FakeLimiter:
-    return FakeLimiter(**{"policy": "api", "limits": "TB 2 1 60", "key": ip(trusted_hops=1)} | options)
+    return FakeLimiter(**dict[str, Any](policy="api", limits="TB 2 1 60", key=ip(trusted_hops=1)) | options)
 
 
 def application(limiter: FakeLimiter, **options: Any) -> FastAPI:
@@ -158,7 +158,7 @@ def routes(limiter: FakeLimiter) -> FastAPI:
         return "chat"
 
     @app.get("/left")
-    async def left(result: Annotated[Result, Depends(limiter())]) -> int:
+    async def left(result: Result = Depends(limiter())) -> int:
         return result.remaining
 
     return app

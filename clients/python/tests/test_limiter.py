@@ -32,12 +32,12 @@ def make(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Makes a double of either kind, whose check is called in the same way."""
 
     def made(**options: Any) -> Any:
-        options = {"key": by("a"), "policy": "api", "limits": "TB 2 1 60"} | options
+        options = dict[str, Any](key=by("a"), policy="api", limits="TB 2 1 60") | options
         if request.param == "sync":
             return FakeSyncLimiter(**options)
         limiter = FakeLimiter(**options)
         plain = limiter.check
-        limiter.check = lambda *a, **o: asyncio.run(plain(*a, **o))  # type: ignore[method-assign,assignment,return-value]
+        limiter.check = lambda *a, **o: asyncio.run(plain(*a, **o))  # type: ignore[method-assign,assignment]
         return limiter
 
     return made
@@ -260,7 +260,7 @@ PASSED = [[0, 2, 1, -1, 60000], [[0, 2, 1, -1, 60000]]]
 
 
 def scripted(*outcomes: Any, **options: Any) -> tuple[FakeLimiter, Scripted]:
-    limiter = FakeLimiter(**{"policy": "api", "key": by("a")} | options)
+    limiter = FakeLimiter(**dict[str, Any](policy="api", key=by("a")) | options)
     link = Scripted(*outcomes)
     limiter._link = link
     return limiter, link

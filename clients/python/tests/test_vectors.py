@@ -89,9 +89,7 @@ def judge_address(v: Vector) -> None:
     networks = [ipaddress.ip_network(n) for n in v.get("networks", [])]
 
     def key() -> str:
-        address = keys.client_address(
-            v["peer"], v["forwarded"], trusted_hops=v.get("hops", 0), trusted_networks=networks
-        )
+        address = keys.client_address(v["peer"], v["forwarded"], trusted_hops=v.get("hops", 0), trusted_networks=networks)
         return keys.UNKNOWN if address is None else keys.address_key(address, v["v6Prefix"])
 
     if v.get("error"):
@@ -138,7 +136,7 @@ def judge_cache(v: Vector) -> None:
         if "put" in step:
             result = _result("api", wire.read(step["put"]), step["cost"])
             if not result.allowed:
-                cache.store(scope, step["cost"], result.retry_after, now, result)
+                cache.store(scope, step["cost"], result.limit, result.retry_after, now, result)
             continue
         found = cache.find(scope, step["cost"], now) if step["cost"] > 0 else None
         if found is None:
@@ -164,6 +162,9 @@ def judge_decisions(v: Vector) -> None:
         assert five(binding(answers)) == step["reply"], f"step {i}: {step}"
 
 
+parse_error: Callable[[str], Exception] = BaseParser.parse_error
+
+
 @judges("errors.json")
 def judge_error(v: Vector) -> None:
     if "fault" in v:
@@ -172,7 +173,7 @@ def judge_error(v: Vector) -> None:
         return
     started = v["phase"] == "call"
     reply = v.get("reply", "")
-    error = BaseParser.parse_error(reply)
+    error = parse_error(reply)
     if not is_answer(error):
         # redis-py takes a server without room for a connection for a lost connection.
         assert (v["verdict"], v["failure"]) == ("unavailable", True)
@@ -212,7 +213,7 @@ def judge_reply(v: Vector) -> None:
             wire.read(v["reply"])
         return
     reply, cost, want = wire.read(v["reply"]), v["cost"], v["result"]
-    assert not reply.denied == want["allowed"]
+    assert bool(reply.denied) is not want["allowed"]
     assert (reply.whole.limit, reply.whole.remaining) == (want["limit"], want["remaining"])
     assert (reply.whole.retry_ms if reply.whole.retry_ms >= 0 else None) == want["retryAfter"]
     assert (reply.whole.reset_ms if reply.whole.reset_ms >= 0 else None) == want["resetAfter"]

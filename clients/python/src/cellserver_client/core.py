@@ -229,7 +229,8 @@ class BaseLimiter:
             if self._local is not None:
                 self._local.clear()
             if not result.allowed:
-                self._cache.store(call.scope, call.cost, result.retry_after, now, result)
+                limit = min(clause.limit for clause in result.policies)
+                self._cache.store(call.scope, call.cost, limit, result.retry_after, now, result)
         return self._decided(result)
 
     def _refused(self, call: Call, now: float, text: str) -> Call | Result:
@@ -459,4 +460,3 @@ def merged(fields: Iterable[tuple[str, str]], present: Callable[[str], bool]) ->
 def is_answer(error: BaseException) -> bool:
     """Whether redis-py has raised an error that the server has answered."""
     return isinstance(error, ANSWERS)
-

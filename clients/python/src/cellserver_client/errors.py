@@ -39,8 +39,19 @@ class Unavailable(Exception):
 
 # An answer with one of these codes is no decision: the server is away for this call.
 UNAVAILABLE_CODES = frozenset(
-    ["LOADING", "READONLY", "MASTERDOWN", "OOM", "BUSY", "UNAVAILABLE", "MISCONF", "NOREPLICAS", "CLUSTERDOWN"]
-    + ["TRYAGAIN", "IDENDED"]
+    [
+        "LOADING",
+        "READONLY",
+        "MASTERDOWN",
+        "OOM",
+        "BUSY",
+        "UNAVAILABLE",
+        "MISCONF",
+        "NOREPLICAS",
+        "CLUSTERDOWN",
+        "TRYAGAIN",
+        "IDENDED",
+    ]
 )
 # These codes are errors of the configuration at the start. Later they are as if the server were away.
 CONFIGURATION_CODES = frozenset(["NOPOLICY", "NOPERM", "NOAUTH", "WRONGPASS"])

@@ -128,9 +128,7 @@ def _five(values: Any) -> ClauseAnswer:
     if not isinstance(values, list) or len(values) != _FIELDS or any(type(v) is not int for v in values):
         raise ValueError("the reply is not one of a limiter")
     refused, limit, remaining, retry, reset = values
-    return ClauseAnswer(
-        refused != 0, limit, remaining, max(retry, -1), max(reset, -1), unlimited=limit == UNLIMITED
-    )
+    return ClauseAnswer(refused != 0, limit, remaining, max(retry, -1), max(reset, -1), unlimited=limit == UNLIMITED)
 
 
 def settle_words(target: Target, key: str, id: str, used: int | None) -> list[str]:
