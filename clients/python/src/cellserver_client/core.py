@@ -368,7 +368,9 @@ class BaseLimiter:
             fields = {_plain(name): value for name, value in reply.items()}
         elif isinstance(reply, list):
             fields = {_plain(name): value for name, value in zip(reply[::2], reply[1::2])}
-        numbers = parse(_plain(fields.get("limits", "")), ms=_plain(fields.get("ms", 0)) == "1")
+        limits = fields.get("limits", ())
+        texts = limits if isinstance(limits, list) else [limits]
+        numbers = parse(map(_plain, texts), ms=_plain(fields.get("ms", 0)) == "1")
         self._read_at = self._shared.clock()
         if numbers != self._numbers:
             self._numbers, self._local = numbers, None

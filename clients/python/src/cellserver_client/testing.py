@@ -69,7 +69,7 @@ class FakeServer:
             limits = self._texts.get(call.words[2])
             if limits is None:
                 return _no_policy(call.words[2])
-            return ["limits", limits if isinstance(limits, str) else " ".join(limits), "ms", 0]
+            return ["limits", [limits] if isinstance(limits, str) else list(limits), "ms", 0]
         table = self._table(call)
         if table is None:
             return _no_policy(call.target.policy)

@@ -10,10 +10,11 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 
 import redis
 
-BINARY = os.environ.get("CELLSERVER_BINARY", "")
+BINARY = os.environ.get("CELL_BINARY", "")
 """The program. The tests of this folder are skipped without it."""
 
 
@@ -37,22 +38,22 @@ class Server:
     def start(self) -> None:
         """Starts the program and waits until it answers."""
         command = [BINARY, "--port", str(self.port), "--bind", "127.0.0.1"]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + 30
         while True:
             try:
                 self.command("PING")
                 return
             except redis.ConnectionError:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or self._process.poll() is not None:
                     raise
                 time.sleep(0.02)
 
     def command(self, *words: object) -> object:
         """What the server answers to a command."""
-        with contextlib.closing(redis.Redis(port=self.port, protocol=2)) as client:
-            answer: object = client.execute_command(*words)
-            return answer
+        with contextlib.closing(redis.Redis("127.0.0.1", self.port, protocol=2)) as client:
+            execute: Callable[..., object] = client.execute_command
+            return execute(*words)
 
     def policy(self, name: str, limits: str) -> None:
         """Makes a policy."""

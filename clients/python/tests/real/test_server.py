@@ -23,6 +23,9 @@ from real.servers import Proxy, Server, free_port
 SLACK = 0.5
 """Seconds by which a busy machine may be late."""
 
+NEVER = BreakerOptions(in_row=10**6, window=10**6)
+"""A breaker that does not open."""
+
 
 def constant(key: str) -> Callable[[Any], str]:
     return lambda request: key
@@ -161,8 +164,7 @@ def test_a_port_without_a_server_is_refused_at_once(limiter: Any) -> None:
 def test_each_answer_belongs_to_its_call_behind_a_proxy_that_drops_replies(server: Server, limiter: Any) -> None:
     server.policy("many", "TB 100000 1 60")
     proxy = Proxy(server.port, 0.1)
-    never = BreakerOptions(in_row=10**6, window=10**6)
-    lim = limiter(proxy.url, policy="many", breaker=never)
+    lim = limiter(proxy.url, policy="many", breaker=NEVER)
     sources: Counter[str] = Counter()
     for i in range(400):
         result = lim.check(key=f"k{i}", cost=i + 1)
@@ -177,8 +179,7 @@ def test_each_answer_belongs_to_its_call_behind_a_proxy_that_drops_replies(serve
 def test_calls_with_an_id_count_once_behind_a_proxy_that_drops_replies(server: Server, limiter: Any) -> None:
     server.policy("many", "TB 100000 1 600")
     proxy = Proxy(server.port, 0.1)
-    never = BreakerOptions(in_row=10**6, window=10**6)
-    lim = limiter(proxy.url, policy="many", breaker=never, retry=True, deadline=1.0)
+    lim = limiter(proxy.url, policy="many", breaker=NEVER, retry=True, deadline=1.0)
     counted = sum(lim.check().source == "server" for _ in range(200))
     proxy.close()
     left = server.command("RL.USE", "many", "a", "0")
@@ -204,7 +205,7 @@ def test_inline_limits_and_the_clients_of_an_application(server: Server, limiter
     assert [r.allowed for r in results] == [True, True, True, False]
     assert [len(r.policies) for r in results[:3]] == [2, 2, 2]
     kind: Any = redis.asyncio.Redis if lim._loop else redis.Redis
-    own = limiter(None, client=kind(port=server.port, decode_responses=True), policy="own", limits="SW 1 1h")
+    own = limiter(None, client=kind(host="127.0.0.1", port=server.port, decode_responses=True), policy="other", limits="SW 1 1h")
     assert [own.check().allowed for _ in range(2)] == [True, False]
 
 
@@ -254,9 +255,7 @@ def test_the_loop_goes_on_while_the_server_hangs(server: Server) -> None:
     """Of the turns of the loop, at least 95 % are on time: the rest may be the machine's."""
 
     async def run() -> list[float]:
-        limiter = aio.Limiter(
-            server.url, policy="api", key=constant("a"), on_unavailable="allow", breaker=BreakerOptions(10**6, 10**6)
-        )
+        limiter = aio.Limiter(server.url, policy="api", key=constant("a"), on_unavailable="allow", breaker=NEVER)
         async with limiter:
             await limiter.check()
             server.signal(signal.SIGSTOP)
