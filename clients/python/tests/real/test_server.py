@@ -205,7 +205,9 @@ def test_inline_limits_and_the_clients_of_an_application(server: Server, limiter
     assert [r.allowed for r in results] == [True, True, True, False]
     assert [len(r.policies) for r in results[:3]] == [2, 2, 2]
     kind: Any = redis.asyncio.Redis if lim._loop else redis.Redis
-    own = limiter(None, client=kind(host="127.0.0.1", port=server.port, decode_responses=True), policy="other", limits="SW 1 1h")
+    own = limiter(
+        None, client=kind(host="127.0.0.1", port=server.port, decode_responses=True), policy="other", limits="SW 1 1h"
+    )
     assert [own.check().allowed for _ in range(2)] == [True, False]
 
 

@@ -1,0 +1,66 @@
+"""The examples of the README."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+import cellserver_client.fastapi
+import cellserver_client.sync
+from cellserver_client.testing import FakeLimiter, FakeSyncLimiter
+
+README = Path(__file__).parents[1] / "README.md"
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+
+
+def example(containing: str) -> str:
+    return next(str(code) for code in EXAMPLES if containing in code)
+
+
+def test_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fake(url: str, **options: Any) -> FakeLimiter:
+        return FakeLimiter(policies={"api": "TB 200 100 1", "chat": "TB 1 1 60"}, **options)
+
+    monkeypatch.setattr(cellserver_client.fastapi, "Limiter", fake)
+    names: dict[str, Any] = {}
+    exec(compile(example("LimitMiddleware"), "README.md", "exec", dont_inherit=True), names)
+    with TestClient(names["app"], client=("203.0.113.9", 1)) as client:
+        assert client.post("/chat").headers["RateLimit"] == '"chat";r=0;t=60'
+        assert client.post("/chat").status_code == 429
+
+
+def test_the_job(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fake(url: str, **options: Any) -> FakeSyncLimiter:
+        limiter = FakeSyncLimiter(policies={"api": "TB 1 1 60"}, **options)
+        limiter.check(key="ann")
+        return limiter
+
+    monkeypatch.setattr(cellserver_client.sync, "Limiter", fake)
+    exec(compile(example("sync import"), "README.md", "exec", dont_inherit=True), {"job": SimpleNamespace(customer="ann")})
+    assert capsys.readouterr().out == "try again in 60.0 seconds\n"
+
+
+def test_the_double() -> None:
+    code = example("FakeLimiter")
+    lines = "\n".join(f"    {line}" for line in code.splitlines())
+    names: dict[str, Any] = {}
+    exec(compile(f"async def run():\n{lines}\n    return limiter", "README.md", "exec", dont_inherit=True), names)
+    limiter = asyncio.run(names["run"]())
+    assert [tuple(call) for call in limiter.calls] == [("api", "ann", 1)]
+    assert asyncio.run(limiter.check()).source == "unavailable"
+
+
+def test_every_option_is_in_the_readme() -> None:
+    import inspect
+
+    from cellserver_client import aio
+
+    text = README.read_text(encoding="utf-8")
+    options = set(inspect.signature(aio.Limiter.__init__).parameters) - {"self", "shared", "link"}
+    assert [option for option in options if f"`{option}`" not in text] == []
