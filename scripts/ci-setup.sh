@@ -5,8 +5,9 @@
 # need root: a terminal is asked, CI=true agrees, and everybody else is told the one
 # command to run. The libraries of the client programs go below compat_test/clients, at
 # the versions pinned there: python/.venv, node/node_modules and java/target; the limiter
-# libraries likewise below compat_test/libraries. What is there already and newer than its
-# pins is left alone, so a second run takes no time.
+# libraries likewise below compat_test/libraries, and what the packages for callers are tested
+# with below clients. What is there already and newer than its pins is left alone, so a second
+# run takes no time.
 #
 # Without CI=true a thing that cannot be had is one SKIP line, and the tests
 # that need it are skipped too; with CI=true it makes this script fail.
@@ -156,7 +157,7 @@ announce() {
   printf '%s' "$plan"
   [ -z "$packages" ] || printf '%6d MB  Debian packages:%s\n' "$package_size" "$packages"
   needs_source && echo "           (valkey-server from bookworm-backports, for which $source_file is written)"
-  echo "About $((size + package_size)) MB in all, below compat_test and in the caches of pip, npm, Maven, Go and cargo."
+  echo "About $((size + package_size)) MB in all, below compat_test and clients and in the caches of pip, npm, Maven, Go and cargo."
 }
 
 # ask_for_packages installs the packages if it may.
@@ -265,6 +266,11 @@ everything() {
   # Each language of compat_test/libraries installs itself, with the functions above.
   cd ../libraries || exit 1
   for language in */; do
+    # shellcheck disable=SC1091
+    [ ! -e "$language/install.sh" ] || within "$language" source ./install.sh
+  done
+  # So does each package for callers.
+  for language in ../../clients/*/; do
     # shellcheck disable=SC1091
     [ ! -e "$language/install.sh" ] || within "$language" source ./install.sh
   done

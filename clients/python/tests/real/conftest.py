@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from real.servers import BINARY, Server
+from real.servers import COMMAND, Server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips the tests of this folder without the program."""
     for item in items:
-        if not BINARY and Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason="CELL_BINARY is not set"))
+        if not COMMAND and Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.skip(reason="CELL_SERVER_CMD is not set"))
 
 
 @pytest.fixture

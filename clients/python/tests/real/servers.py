@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import redis
 
-BINARY = os.environ.get("CELL_BINARY", "")
-"""The program. The tests of this folder are skipped without it."""
+COMMAND = os.environ.get("CELL_SERVER_CMD", "").split()
+"""The words that start the program. The tests of this folder are skipped without it."""
 
 
 def free_port() -> int:
@@ -37,7 +37,7 @@ class Server:
 
     def start(self) -> None:
         """Starts the program and waits until it answers."""
-        command = [BINARY, "--port", str(self.port), "--bind", "127.0.0.1"]
+        command = [*COMMAND, "--port", str(self.port), "--bind", "127.0.0.1"]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + 30
         while True:
