@@ -7,8 +7,7 @@ import os
 import random
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import headers, metrics, wire
 from .breaker import Breaker, BreakerOptions, Ticket
@@ -35,8 +34,7 @@ _LOG_EVERY = 60.0
 _MODES = ("allow", "deny", "local")
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """The decision on a call. Times are seconds."""
 
     allowed: bool
@@ -407,10 +405,10 @@ def _repeated(result: Result, passed: float) -> Result:
     ms = int(passed * 1000 + 1e-6)  # whole milliseconds that are over, in spite of binary fractions
 
     def later(clause: ClauseAnswer) -> ClauseAnswer:
-        return clause._replace(
-            retry_ms=max(0, clause.retry_ms - ms) if clause.retry_ms >= 0 else -1,
-            reset_ms=max(0, clause.reset_ms - ms) if clause.reset_ms >= 0 else -1,
-        )
+        denies, limit, remaining, retry, reset, window, concurrent, unlimited = clause
+        retry = max(0, retry - ms) if retry >= 0 else -1
+        reset = max(0, reset - ms) if reset >= 0 else -1
+        return ClauseAnswer(denies, limit, remaining, retry, reset, window, concurrent, unlimited)
 
     answer = result.answer
     assert answer is not None  # only answers of the server are kept
@@ -426,7 +424,7 @@ def _repeated(result: Result, passed: float) -> Result:
         clauses,
         result.never,
         result.blocked,
-        answer._replace(binding=whole, clauses=clauses),
+        Answer(answer.policy, True, answer.blocked, whole, clauses),
     )
 
 
