@@ -64,6 +64,12 @@ class Server:
         assert self._process is not None
         self._process.send_signal(number)
 
+    def hang(self) -> None:
+        """Stops the program, and returns once all of its threads stand still."""
+        assert self._process is not None
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+
     def kill(self) -> None:
         """Ends the program at once."""
         assert self._process is not None

@@ -110,7 +110,7 @@ def test_a_server_that_hangs_costs_a_deadline_and_then_nothing(server: Server, l
         lim.start()
     while lim.check(key="warm").source != "server":
         time.sleep(0.01)
-    server.signal(signal.SIGSTOP)
+    server.hang()
     results, times = [], []
     for i in range(6):
         assert lim.limiter._shared.breaker.state == ("open" if i == 5 else "closed")
@@ -270,7 +270,7 @@ def test_the_loop_goes_on_while_the_server_hangs(server: Server) -> None:
         limiter = aio.Limiter(server.url, policy="api", key=constant("a"), on_unavailable="allow", breaker=NEVER)
         async with limiter:
             await limiter.check()
-            server.signal(signal.SIGSTOP)
+            server.hang()
             lags: list[float] = []
             done = asyncio.Event()
 
@@ -299,7 +299,7 @@ def test_nothing_is_left_behind_after_an_outage(server: Server) -> None:
         async with limiter:
             await limiter.check()
             tasks = len(asyncio.all_tasks())
-            server.signal(signal.SIGSTOP)
+            server.hang()
             await asyncio.gather(*(limiter.check() for _ in range(100)))
             server.signal(signal.SIGCONT)
             while (await limiter.check()).source != "server":
