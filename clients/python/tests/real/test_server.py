@@ -186,7 +186,7 @@ def test_calls_with_an_id_count_once_behind_a_proxy_that_drops_replies(server: S
     left = server.command("RL.USE", "many", "a", "0")
     assert isinstance(left, list)
     assert counted <= 100000 - left[2] <= 200
-    assert counted > 170
+    assert counted > 140  # the greetings of connections are dropped, too
 
 
 def test_the_limits_of_the_policy_are_read_for_local(server: Server, limiter: Any) -> None:
