@@ -1,0 +1,70 @@
+/** A store for express-rate-limit, and for hono-rate-limiter. */
+
+import { Limiter, type LimiterOptions } from './limiter.js'
+import { hitsOf, limiterOfWindow } from './store.js'
+
+interface Info {
+  totalHits: number
+  resetTime: Date | undefined
+}
+
+interface RateLimitOptions {
+  windowMs: number
+  limit: number | unknown
+}
+
+/**
+ * A store. With `policy` the policy of the server decides. Without one, the limit and the window of express-rate-limit
+ * do, as `SW limit window FIXED`; its limit is a number then.
+ */
+export class CellserverStore {
+  /** The store is shared by processes: express-rate-limit asks. */
+  readonly localKeys = false
+  readonly #limiter: Limiter
+  readonly #policy: string | undefined
+  #window: Limiter
+  #limit: number | undefined
+
+  constructor(options: Omit<LimiterOptions, 'key' | 'limits'>) {
+    this.#policy = options.policy
+    this.#limiter = new Limiter(options.policy === undefined ? { ...options, policy: 'express', limits: 'SW 1 1 FIXED' } : options)
+    this.#window = this.#limiter
+  }
+
+  /** Takes over the options of express-rate-limit, which calls it. */
+  init(options: RateLimitOptions): void {
+    if (typeof options.limit === 'number') this.#limit = options.limit
+    if (this.#policy !== undefined) return
+    if (this.#limit === undefined) throw new TypeError('a limit that is a function needs a policy of the server: the store does not see the request')
+    this.#window = limiterOfWindow(this.#limiter, 'express', this.#limit, options.windowMs)
+  }
+
+  increment(key: string): Promise<Info> {
+    return this.#hits(key, 1)
+  }
+
+  async decrement(key: string): Promise<void> {
+    await this.#window.check(key, { cost: -1 })
+  }
+
+  get(key: string): Promise<Info> {
+    return this.#hits(key, 0)
+  }
+
+  /** Forgets what a key has used. With a policy it needs +rl.reset. */
+  async resetKey(key: string): Promise<void> {
+    await this.#window.reset(key)
+  }
+
+  async #hits(key: string, cost: number): Promise<Info> {
+    const result = await this.#window.check(key, { cost })
+    if (!result.allowed && result.source === 'unavailable') throw new Error('cellserver: the server does not decide')
+    const wait = result.retryAfterMs ?? result.resetAfterMs
+    return {
+      totalHits: cost === 0 ? result.limit - result.remaining : hitsOf(result, this.#limit ?? result.limit),
+      resetTime: wait === undefined ? undefined : new Date(Date.now() + wait),
+    }
+  }
+}
+
+export default CellserverStore

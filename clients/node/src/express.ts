@@ -1,0 +1,36 @@
+/** Middleware for Express and for every other framework with `(req, res, next)` on Node's own request and response. */
+
+import { type IncomingMessage, type ServerResponse } from 'node:http'
+import { admit, denialOf, type MiddlewareOptions } from './answer.js'
+import { Limiter } from './limiter.js'
+
+export type Middleware<R> = (req: R, res: ServerResponse, next: (error?: unknown) => void) => void
+
+/** Returns middleware that limits requests. A limiter may be shared by several. */
+export function cellserver<R extends IncomingMessage = IncomingMessage>(options: MiddlewareOptions<R> | Limiter<R>): Middleware<R> {
+  const limiter = options instanceof Limiter ? options : new Limiter<R>(options)
+  const charges = options instanceof Limiter ? {} : options
+  return (req, res, next) => {
+    // A fault of what comes behind is not one of the limiter: so next is not called within a try.
+    admit(limiter, charges, req).then((admission) => {
+      if (admission === undefined) return next()
+      const { result } = admission
+      res.once('close', () => admission.ended(res.writableFinished ? res.statusCode : undefined))
+      if (result.allowed) {
+        setFields(res, limiter.headers(result))
+        return next()
+      }
+      const denial = denialOf(limiter, result)
+      setFields(res, denial.fields)
+      res.statusCode = denial.status
+      res.end(denial.body)
+    }, next)
+  }
+}
+
+/** Sets header fields that are not there: an inner limiter wins. */
+function setFields(res: ServerResponse, fields: [string, string][]): void {
+  for (const [name, value] of fields) if (!res.hasHeader(name)) res.setHeader(name, value)
+}
+
+export default cellserver

@@ -1,0 +1,83 @@
+/** A plugin for Fastify, a hook for single routes, and a store for @fastify/rate-limit. */
+
+import { admit, denialOf, type Admission, type MiddlewareOptions } from './answer.js'
+import { Limiter, type LimiterOptions } from './limiter.js'
+import { hitsOf, limiterOfWindow } from './store.js'
+
+/** The part of a Fastify request that is used, beside what keys read. */
+export type FastifyRequestLike = object
+
+/** The part of a Fastify reply that is used. */
+export interface FastifyReplyLike {
+  raw: { once(event: 'close', listener: () => void): unknown; writableFinished: boolean; statusCode: number }
+  hasHeader(name: string): boolean
+  header(name: string, value: string): unknown
+  code(status: number): unknown
+  send(body: string): unknown
+}
+
+export type Hook<R> = (request: R, reply: FastifyReplyLike) => Promise<unknown>
+
+/** Returns a hook, for `onRequest` or `preHandler` of a route. */
+export function limit<R extends FastifyRequestLike = FastifyRequestLike>(options: MiddlewareOptions<R> | Limiter<R>): Hook<R> {
+  const limiter = options instanceof Limiter ? options : new Limiter<R>(options)
+  const charges = options instanceof Limiter ? {} : options
+  return async (request, reply) => {
+    const admission: Admission | undefined = await admit(limiter, charges, request)
+    if (admission === undefined) return undefined
+    const { result } = admission
+    reply.raw.once('close', () => admission.ended(reply.raw.writableFinished ? reply.raw.statusCode : undefined))
+    const denial = result.allowed ? undefined : denialOf(limiter, result)
+    for (const [name, value] of denial?.fields ?? limiter.headers(result)) if (!reply.hasHeader(name)) reply.header(name, value)
+    if (denial === undefined) return undefined
+    reply.code(denial.status)
+    return reply.send(denial.body)
+  }
+}
+
+interface FastifyLike {
+  addHook(name: 'onRequest', hook: Hook<never>): unknown
+}
+
+/** The plugin: `fastify.register(cellserver, options)` limits all routes. */
+export async function cellserver(fastify: FastifyLike, options: MiddlewareOptions<never>): Promise<void> {
+  fastify.addHook('onRequest', limit(options))
+}
+// Without it, Fastify would hold the hook back from the routes beside the plugin.
+;(cellserver as unknown as Record<symbol, unknown>)[Symbol.for('skip-override')] = true
+
+type Callback = (error: Error | null, result?: { current: number; ttl: number }) => void
+
+interface RouteOptions {
+  routeInfo?: { method?: string; url?: string }
+}
+
+/** Returns a class for the option `store` of @fastify/rate-limit. Its limits are those of the plugin, as `SW max window FIXED`. */
+export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>): new (globalOptions: unknown) => object {
+  const { policy = 'fastify', ...rest } = options
+  const shared = new Limiter({ ...rest, policy, limits: 'SW 1 1 FIXED' })
+  return class CellserverStore {
+    readonly prefix: string
+
+    constructor(_globalOptions: unknown, prefix = '') {
+      this.prefix = prefix
+    }
+
+    incr(key: string, callback: Callback, timeWindow: number, max: number): void {
+      limiterOfWindow(shared, policy, max, timeWindow).check(this.prefix + key).then(
+        (result) => {
+          if (!result.allowed && result.source === 'unavailable') return callback(new Error('cellserver: the server does not decide'))
+          return callback(null, { current: hitsOf(result, max), ttl: result.retryAfterMs ?? result.resetAfterMs ?? timeWindow })
+        },
+        (error: Error) => callback(error),
+      )
+    }
+
+    child(route: RouteOptions): object {
+      const { method = '', url = '' } = route.routeInfo ?? {}
+      return new CellserverStore(undefined, `${method}${url}|`)
+    }
+  }
+}
+
+export default cellserver

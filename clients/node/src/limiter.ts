@@ -1,0 +1,575 @@
+import { randomBytes } from 'node:crypto'
+import { type RedisOptions } from 'ioredis'
+import { Breaker, pauseMs, type Outcome } from './breaker.js'
+import { DenialCache, scopeOf } from './cache.js'
+import { parseClause, type Clause } from './clause.js'
+import { connect, FaultError, ServerError, type Connection, type IoredisClient, type NodeRedisClient } from './connection.js'
+import { headerFields, problemOf, type Field, type HeaderAnswer, type HeaderClause, type HeaderStyle, type Problem } from './headers.js'
+import { bounded, type KeyOf } from './keys.js'
+import { approximated, LocalLimiter } from './local.js'
+import { readReply, ReplyError, resultOf, type Decision, type Numbers, type Result } from './result.js'
+import { judge, retries, type Fault } from './verdict.js'
+import { callWords, renewWords, settleWords, startWords, stateKey, type Config, type Mode, type Request } from './wire.js'
+
+/** What happens to a call that the server does not decide in time. */
+export type OnUnavailable = 'allow' | 'deny' | 'local'
+
+/** What a limiter tells about itself. */
+export interface Log {
+  warn(message: string): void
+  error(message: string): void
+}
+
+/** The part of a meter of OpenTelemetry's API that is used. */
+export interface Meter {
+  createCounter(name: string): { add(n: number, attributes?: Record<string, string>): void }
+  createHistogram(name: string, options?: { unit?: string; advice?: { explicitBucketBoundaries?: number[] } }): { record(n: number, attributes?: Record<string, string>): void }
+  createUpDownCounter(name: string): { add(n: number, attributes?: Record<string, string>): void }
+}
+
+/** The options of a limiter. */
+export interface LimiterOptions<R = unknown> {
+  /** The server, as `redis://user:password@host:6379`, `rediss://` or a path of a Unix socket. Either it or `client` is needed. */
+  url?: string
+  /** A client of the application: ioredis or node-redis. Its connection is left alone. */
+  client?: IoredisClient | NodeRedisClient
+  /** Options of ioredis for a connection by `url`, such as `tls`. */
+  redis?: RedisOptions
+  /** The name of a policy of the server. With `limits` it names them in keys and header fields, and is `limit` by default. */
+  policy?: string
+  /** Clauses such as `TB 200 100 1`, in place of a policy of the server. All of them are charged, or none. */
+  limits?: string | string[]
+  /** The key of a request. A request without one is not limited. It is needed by the middleware. */
+  key?: KeyOf<R>
+  /** The cost of a request: 1 by default. */
+  cost?: number | ((request: R) => number | Promise<number>)
+  /** Names the member of a CC clause: by default a random one for each request. */
+  member?: (request: R) => string
+  /** Milliseconds for everything that a check waits for, from 20 to 1,000: 50 by default. */
+  deadlineMs?: number
+  /** What happens to calls that the server does not decide in time: `allow`, `deny` (503), or `local`, a limiter in the process. */
+  onUnavailable: OnUnavailable
+  /** How many instances of the application share the limits while each decides by itself. Needed by `local`. */
+  instances?: number | (() => number)
+  /** The clauses of `local`. By default they are `limits`, or are asked of the server each minute (RL.POLICY GET). */
+  fallback?: string | string[]
+  /** For how many milliseconds a denial is repeated from memory at most: 1,000 by default, 0 for never. */
+  denialCacheMs?: number
+  /** Whether a denial has to reach the server, for policies with BAN. It switches the cache of denials off. */
+  ban?: boolean
+  /** Makes calls count once although they are sent again after a broken connection. `random` makes the ids. */
+  id?: 'random' | ((request: R) => string | undefined)
+  /** The options CLASS and KEEP of RL.USE. */
+  class?: string
+  keep?: string
+  /** Which header fields the middleware writes: `draft` by default. */
+  headers?: HeaderStyle
+  log?: Log
+  /** A meter of OpenTelemetry's API. */
+  meter?: Meter
+  /** The wall clock in milliseconds, for tests. */
+  now?: () => number
+}
+
+/** The options of one call. */
+export interface CallOptions {
+  cost?: number | undefined
+  mode?: Mode | undefined
+  member?: string | undefined
+  id?: string | undefined
+}
+
+/** The error for a configuration that the server refuses. */
+export class ConfigurationError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ConfigurationError'
+  }
+}
+
+/** Units that were taken before the cost of a call is known. */
+export interface Reservation {
+  result: Result
+  /** The units that the call has cost. Without a number, those that were reserved. */
+  actual: number
+  /** Ends the reservation: the units beyond `actual` are given back, or missing ones charged. */
+  commit(): Promise<void>
+  /** Gives all units back. */
+  cancel(): Promise<void>
+}
+
+/** What answers calls: a server, or a double in tests. */
+export interface Backend {
+  /** Asks for a decision. It rejects with a FaultError or a ServerError. */
+  decide(config: Config, request: Request): Promise<Decision>
+  /** Sends another command. */
+  call(words: string[]): Promise<unknown>
+  ready(): boolean
+  whenReady(callback: () => void): () => void
+  renew(): void
+  close(): Promise<void>
+}
+
+/** What limiters with the same server share. */
+export interface Shared {
+  backend: Backend
+  breaker: Breaker
+}
+
+class ServerBackend implements Backend {
+  constructor(readonly connection: Connection) {}
+
+  async decide(config: Config, request: Request): Promise<Decision> {
+    return readReply(await this.connection.call(callWords(config, request)))
+  }
+
+  call(words: string[]): Promise<unknown> {
+    return this.connection.call(words)
+  }
+
+  ready(): boolean {
+    return this.connection.ready()
+  }
+
+  whenReady(callback: () => void): () => void {
+    return this.connection.whenReady(callback)
+  }
+
+  renew(): void {
+    this.connection.renew()
+  }
+
+  close(): Promise<void> {
+    return this.connection.close()
+  }
+}
+
+const console_: Log = { warn: (message) => console.warn(message), error: (message) => console.error(message) }
+
+/** The time in milliseconds for which a policy's clauses are taken as they were read. */
+const policyMs = 60_000
+
+/** The time in milliseconds between two lines of the log about the same thing. */
+const quietMs = 60_000
+
+function texts(limits: string | string[] | undefined): string[] {
+  return limits === undefined ? [] : [limits].flat()
+}
+
+/** A Limiter asks a server whether calls may go ahead. */
+export class Limiter<R = unknown> {
+  readonly options: LimiterOptions<R>
+  readonly #config: Config
+  readonly #backend: Backend
+  readonly #breaker: Breaker
+  readonly #shared: Shared
+  readonly #cache: DenialCache
+  readonly #deadlineMs: number
+  readonly #now: () => number
+  readonly #log: Log
+  readonly #lastLogged = new Map<string, number>()
+  #local: LocalLimiter | undefined
+  #fallback: Clause[]
+  #fallbackAt = -Infinity
+  #started: Promise<void> | undefined
+  #fault: ConfigurationError | undefined
+  #withID = true
+  #windows: HeaderClause[] | undefined
+  #instruments: Instruments | undefined
+
+  /** Makes a limiter. shared is that of another limiter with the same server, or a double in tests. */
+  constructor(options: LimiterOptions<R>, shared?: Shared) {
+    this.options = options
+    const limits = texts(options.limits).map((text) => parseClause(text))
+    if (options.policy === undefined && limits.length === 0) throw new TypeError('a limiter needs policy or limits')
+    if (limits.length > 16) throw new TypeError('limits has more than 16 clauses')
+    if (!['allow', 'deny', 'local'].includes(options.onUnavailable)) throw new TypeError('onUnavailable has no default: it is allow, deny or local')
+    if (options.onUnavailable === 'local' && options.instances === undefined) throw new TypeError('onUnavailable: local needs instances, the number of processes that share the limits')
+    this.#deadlineMs = options.deadlineMs ?? 50
+    if (!(this.#deadlineMs >= 20 && this.#deadlineMs <= 1000)) throw new TypeError('deadlineMs is from 20 to 1000')
+    this.#config = { policy: options.policy ?? 'limit', limits, class: options.class, keep: options.keep }
+    callWords(this.#config, { key: '', cost: 1, mode: '' }) // throws if the options do not fit each other
+    this.#fallback = texts(options.fallback).map((text) => parseClause(text))
+    if (this.#fallback.length === 0) this.#fallback = limits
+    this.#cache = new DenialCache(options.ban ? 0 : (options.denialCacheMs ?? 1000))
+    this.#now = options.now ?? Date.now
+    this.#log = options.log ?? console_
+    if (options.meter !== undefined) this.#instruments = new Instruments(options.meter, this.#config.policy)
+    if (options.onUnavailable === 'local') this.#sayApproximations()
+    this.#shared = shared ?? { backend: new ServerBackend(connect(options.url, options.client, options.redis)), breaker: new Breaker() }
+    this.#backend = this.#shared.backend
+    this.#breaker = this.#shared.breaker
+    if (this.#backend.ready()) this.#startSoon()
+    else this.#backend.whenReady(() => this.#startSoon())
+  }
+
+  /** Returns a limiter with other options on the same connection. */
+  with<S = R>(options: Partial<LimiterOptions<S>>): Limiter<S> {
+    const { policy: _policy, limits: _limits, ...rest } = this.options
+    return new Limiter<S>({ ...(rest as unknown as LimiterOptions<S>), ...options }, this.#shared)
+  }
+
+  /** Resolves when the server has accepted the configuration, and rejects with a ConfigurationError when it has refused it. */
+  async ready(): Promise<void> {
+    while (!this.#backend.ready()) await new Promise<void>((resolve) => this.#backend.whenReady(resolve))
+    this.#startSoon()
+    await this.#started
+  }
+
+  /** Ends the limiter's own connection. */
+  close(): Promise<void> {
+    return this.#backend.close()
+  }
+
+  /** Decides a request by the options `key`, `cost`, `member` and `id`. It returns undefined for a request that is not limited. */
+  async decide(request: R): Promise<Result | undefined> {
+    const call = await this.#callOf(request)
+    return call && this.check(call.key, call)
+  }
+
+  /** Reserves the cost of a request, as `decide` takes it. */
+  async reserveFor(request: R): Promise<Reservation | undefined> {
+    const call = await this.#callOf(request)
+    return call && this.reserve(call.key, call.cost ?? 1, call)
+  }
+
+  async #callOf(request: R): Promise<(CallOptions & { key: string }) | undefined> {
+    const { key: keyOf, cost, id, member } = this.options
+    if (keyOf === undefined) throw new TypeError('the limiter has no key')
+    const key = await keyOf(request)
+    if (key === undefined || key === null) return undefined
+    return {
+      key,
+      cost: typeof cost === 'function' ? await cost(request) : cost,
+      member: member?.(request),
+      id: typeof id === 'function' ? id(request) : undefined,
+    }
+  }
+
+  /** Decides a call for a key, within the deadline. It rejects only for faults of the program and of its configuration. */
+  check(key: string, call: CallOptions = {}): Promise<Result> {
+    return this.#decided({
+      key: bounded(key),
+      cost: call.cost ?? 1,
+      mode: call.mode ?? '',
+      member: call.member ?? (this.#placesOnly() ? randomBytes(12).toString('hex') : undefined),
+      id: this.#withID ? (call.id ?? (this.options.id === 'random' ? randomBytes(12).toString('hex') : undefined)) : undefined,
+    })
+  }
+
+  /** Gives the places of a member back that `check` has taken under a policy or limits with CC. */
+  async release(key: string, member: string): Promise<void> {
+    const clauses = this.#config.limits.length > 0 ? this.#config.limits : this.#fallback
+    for (const [i, clause] of clauses.entries()) {
+      if (clause.family === 'CC') await this.#settle(['CC.RELEASE', stateKey(this.#config.policy, bounded(key), i + 1), member])
+    }
+  }
+
+  /** Forgets what a key has used. With a policy it needs a user with +rl.reset. */
+  async reset(key: string): Promise<void> {
+    const { policy, limits } = this.#config
+    if (limits.length === 0) return this.#settle(['RL.RESET', policy, bounded(key)])
+    return this.#settle(['DEL', ...limits.map((_, i) => stateKey(policy, bounded(key), i + 1))])
+  }
+
+  /**
+   * Takes units before the cost of a call is known. The result may be a denial; ending that does nothing. A reservation
+   * that is not ended gives its units back after ttlMs, which is renewed while it is used.
+   */
+  async reserve(key: string, units: number, { ttlMs = 30_000, ...call }: CallOptions & { ttlMs?: number } = {}): Promise<Reservation> {
+    const request: Request = { key: bounded(key), cost: units, mode: '', member: call.member, id: call.id ?? randomBytes(12).toString('hex'), ttlMs }
+    const result = await this.#decided(request)
+    const holds = result.allowed && result.source === 'server'
+    let renewal: NodeJS.Timeout | undefined
+    if (holds) {
+      renewal = setInterval(() => void this.#settle(renewWords(this.#config, request)), ttlMs / 2)
+      renewal.unref()
+    }
+    let ended = !holds
+    const end = async (used: () => number): Promise<void> => {
+      if (ended) return
+      ended = true
+      clearInterval(renewal)
+      await this.#settle(settleWords(this.#config, request, used()))
+    }
+    const reservation: Reservation = {
+      result,
+      actual: units,
+      commit: () => end(() => Math.max(0, Math.ceil(reservation.actual))),
+      cancel: () => end(() => -1),
+    }
+    return reservation
+  }
+
+  /** Returns the header fields of a result. Decisions that are not the server's have none. */
+  headers(result: Result): Field[] {
+    if (!result.allowed && result.source === 'unavailable') return [['Retry-After', '1']]
+    if (result.source === 'local') return this.options.headers === 'none' || result.allowed || result.retryAfterMs === undefined ? [] : [['Retry-After', String(Math.max(1, Math.ceil(result.retryAfterMs / 1000)))]]
+    if (result.policies.length === 0) return []
+    return headerFields(this.#answer(result), this.options.headers ?? 'draft')
+  }
+
+  /** Returns the body of a denial, and its status: 429, or 503 if the server is away. */
+  problem(result: Result): Problem & { detail?: string } {
+    if (result.source === 'unavailable') return { type: 'about:blank', title: 'Service Unavailable', status: 503 }
+    const problem: Problem & { detail?: string } = problemOf(this.#answer(result), 429)
+    if (result.never) problem.detail = 'The cost of the request is above the limit.'
+    return problem
+  }
+
+  #answer(result: Result): HeaderAnswer {
+    const clauses = this.#windows ?? this.#config.limits.map(windowOf)
+    const header = (n: Numbers, i: number): HeaderClause => ({
+      ...clauses[i],
+      denies: n.refused > 0,
+      limit: n.limit,
+      remaining: n.remaining,
+      retryMillis: n.retryAfterMs,
+      resetMillis: n.resetAfterMs,
+    })
+    const numbers = result.policies
+    const binding = { denies: !result.allowed, limit: result.limit, remaining: result.remaining, retryMillis: result.retryAfterMs ?? -1, resetMillis: result.resetAfterMs ?? -1 }
+    return {
+      policy: this.#config.policy,
+      denied: !result.allowed,
+      blocked: result.blocked,
+      binding,
+      clauses: numbers.length > 0 ? numbers.map(header) : [binding],
+    }
+  }
+
+  #placesOnly(): boolean {
+    return this.#config.limits.some((clause) => clause.family === 'CC')
+  }
+
+  async #decided(request: Request): Promise<Result> {
+    const cached = this.#cachedDenial(request)
+    const began = performance.now()
+    const result = cached ?? (await this.#askedInTime(request))
+    this.#instruments?.decision(result, performance.now() - began)
+    return result
+  }
+
+  #scope(request: Request): string | undefined {
+    if (request.cost <= 0 || request.mode || request.ttlMs !== undefined) return undefined
+    return scopeOf(request.key, this.#config.class, this.#config.keep, request.member)
+  }
+
+  #cachedDenial(request: Request): Result | undefined {
+    if (this.#cache.size === 0) return undefined
+    const scope = this.#scope(request)
+    const decision = scope === undefined ? undefined : this.#cache.get(scope, request.cost, this.#now())
+    return decision && resultOf(decision, request.cost, 'cache')
+  }
+
+  async #askedInTime(request: Request): Promise<Result> {
+    if (this.#fault !== undefined) {
+      this.#started = undefined
+      this.#fault = undefined
+    }
+    const deadline = performance.now() + this.#deadlineMs
+    if (this.#started === undefined && !this.#backend.ready()) await this.#waitForReady(deadline)
+    const ticket = this.#breaker.begin(this.#now())
+    if (!ticket.allowed) return this.#unavailable(request, 'breaker')
+    let outcome: Outcome = 'answered'
+    try {
+      if (!this.#backend.ready()) throw new FaultError('refused')
+      const decision = await this.#inTime(this.#send(request, deadline), deadline)
+      this.#local?.clear()
+      this.#local = undefined
+      this.#refreshPolicy()
+      const result = resultOf(decision, request.cost, 'server', request.mode === 'PARTIAL')
+      const scope = result.allowed ? undefined : this.#scope(request)
+      if (scope !== undefined) this.#cache.put(scope, request.cost, decision, this.#now())
+      return result
+    } catch (error) {
+      if (error instanceof FaultError) {
+        outcome = 'failed'
+        return this.#unavailable(request, error.fault)
+      }
+      if (!(error instanceof ServerError)) throw error
+      const { verdict, failure } = judge(error.message, 'call', request.id !== undefined)
+      if (failure) outcome = 'failed'
+      switch (verdict) {
+        case 'unavailable':
+          return this.#unavailable(request, error.message.split(' ', 1)[0]!)
+        case 'misconfigured':
+          this.#say('error', `cellserver: ${error.message}`)
+          return this.#unavailable(request, error.message.split(' ', 1)[0]!)
+        case 'without-id':
+          if (request.ttlMs !== undefined) throw error
+          this.#withID = false
+          return this.#askedInTime({ ...request, id: undefined })
+        default:
+          throw error
+      }
+    } finally {
+      const opened = this.#breaker.end(ticket, this.#now(), outcome, pauseMs(Math.random()))
+      if (opened) {
+        this.#instruments?.breaker(1)
+        this.#backend.renew()
+      } else if (ticket.probe && outcome === 'answered') {
+        this.#instruments?.breaker(-1)
+      }
+    }
+  }
+
+  /** Sends a call. After a broken connection it is sent once more on the next one, if it has an id. */
+  async #send(request: Request, deadline: number): Promise<Decision> {
+    this.#startSoon()
+    await this.#started
+    try {
+      return await this.#backend.decide(this.#config, request)
+    } catch (error) {
+      if (!(error instanceof FaultError && retries(error.fault, request.id !== undefined))) throw error
+      await this.#waitForReady(deadline)
+      if (!this.#backend.ready()) throw error
+      return this.#backend.decide(this.#config, request)
+    }
+  }
+
+  #startSoon(): void {
+    this.#started ??= this.#start()
+    this.#started.catch(() => {}) // the next call says it
+  }
+
+  /** Checks the configuration, once. A server that decides nothing now leaves that to later. */
+  async #start(): Promise<void> {
+    try {
+      const words = startWords(this.#config, this.#config.limits.length === 0 ? 'start' : undefined)
+      if (words !== undefined) await this.#backend.call(words)
+      if (this.#config.limits.length === 0) await this.#readPolicy()
+    } catch (error) {
+      this.#started = undefined
+      if (error instanceof ServerError && judge(error.message, 'start', false).verdict === 'raise') {
+        this.#fault = new ConfigurationError(error.message)
+        throw this.#fault
+      }
+      throw error
+    }
+  }
+
+  /** Asks for the clauses of the policy: for the windows of header fields, and for `local`. It needs +rl.policy|get. */
+  async #readPolicy(): Promise<void> {
+    const needed = this.options.onUnavailable === 'local' && texts(this.options.fallback).length === 0
+    try {
+      const clauses = clausesOf(await this.#backend.call(['RL.POLICY', 'GET', this.#config.policy]))
+      this.#windows = clauses.map(windowOf)
+      if (needed) this.#fallback = clauses
+    } catch (error) {
+      if (!(error instanceof ServerError)) throw error
+      if (needed && this.#fallback.length === 0) throw new ServerError(`NOPERM onUnavailable: local needs fallback, or a user with +rl.policy|get: ${error.message}`)
+    }
+    this.#fallbackAt = this.#now()
+  }
+
+  /** Asks for the clauses of the policy again when they are a minute old. The call that finds this does not wait for it. */
+  #refreshPolicy(): void {
+    if (this.#config.limits.length > 0 || this.#now() - this.#fallbackAt < policyMs) return
+    this.#fallbackAt = this.#now()
+    void this.#readPolicy().catch(() => {})
+  }
+
+  async #waitForReady(deadline: number): Promise<void> {
+    if (this.#backend.ready()) return
+    await new Promise<void>((resolve) => {
+      let forget = (): void => {}
+      const timer = setTimeout(() => { forget(); resolve() }, Math.max(0, deadline - performance.now()))
+      forget = this.#backend.whenReady(() => { clearTimeout(timer); resolve() })
+    })
+  }
+
+  async #inTime<T>(work: Promise<T>, deadline: number): Promise<T> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new FaultError('timeout')), Math.max(0, deadline - performance.now()))
+    })
+    work.catch(() => {}) // the caller has stopped to wait
+    try {
+      return await Promise.race([work, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #settle(words: string[]): Promise<void> {
+    if (!this.#backend.ready()) return
+    try {
+      await this.#inTime(this.#backend.call(words), performance.now() + this.#deadlineMs)
+    } catch (error) {
+      this.#say('warn', `cellserver: ${words[0]}: ${(error as Error).message}`)
+    }
+  }
+
+  #unavailable(request: Request, reason: Fault | string): Result {
+    this.#instruments?.unavailable(reason)
+    const { onUnavailable } = this.options
+    this.#say('warn', `cellserver: the server does not decide (${reason}): ${onUnavailable} until it does`)
+    if (onUnavailable === 'local' && this.#fallback.length > 0) {
+      const instances = typeof this.options.instances === 'function' ? this.options.instances() : this.options.instances!
+      this.#local ??= new LocalLimiter(this.#fallback, instances)
+      return resultOf(this.#local.decide(request.key, request.cost, this.#now(), request.member, request.mode === 'PEEK'), request.cost, 'local')
+    }
+    const allowed = onUnavailable === 'allow'
+    return { allowed, limit: 0, remaining: 0, granted: allowed ? request.cost : 0, retryAfterMs: allowed ? undefined : 1000, resetAfterMs: undefined, source: 'unavailable', policies: [], never: false, blocked: false }
+  }
+
+  /** Writes a line to the log, at most once a minute. */
+  #say(level: 'warn' | 'error', message: string): void {
+    const now = this.#now()
+    const last = this.#lastLogged.get(level)
+    if (last !== undefined && now - last < quietMs) return
+    this.#lastLogged.set(level, now)
+    this.#log[level](message)
+  }
+
+  #sayApproximations(): void {
+    for (const clause of this.#fallback) {
+      const words = approximated(clause)
+      if (words.length > 0) this.#log.warn(`cellserver: onUnavailable: local decides without ${words.join(', ')}`)
+    }
+  }
+}
+
+function windowOf(clause: Clause): HeaderClause {
+  return { limit: 0, remaining: 0, retryMillis: -1, resetMillis: -1, windowMillis: clause.family === 'SW' ? clause.periodMs : 0, concurrent: clause.family === 'CC', unlimited: clause.family === 'NONE' }
+}
+
+/** Returns the clauses in a reply of RL.POLICY GET, which is a map or a list of names and values. */
+function clausesOf(reply: unknown): Clause[] {
+  const list = Array.isArray(reply) ? reply : reply instanceof Map ? [...reply].flat() : Object.entries(reply as object).flat()
+  const field = (name: string): unknown => list[list.indexOf(name) + 1]
+  const limits = field('limits')
+  if (!Array.isArray(limits)) throw new ReplyError()
+  return limits.map((text) => parseClause(String(text), Number(field('ms')) === 1 ? 1 : 1000))
+}
+
+/** The metrics of a limiter. No key is a label. */
+class Instruments {
+  readonly #policy: string
+  readonly #decisions
+  readonly #duration
+  readonly #open
+  readonly #unavailable
+
+  constructor(meter: Meter, policy: string) {
+    this.#policy = policy
+    this.#decisions = meter.createCounter('cellserver.client.decisions')
+    this.#duration = meter.createHistogram('cellserver.client.duration', { unit: 's', advice: { explicitBucketBoundaries: [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1] } })
+    this.#open = meter.createUpDownCounter('cellserver.client.breaker.open')
+    this.#unavailable = meter.createCounter('cellserver.client.unavailable')
+  }
+
+  decision(result: Result, ms: number): void {
+    this.#decisions.add(1, { policy: this.#policy, result: result.allowed ? 'allowed' : 'denied', source: result.source })
+    this.#duration.record(ms / 1000)
+  }
+
+  breaker(n: number): void {
+    this.#open.add(n)
+  }
+
+  unavailable(reason: string): void {
+    this.#unavailable.add(1, { reason })
+  }
+}

@@ -1,0 +1,76 @@
+/** A storage for @nestjs/throttler, and a guard of our own. */
+
+import { admit, denialOf, type MiddlewareOptions } from './answer.js'
+import { Limiter, type LimiterOptions } from './limiter.js'
+import { hitsOf, limiterOfWindow } from './store.js'
+
+interface ThrottlerRecord {
+  totalHits: number
+  timeToExpire: number
+  isBlocked: boolean
+  timeToBlockExpire: number
+}
+
+/** A storage for the option `storage` of ThrottlerModule. Each named throttler is `SW limit ttl FIXED`; times are in seconds. */
+export class CellserverStorage {
+  readonly #limiter: Limiter
+
+  constructor(options: Omit<LimiterOptions, 'key' | 'limits' | 'policy'>) {
+    this.#limiter = new Limiter({ ...options, policy: 'nest', limits: 'SW 1 1 FIXED' })
+  }
+
+  async increment(key: string, ttl: number, limit: number, _blockDuration: number, throttlerName: string): Promise<ThrottlerRecord> {
+    const result = await limiterOfWindow(this.#limiter, `nest:${throttlerName}`, limit, ttl).check(key)
+    if (!result.allowed && result.source === 'unavailable') throw new Error('cellserver: the server does not decide')
+    const seconds = (ms: number | undefined): number => Math.ceil((ms ?? 0) / 1000)
+    return {
+      totalHits: hitsOf(result, limit),
+      timeToExpire: seconds(result.retryAfterMs ?? result.resetAfterMs),
+      isBlocked: !result.allowed,
+      timeToBlockExpire: result.allowed ? 0 : Math.max(1, seconds(result.retryAfterMs)),
+    }
+  }
+}
+
+interface ContextLike {
+  switchToHttp(): { getRequest(): never; getResponse(): ResponseLike }
+}
+
+interface ResponseLike {
+  raw?: ResponseLike
+  once?(event: 'close', listener: () => void): unknown
+  setHeader?(name: string, value: string): unknown
+  header?(name: string, value: string): unknown
+  writableFinished?: boolean
+  statusCode?: number
+}
+
+/** A guard that limits by a policy, or by several limits at once: one round trip, whatever their number. */
+export class CellserverGuard {
+  readonly limiter: Limiter<never>
+  readonly #options: Pick<MiddlewareOptions<never>, 'chargeWhen'>
+
+  constructor(options: MiddlewareOptions<never> | Limiter<never>) {
+    this.limiter = options instanceof Limiter ? options : new Limiter(options)
+    this.#options = options instanceof Limiter ? {} : options
+  }
+
+  async canActivate(context: ContextLike): Promise<boolean> {
+    const http = context.switchToHttp()
+    const admission = await admit(this.limiter, this.#options, http.getRequest())
+    if (admission === undefined) return true
+    const { result } = admission
+    const response = http.getResponse()
+    const raw = response.raw ?? response
+    raw.once?.('close', () => admission.ended(raw.writableFinished ? raw.statusCode : undefined))
+    const denial = result.allowed ? undefined : denialOf(this.limiter, result)
+    for (const [name, value] of denial?.fields ?? this.limiter.headers(result)) {
+      if (response.setHeader) response.setHeader(name, value)
+      else response.header?.(name, value)
+    }
+    if (denial === undefined) return true
+    const name = '@nestjs/common' // a module that only applications of Nest have
+    const { HttpException } = (await import(name)) as { HttpException: new (body: unknown, status: number) => Error }
+    throw new HttpException(JSON.parse(denial.body), denial.status)
+  }
+}
