@@ -12,7 +12,7 @@ interface Entry {
 
 /**
  * A cache repeats denials from memory. A denial with a wait is kept for that wait, and at most for its cap. It answers calls of
- * the same scope with at least the same cost. At 10,000 entries the one that was not used for longest makes room.
+ * the same scope with at least the same cost, which is not above a limit: such calls never pass. At 10,000 entries the one that was not used for longest makes room.
  */
 export class DenialCache {
   readonly #mostMs: number
@@ -43,10 +43,15 @@ export class DenialCache {
       this.#entries.delete(scope)
       return undefined
     }
-    if (cost < entry.cost) return undefined
+    if (cost < entry.cost || entry.decision.clauses.some((c) => cost > c.limit)) return undefined
     this.#entries.delete(scope)
     this.#entries.set(scope, entry)
     return after(entry.decision, nowMs - entry.atMs)
+  }
+
+  /** Forgets a denial, because units were given back. */
+  forget(scope: string): void {
+    this.#entries.delete(scope)
   }
 }
 

@@ -10,9 +10,9 @@ export type Family = 'TB' | 'SW' | 'CL' | 'CC' | 'NONE'
 export interface Clause {
   family: Family
   /** The capacity of TB, the limit of SW and CC, and the max burst of CL, which is its limit less one. */
-  limit: number
+  limit: bigint
   /** How many units come back in a period of TB and CL. */
-  count: number
+  count: bigint
   /** The period, the window or the lease in milliseconds. It is 0 for a window of the calendar. */
   periodMs: number
   /** DAY, WEEK, MONTH or YEAR, or empty. */
@@ -35,8 +35,13 @@ const suffixes: [string, number][] = [['ms', 1], ['s', 1000], ['m', 60_000], ['h
 const calendars = new Set(['DAY', 'WEEK', 'MONTH', 'YEAR'])
 const maxMs = 9_223_372_036_854 // as nanoseconds, the largest number of 64 bits
 
-function integer(text: string): number {
-  return /^[+-]?\d+$/.test(text) ? Number(text) : NaN
+const maxInteger = 2n ** 63n - 1n
+
+/** Returns the integer in text if it is at least least and has 64 bits. */
+function integer(text: string, least: bigint): bigint | undefined {
+  if (!/^[+-]?\d{1,19}$/.test(text)) return undefined
+  const n = BigInt(text.replace('+', ''))
+  return n >= least && n <= maxInteger ? n : undefined
 }
 
 /** Returns the milliseconds of a time, or 0 if text is none. unitMs is the unit of a number without a suffix. */
@@ -50,15 +55,15 @@ function milliseconds(text: string, unitMs: number): number {
       break
     }
   }
-  const n = integer(number) * unit
-  return n >= 1 && n <= maxMs ? n : 0
+  const n = Number(integer(number, 1n) ?? 0n) * unit
+  return n <= maxMs ? n : 0
 }
 
 /** Returns the clause in text. Its times are in units of unitMs unless they have a suffix: ms, s, m, h or d. */
 export function parseClause(text: string, unitMs = 1000): Clause {
   const words = text.split(/\s+/).filter(Boolean)
   const family = (words[0] ?? '').toUpperCase()
-  const clause: Clause = { family: 'NONE', limit: 0, count: 0, periodMs: 0, calendar: '', options: [], calls: false }
+  const clause: Clause = { family: 'NONE', limit: 0n, count: 0n, periodMs: 0, calendar: '', options: [], calls: false }
   let numbers: number
   switch (family) {
     case 'NONE':
@@ -77,12 +82,11 @@ export function parseClause(text: string, unitMs = 1000): Clause {
   }
   clause.family = family
   if (words.length <= numbers) throw new ClauseError('too few numbers', text)
-  clause.limit = integer(words[1]!)
-  if (!(clause.limit >= (family === 'CL' ? -1 : 0) && Number.isSafeInteger(clause.limit))) throw new ClauseError('a wrong limit', text)
-  if (numbers === 3) {
-    clause.count = integer(words[2]!)
-    if (!(clause.count >= 1 && Number.isSafeInteger(clause.count))) throw new ClauseError('a wrong count', text)
-  }
+  const limit = integer(words[1]!, family === 'CL' ? -1n : 0n)
+  if (limit === undefined) throw new ClauseError('a wrong limit', text)
+  const count = numbers === 3 ? integer(words[2]!, 1n) : 0n
+  if (count === undefined) throw new ClauseError('a wrong count', text)
+  Object.assign(clause, { limit, count })
   const period = words[numbers]!.toUpperCase()
   if (family === 'SW' && calendars.has(period)) {
     clause.calendar = period
@@ -92,8 +96,8 @@ export function parseClause(text: string, unitMs = 1000): Clause {
   }
   for (const [i, word] of words.slice(numbers + 1).entries()) {
     const before = i > 0 ? words[numbers + i]!.toUpperCase() : ''
-    const instant = before === 'ANCHOR' ? integer(word) : NaN
-    if (Number.isSafeInteger(instant)) clause.options.push(String(instant * unitMs))
+    const instant = before === 'ANCHOR' ? integer(word, -maxInteger) : undefined
+    if (instant !== undefined) clause.options.push(String(instant * BigInt(unitMs)))
     else clause.options.push(before === 'ZONE' ? word : word.toUpperCase())
   }
   if (clause.options.at(-1) === 'CALLS') {
@@ -122,14 +126,27 @@ export function clauseText(clause: Clause): string {
 }
 
 /** Returns the part of units that each of several instances has: at least 1, and 0 of 0. */
-export function share(units: number, instances: number): number {
-  return units <= 0 || instances < 2 ? units : Math.max(1, Math.floor(units / instances))
+function share(units: bigint, instances: number): bigint {
+  if (units <= 0n || instances < 2) return units
+  const part = units / BigInt(Math.floor(instances))
+  return part < 1n ? 1n : part
 }
 
 /** Returns the clause of each of several instances: the limit, or the capacity and the count, become their shares. */
 export function shareOf(clause: Clause, instances: number): Clause {
-  const shared = { ...clause, limit: share(clause.limit, instances) }
-  if (clause.family === 'CL') shared.limit = share(clause.limit + 1, instances) - 1
-  if (clause.family === 'CL' || clause.family === 'TB') shared.count = share(clause.count, instances)
-  return shared
+  const burst = clause.family === 'CL' ? 1n : 0n
+  const refills = clause.family === 'CL' || clause.family === 'TB'
+  return { ...clause, limit: share(clause.limit + burst, instances) - burst, count: refills ? share(clause.count, instances) : clause.count }
+}
+
+const days: Record<string, number> = { DAY: 1, WEEK: 7, MONTH: 30, YEAR: 365 }
+
+/**
+ * Returns the clause that the limiter in the process decides in the place of another one: the modes of buckets become
+ * GREEDY, those of windows but FIXED become COUNTER, and a window of the calendar becomes one of so many days.
+ */
+export function localOf(clause: Clause): Clause {
+  if (clause.family !== 'SW') return { ...clause, options: [] }
+  if (clause.calendar) return { ...clause, calendar: '', periodMs: days[clause.calendar]! * 86_400_000, options: ['FIXED'] }
+  return { ...clause, options: [clause.options.includes('FIXED') ? 'FIXED' : 'COUNTER'] }
 }

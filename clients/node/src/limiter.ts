@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { type RedisOptions } from 'ioredis'
 import { Breaker, pauseMs, type Outcome } from './breaker.js'
 import { DenialCache, scopeOf } from './cache.js'
-import { parseClause, type Clause } from './clause.js'
+import { clauseText, localOf, parseClause, type Clause } from './clause.js'
 import { connect, FaultError, ServerError, type Connection, type IoredisClient, type NodeRedisClient } from './connection.js'
 import { headerFields, problemOf, type Field, type HeaderAnswer, type HeaderClause, type HeaderStyle, type Problem } from './headers.js'
 import { bounded, type KeyOf } from './keys.js'
-import { approximated, LocalLimiter } from './local.js'
+import { approximates, LocalLimiter } from './local.js'
 import { readReply, ReplyError, resultOf, type Decision, type Numbers, type Result } from './result.js'
 import { judge, retries, type Fault } from './verdict.js'
 import { callWords, renewWords, settleWords, startWords, stateKey, type Config, type Mode, type Request } from './wire.js'
@@ -114,6 +114,8 @@ export interface Backend {
 export interface Shared {
   backend: Backend
   breaker: Breaker
+  /** For how many milliseconds the breaker stays open each time. */
+  pauseMs(): number
 }
 
 class ServerBackend implements Backend {
@@ -196,7 +198,7 @@ export class Limiter<R = unknown> {
     this.#log = options.log ?? console_
     if (options.meter !== undefined) this.#instruments = new Instruments(options.meter, this.#config.policy)
     if (options.onUnavailable === 'local') this.#sayApproximations()
-    this.#shared = shared ?? { backend: new ServerBackend(connect(options.url, options.client, options.redis)), breaker: new Breaker() }
+    this.#shared = shared ?? { backend: new ServerBackend(connect(options.url, options.client, options.redis)), breaker: new Breaker(), pauseMs: () => pauseMs(Math.random()) }
     this.#backend = this.#shared.backend
     this.#breaker = this.#shared.breaker
     if (this.#backend.ready()) this.#startSoon()
@@ -248,6 +250,7 @@ export class Limiter<R = unknown> {
 
   /** Decides a call for a key, within the deadline. It rejects only for faults of the program and of its configuration. */
   check(key: string, call: CallOptions = {}): Promise<Result> {
+    if (call.cost !== undefined && call.cost < 0) this.#cache.forget(scopeOf(bounded(key), this.#config.class, this.#config.keep, call.member))
     return this.#decided({
       key: bounded(key),
       cost: call.cost ?? 1,
@@ -267,6 +270,7 @@ export class Limiter<R = unknown> {
 
   /** Forgets what a key has used. With a policy it needs a user with +rl.reset. */
   async reset(key: string): Promise<void> {
+    this.#cache.forget(scopeOf(bounded(key), this.#config.class, this.#config.keep, undefined))
     const { policy, limits } = this.#config
     if (limits.length === 0) return this.#settle(['RL.RESET', policy, bounded(key)])
     return this.#settle(['DEL', ...limits.map((_, i) => stateKey(policy, bounded(key), i + 1))])
@@ -404,7 +408,7 @@ export class Limiter<R = unknown> {
           throw error
       }
     } finally {
-      const opened = this.#breaker.end(ticket, this.#now(), outcome, pauseMs(Math.random()))
+      const opened = this.#breaker.end(ticket, this.#now(), outcome, this.#shared.pauseMs())
       if (opened) {
         this.#instruments?.breaker(1)
         this.#backend.renew()
@@ -525,8 +529,7 @@ export class Limiter<R = unknown> {
 
   #sayApproximations(): void {
     for (const clause of this.#fallback) {
-      const words = approximated(clause)
-      if (words.length > 0) this.#log.warn(`cellserver: onUnavailable: local decides without ${words.join(', ')}`)
+      if (approximates(clause)) this.#log.warn(`cellserver: onUnavailable: local decides ${clauseText(clause)} as ${clauseText(localOf(clause))}`)
     }
   }
 }

@@ -1,6 +1,6 @@
 /** The limiter in the process: for the time in which the server is away, and for tests. It decides as the server does. */
 
-import { shareOf, type Clause } from './clause.js'
+import { clauseText, localOf, shareOf, type Clause } from './clause.js'
 import { type Decision, type Numbers } from './result.js'
 
 /** The largest number of keys. Further ones share one state: evicting would give an attacker new allowances. */
@@ -36,7 +36,7 @@ const ns = (ms: number): bigint => BigInt(Math.round(ms * 1000)) * 1000n
 
 /** Returns the time of one unit, trunc(period / count) by floating point as redis-cell has it, and at least 1 ns. */
 function intervalOf(clause: Clause): bigint {
-  return max(1n, BigInt(Math.trunc(Number(ns(clause.periodMs)) / clause.count)))
+  return max(1n, BigInt(Math.trunc(Number(ns(clause.periodMs)) / Number(clause.count))))
 }
 
 /** TB GREEDY and CL: an instant at which nothing is in use any more, the theoretical arrival time. */
@@ -48,7 +48,7 @@ class Bucket implements State {
 
   constructor(clause: Clause) {
     this.#cell = clause.family === 'CL'
-    this.#limit = BigInt(clause.limit) + (this.#cell ? 1n : 0n)
+    this.#limit = clause.limit + (this.#cell ? 1n : 0n)
     this.#interval = intervalOf(clause)
   }
 
@@ -87,10 +87,10 @@ class Windows implements State {
   #current = 0n
   #previous = 0n
 
-  constructor(clause: Clause, sliding: boolean) {
-    this.#limit = BigInt(clause.limit)
+  constructor(clause: Clause) {
+    this.#limit = clause.limit
     this.#window = ns(clause.periodMs)
-    this.#sliding = sliding
+    this.#sliding = clause.options[0] !== 'FIXED'
   }
 
   #roll(now: bigint): bigint {
@@ -152,7 +152,7 @@ class Leases implements State {
   readonly #members = new Map<string, bigint>()
 
   constructor(clause: Clause) {
-    this.#limit = BigInt(clause.limit)
+    this.#limit = clause.limit
     this.#lease = ns(clause.periodMs)
   }
 
@@ -188,13 +188,11 @@ class Unlimited implements State {
   }
 }
 
-/** The modes that are decided as another one, with the one that decides. */
-const standIns: Record<string, string> = { INTERVAL: 'GREEDY', BUCKETS: 'COUNTER', LOG: 'COUNTER' }
-
-/** Returns the words of the clause that the limiter in the process decides otherwise than the server. */
-export function approximated(clause: Clause): string[] {
-  const exact = new Set(['FIXED', 'COUNTER', 'GREEDY'])
-  return clause.options.filter((word) => !exact.has(word) && !/^\d+$/.test(word)).concat(clause.calendar || [])
+/** Reports whether the limiter in the process decides a clause otherwise than the server. */
+export function approximates(clause: Clause): boolean {
+  const exact = { ...clause, options: clause.options.filter((word) => word !== 'GREEDY') }
+  if (clause.family === 'SW' && exact.options.length === 0) exact.options = ['COUNTER']
+  return clauseText(localOf(clause)) !== clauseText(exact)
 }
 
 function stateOf(clause: Clause): State {
@@ -203,16 +201,13 @@ function stateOf(clause: Clause): State {
     case 'CL':
       return new Bucket(clause)
     case 'SW':
-      if (clause.calendar) return new Windows({ ...clause, periodMs: calendarMs[clause.calendar] ?? 86_400_000 }, false)
-      return new Windows(clause, (clause.options.find((word) => word === 'FIXED' || word === 'COUNTER' || word in standIns) ?? 'COUNTER') !== 'FIXED')
+      return new Windows(clause)
     case 'CC':
       return new Leases(clause)
     default:
       return new Unlimited()
   }
 }
-
-const calendarMs: Record<string, number> = { DAY: 86_400_000, WEEK: 604_800_000, MONTH: 2_592_000_000, YEAR: 31_536_000_000 }
 
 /** The limiter of one set of clauses. */
 export class LocalLimiter {
@@ -222,7 +217,7 @@ export class LocalLimiter {
 
   /** Each of several instances has its share of the clauses. */
   constructor(clauses: Clause[], instances = 1) {
-    this.#clauses = clauses.map((clause) => shareOf(clause, instances))
+    this.#clauses = clauses.map((clause) => localOf(shareOf(clause, instances)))
   }
 
   /** Drops all states. */

@@ -10,6 +10,7 @@ import { type Config, type Request } from './wire.js'
 
 class FakeBackend implements Backend {
   calls: Request[] = []
+  asked = 0
   away = false
   readonly #reserved = new Map<string, Request>()
   readonly #local: LocalLimiter
@@ -21,7 +22,8 @@ class FakeBackend implements Backend {
   }
 
   async decide(_config: Config, request: Request): Promise<Decision> {
-    if (this.away) throw new FaultError('broken')
+    this.asked++
+    if (this.away) throw new FaultError('timeout')
     this.calls.push(request)
     const decision = this.#local.decide(request.key, request.cost, this.#now(), request.member, request.mode === 'PEEK')
     if (request.ttlMs !== undefined && request.id && decision.refused === 0) this.#reserved.set(request.id, request)
@@ -39,7 +41,7 @@ class FakeBackend implements Backend {
   }
 
   ready(): boolean {
-    return !this.away
+    return true
   }
 
   whenReady(): () => void {
@@ -52,7 +54,11 @@ class FakeBackend implements Backend {
 }
 
 /** The options of a fake limiter: those of a limiter, with `limits`, and without a server. */
-export type FakeOptions<R> = Partial<LimiterOptions<R>> & { limits: string | string[] }
+export type FakeOptions<R> = Partial<LimiterOptions<R>> & {
+  limits: string | string[]
+  /** For how many milliseconds the breaker stays open: 1,000 by default. */
+  pauseMs?: number
+}
 
 /** A limiter that decides in the process, in a time that only the test moves. It fits wherever a Limiter does. */
 export class FakeLimiter<R = unknown> extends Limiter<R> {
@@ -63,7 +69,7 @@ export class FakeLimiter<R = unknown> extends Limiter<R> {
     const clock = { ms: 1_800_000_000_000 }
     const now = (): number => clock.ms
     const backend = new FakeBackend(new LocalLimiter([options.limits].flat().map((text) => parseClause(text))), now)
-    super({ onUnavailable: 'deny', denialCacheMs: 0, ...options, now }, { backend, breaker: new Breaker() })
+    super({ onUnavailable: 'deny', denialCacheMs: 0, ...options, now }, { backend, breaker: new Breaker(), pauseMs: () => options.pauseMs ?? 1000 })
     this.#backend = backend
     this.#clock = clock
   }
@@ -71,6 +77,11 @@ export class FakeLimiter<R = unknown> extends Limiter<R> {
   /** The calls that the server would have had. */
   get calls(): readonly Request[] {
     return this.#backend.calls
+  }
+
+  /** How often the server was called, also while it is away. */
+  get asked(): number {
+    return this.#backend.asked
   }
 
   /** Moves the time on. */

@@ -133,16 +133,25 @@ test('only failed logins are charged', async (t) => {
   assert.equal((await limiter.check('k', { cost: 0 })).remaining, 1)
 })
 
-test('Fastify', async (t) => {
+test('the plugin of Fastify, with a client of the application', async (t) => {
+  let calls = 0
+  const reply = (...five) => [five, [five]]
+  const client = {
+    isReady: true,
+    once() {},
+    off() {},
+    sendCommand: async ([command, , , cost]) => {
+      if (command === 'RL.POLICY') return ['name', 'api', 'limits', ['TB 2 1 60'], 'ms', 0]
+      if (cost === '0') return reply(0, 2, 2, -1, 0)
+      return ++calls > 2 ? reply(1, 2, 0, 60_000, 120_000) : reply(0, 2, 2 - calls, -1, 60_000 * calls)
+    },
+  }
   const app = fastify()
-  await app.register(fastifyCell, fakeOptions())
+  await app.register(fastifyCell, { client, policy: 'api', key: limits.ip(), onUnavailable: 'deny', deadlineMs: 1000 })
+  app.get('/', async () => 'hello')
   t.after(() => app.close())
+  await admitsTwo(await app.listen({ port: 0, host: '127.0.0.1' }))
 })
-
-// A plugin makes its own limiter. With a client that is never ready it decides by onUnavailable.
-function fakeOptions() {
-  return { client: { isReady: false, sendCommand: async () => [], once() {}, off() {} }, policy: 'api', onUnavailable: 'allow', key: limits.ip(), log: { warn() {}, error() {} } }
-}
 
 test('a hook of Fastify', async (t) => {
   const app = fastify()
