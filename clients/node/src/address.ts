@@ -140,6 +140,7 @@ export class Addresses {
    * and forwarded has the lines of X-Forwarded-For. Where the entry that counts is missing or no address, the client is the peer.
    */
   key(peer: string | undefined, forwarded: readonly string[]): string {
+    if (!this.trusts && peer !== undefined && isIPv4(peer)) return peer // the commonest case
     const own = peer === undefined ? undefined : parseAddress(peer)
     if (own === undefined && this.#hops === 0) throw new TypeError('the peer has no address: a Unix socket needs trustedHops')
     let found = own

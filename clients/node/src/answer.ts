@@ -29,21 +29,32 @@ export function denialOf<R>(limiter: Limiter<R>, result: Result): Denial {
 /** A request that may go ahead, or not. */
 export interface Admission {
   result: Result
-  /** Tells the status of the response, or nothing if there was none. */
-  ended(status: number | undefined): void
+  /** Has to be told the status of the response, or undefined if there was none. It is there with chargeWhen alone. */
+  ended?: (status: number | undefined) => void
 }
 
 /** Admits a request: `undefined` is one that is not limited. */
-export async function admit<R>(limiter: Limiter<R>, options: Pick<MiddlewareOptions<R>, 'chargeWhen'>, request: R): Promise<Admission | undefined> {
-  const { chargeWhen } = options
+export async function admit<R>(limiter: Limiter<R>, { chargeWhen }: Pick<MiddlewareOptions<R>, 'chargeWhen'>, request: R): Promise<Admission | undefined> {
   if (chargeWhen === undefined) {
     const result = await limiter.decide(request)
-    return result && { result, ended: () => {} }
+    return result && { result }
   }
   const reservation = await limiter.reserveFor(request)
   if (reservation === undefined) return undefined
-  return {
-    result: reservation.result,
-    ended: (status) => void (status !== undefined && chargeWhen(status) ? reservation.commit() : reservation.cancel()),
+  const ended = (status: number | undefined): void => {
+    void (status !== undefined && chargeWhen(status) ? reservation.commit() : reservation.cancel())
   }
+  return { result: reservation.result, ended }
+}
+
+/** A response of Node. */
+interface NodeResponse {
+  once(event: 'close', listener: () => void): unknown
+  readonly writableFinished: boolean
+  readonly statusCode: number
+}
+
+/** Tells an admission how the response ends. */
+export function follow({ ended }: Admission, response: NodeResponse): void {
+  if (ended !== undefined) response.once('close', () => ended(response.writableFinished ? response.statusCode : undefined))
 }

@@ -1,6 +1,7 @@
 /** Connections to a server: by ioredis, or by the application's own client, ioredis or node-redis. */
 
 import { Redis, type RedisOptions } from 'ioredis'
+import { UnexpectedReply } from './result.js'
 import { type Fault } from './verdict.js'
 
 /** The error for a call without a reply. */
@@ -25,7 +26,7 @@ export interface Connection {
   ready(): boolean
   /** Calls back once, when the connection is ready. The returned function takes that back. */
   whenReady(callback: () => void): () => void
-  /** Sends a command. It rejects with a ServerError for an error reply, and with a FaultError if there is none. */
+  /** Sends a command. It rejects with an error of the client's own: see errorOf. */
   call(words: string[]): Promise<unknown>
   /** Ends the connection and makes a new one, if that is ours to do. */
   renew(): void
@@ -58,13 +59,10 @@ function isReply(error: unknown): error is Error {
   return false
 }
 
-async function answered(reply: Promise<unknown>): Promise<unknown> {
-  try {
-    return await reply
-  } catch (error) {
-    if (isReply(error)) throw new ServerError(error.message)
-    throw new FaultError('broken', error)
-  }
+/** Returns what a client has rejected with: the error reply of the server, or the fault that there is no reply. */
+export function errorOf(error: unknown): Error {
+  if (error instanceof FaultError || error instanceof UnexpectedReply) return error
+  return isReply(error) ? new ServerError(error.message) : new FaultError('broken', error)
 }
 
 /** A client of the application. Its connection is left alone. */
@@ -81,8 +79,8 @@ class Borrowed implements Connection {
   }
 
   call(words: string[]): Promise<unknown> {
-    if ('isReady' in this.client) return answered(this.client.sendCommand(words))
-    return answered(this.client.call(words[0]!, ...words.slice(1)))
+    if ('isReady' in this.client) return this.client.sendCommand(words)
+    return this.client.call(words[0]!, ...words.slice(1))
   }
 
   renew(): void {}

@@ -1,7 +1,7 @@
 /** Middleware for Express and for every other framework with `(req, res, next)` on Node's own request and response. */
 
 import { type IncomingMessage, type ServerResponse } from 'node:http'
-import { admit, denialOf, type MiddlewareOptions } from './answer.js'
+import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
 import { Limiter } from './limiter.js'
 
 export type Middleware<R> = (req: R, res: ServerResponse, next: (error?: unknown) => void) => void
@@ -15,7 +15,7 @@ export function cellserver<R extends IncomingMessage = IncomingMessage>(options:
     admit(limiter, charges, req).then((admission) => {
       if (admission === undefined) return next()
       const { result } = admission
-      res.once('close', () => admission.ended(res.writableFinished ? res.statusCode : undefined))
+      follow(admission, res)
       if (result.allowed) {
         setFields(res, limiter.headers(result))
         return next()

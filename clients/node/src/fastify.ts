@@ -1,6 +1,6 @@
 /** A plugin for Fastify, a hook for single routes, and a store for @fastify/rate-limit. */
 
-import { admit, denialOf, type Admission, type MiddlewareOptions } from './answer.js'
+import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
 import { Limiter, type LimiterOptions } from './limiter.js'
 import { hitsOf, limiterOfWindow } from './store.js'
 
@@ -23,10 +23,10 @@ export function limit<R extends FastifyRequestLike = FastifyRequestLike>(options
   const limiter = options instanceof Limiter ? options : new Limiter<R>(options)
   const charges = options instanceof Limiter ? {} : options
   return async (request, reply) => {
-    const admission: Admission | undefined = await admit(limiter, charges, request)
+    const admission = await admit(limiter, charges, request)
     if (admission === undefined) return undefined
     const { result } = admission
-    reply.raw.once('close', () => admission.ended(reply.raw.writableFinished ? reply.raw.statusCode : undefined))
+    follow(admission, reply.raw)
     const denial = result.allowed ? undefined : denialOf(limiter, result)
     for (const [name, value] of denial?.fields ?? limiter.headers(result)) if (!reply.hasHeader(name)) reply.header(name, value)
     if (denial === undefined) return undefined

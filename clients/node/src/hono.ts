@@ -21,14 +21,14 @@ export function cellserver<C extends ContextLike>(options: MiddlewareOptions<C> 
     const { result } = admission
     if (!result.allowed) {
       const { status, fields, body } = denialOf(limiter, result)
-      admission.ended(status)
+      admission.ended?.(status)
       return new Response(body, { status, headers: fields })
     }
     const fields = limiter.headers(result)
     try {
       await next()
     } finally {
-      admission.ended(c.res.status)
+      admission.ended?.(c.res.status)
     }
     for (const [name, value] of fields) if (!c.res.headers.has(name)) c.res.headers.set(name, value)
     return undefined

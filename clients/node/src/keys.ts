@@ -57,7 +57,7 @@ export function digest(text: string): string {
 
 /** Returns key, or its digest if it has more than 128 bytes. */
 export function bounded(key: string): string {
-  return key.length > maxKeyBytes || Buffer.byteLength(key) > maxKeyBytes ? digest(key) : key
+  return key.length * 3 > maxKeyBytes && Buffer.byteLength(key) > maxKeyBytes ? digest(key) : key
 }
 
 /** Returns the key of several parts, so that no two lists of parts have the same key. */
@@ -87,7 +87,10 @@ export function ip(options: AddressOptions | 'framework' = {}): (request: unknow
   return (request) => {
     const view = viewOf(request)
     if (options === 'framework') return addresses.key(view.ip, [])
-    if (!addresses.trusts) warnOnce(view)
+    if (!addresses.trusts) {
+      warnOnce(view)
+      return addresses.key(view.peer, [])
+    }
     return addresses.key(view.peer, view.header('x-forwarded-for'))
   }
 }

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { type RedisOptions } from 'ioredis'
-import { Breaker, pauseMs, type Outcome } from './breaker.js'
+import { Breaker, pauseMs, type Outcome, type Ticket } from './breaker.js'
 import { DenialCache, scopeOf } from './cache.js'
 import { clauseText, localOf, parseClause, type Clause } from './clause.js'
-import { connect, FaultError, ServerError, type Connection, type IoredisClient, type NodeRedisClient } from './connection.js'
+import { connect, errorOf, FaultError, ServerError, type Connection, type IoredisClient, type NodeRedisClient } from './connection.js'
+import { Deadlines } from './deadlines.js'
 import { headerFields, problemOf, type Field, type HeaderAnswer, type HeaderClause, type HeaderStyle, type Problem } from './headers.js'
 import { bounded, type KeyOf } from './keys.js'
 import { approximates, LocalLimiter } from './local.js'
-import { readReply, ReplyError, resultOf, type Decision, type Numbers, type Result } from './result.js'
+import { readReply, UnexpectedReply, resultOf, type Decision, type Numbers, type Result } from './result.js'
 import { judge, retries, type Fault } from './verdict.js'
 import { callWords, renewWords, settleWords, startWords, stateKey, type Config, type Mode, type Request } from './wire.js'
 
@@ -79,6 +80,10 @@ export interface CallOptions {
   id?: string | undefined
 }
 
+interface KeyedCall extends CallOptions {
+  key: string
+}
+
 /** The error for a configuration that the server refuses. */
 export class ConfigurationError extends Error {
   constructor(message: string) {
@@ -100,7 +105,7 @@ export interface Reservation {
 
 /** What answers calls: a server, or a double in tests. */
 export interface Backend {
-  /** Asks for a decision. It rejects with a FaultError or a ServerError. */
+  /** Asks for a decision. It rejects with an error of the client's own: see errorOf. */
   decide(config: Config, request: Request): Promise<Decision>
   /** Sends another command. */
   call(words: string[]): Promise<unknown>
@@ -121,8 +126,8 @@ export interface Shared {
 class ServerBackend implements Backend {
   constructor(readonly connection: Connection) {}
 
-  async decide(config: Config, request: Request): Promise<Decision> {
-    return readReply(await this.connection.call(callWords(config, request)))
+  decide(config: Config, request: Request): Promise<Decision> {
+    return this.connection.call(callWords(config, request)).then(readReply)
   }
 
   call(words: string[]): Promise<unknown> {
@@ -167,6 +172,7 @@ export class Limiter<R = unknown> {
   readonly #shared: Shared
   readonly #cache: DenialCache
   readonly #deadlineMs: number
+  readonly #deadlines: Deadlines
   readonly #now: () => number
   readonly #log: Log
   readonly #lastLogged = new Map<string, number>()
@@ -174,7 +180,7 @@ export class Limiter<R = unknown> {
   #fallback: Clause[]
   #fallbackAt = -Infinity
   #started: Promise<void> | undefined
-  #fault: ConfigurationError | undefined
+  #running = false
   #withID = true
   #windows: HeaderClause[] | undefined
   #instruments: Instruments | undefined
@@ -189,6 +195,7 @@ export class Limiter<R = unknown> {
     if (options.onUnavailable === 'local' && options.instances === undefined) throw new TypeError('onUnavailable: local needs instances, the number of processes that share the limits')
     this.#deadlineMs = options.deadlineMs ?? 50
     if (!(this.#deadlineMs >= 20 && this.#deadlineMs <= 1000)) throw new TypeError('deadlineMs is from 20 to 1000')
+    this.#deadlines = new Deadlines(this.#deadlineMs)
     this.#config = { policy: options.policy ?? 'limit', limits, class: options.class, keep: options.keep }
     callWords(this.#config, { key: '', cost: 1, mode: '' }) // throws if the options do not fit each other
     this.#fallback = texts(options.fallback).map((text) => parseClause(text))
@@ -225,7 +232,8 @@ export class Limiter<R = unknown> {
 
   /** Decides a request by the options `key`, `cost`, `member` and `id`. It returns undefined for a request that is not limited. */
   async decide(request: R): Promise<Result | undefined> {
-    const call = await this.#callOf(request)
+    const call = this.#callOf(request)
+    if (call instanceof Promise) return call.then((known) => known && this.check(known.key, known))
     return call && this.check(call.key, call)
   }
 
@@ -235,17 +243,16 @@ export class Limiter<R = unknown> {
     return call && this.reserve(call.key, call.cost ?? 1, call)
   }
 
-  async #callOf(request: R): Promise<(CallOptions & { key: string }) | undefined> {
-    const { key: keyOf, cost, id, member } = this.options
+  #callOf(request: R): KeyedCall | undefined | Promise<KeyedCall | undefined> {
+    const { key: keyOf, cost: costOf, id, member } = this.options
     if (keyOf === undefined) throw new TypeError('the limiter has no key')
-    const key = await keyOf(request)
-    if (key === undefined || key === null) return undefined
-    return {
-      key,
-      cost: typeof cost === 'function' ? await cost(request) : cost,
-      member: member?.(request),
-      id: typeof id === 'function' ? id(request) : undefined,
+    const key = keyOf(request)
+    const cost = typeof costOf === 'function' ? costOf(request) : costOf
+    const rest = { member: member?.(request), id: typeof id === 'function' ? id(request) : undefined }
+    if (key instanceof Promise || cost instanceof Promise) {
+      return Promise.all([key, cost]).then(([text, units]) => (text === undefined || text === null ? undefined : { key: text, cost: units, ...rest }))
     }
+    return key === undefined || key === null ? undefined : { key, cost, ...rest }
   }
 
   /** Decides a call for a key, within the deadline. It rejects only for faults of the program and of its configuration. */
@@ -346,12 +353,16 @@ export class Limiter<R = unknown> {
     return this.#config.limits.some((clause) => clause.family === 'CC')
   }
 
-  async #decided(request: Request): Promise<Result> {
+  #decided(request: Request): Promise<Result> {
     const cached = this.#cachedDenial(request)
-    const began = performance.now()
-    const result = cached ?? (await this.#askedInTime(request))
-    this.#instruments?.decision(result, performance.now() - began)
-    return result
+    const instruments = this.#instruments
+    const began = instruments === undefined ? 0 : performance.now()
+    const result = cached !== undefined ? Promise.resolve(cached) : this.#running ? this.#ask(request) : this.#askFirst(request)
+    if (instruments === undefined) return result
+    return result.then((told) => {
+      instruments.decision(told, performance.now() - began)
+      return told
+    })
   }
 
   #scope(request: Request): string | undefined {
@@ -366,89 +377,109 @@ export class Limiter<R = unknown> {
     return decision && resultOf(decision, request.cost, 'cache')
   }
 
-  async #askedInTime(request: Request): Promise<Result> {
-    if (this.#fault !== undefined) {
-      this.#started = undefined
-      this.#fault = undefined
-    }
+  /** Asks before the configuration was checked: the connection and the check are part of the deadline, too. */
+  async #askFirst(request: Request): Promise<Result> {
     const deadline = performance.now() + this.#deadlineMs
-    if (this.#started === undefined && !this.#backend.ready()) await this.#waitForReady(deadline)
     const ticket = this.#breaker.begin(this.#now())
     if (!ticket.allowed) return this.#unavailable(request, 'breaker')
-    let outcome: Outcome = 'answered'
     try {
-      if (!this.#backend.ready()) throw new FaultError('refused')
-      const decision = await this.#inTime(this.#send(request, deadline), deadline)
-      this.#local?.clear()
-      this.#local = undefined
-      this.#refreshPolicy()
-      const result = resultOf(decision, request.cost, 'server', request.mode === 'PARTIAL')
-      const scope = result.allowed ? undefined : this.#scope(request)
-      if (scope !== undefined) this.#cache.put(scope, request.cost, decision, this.#now())
-      return result
+      if (!this.#backend.ready()) await this.#waitForReady(deadline)
+      if (!this.#backend.ready()) return this.#failed(request, ticket, new FaultError('refused'))
+      this.#startSoon()
+      await this.#inTime(this.#started!, deadline)
     } catch (error) {
-      if (error instanceof FaultError) {
-        outcome = 'failed'
-        return this.#unavailable(request, error.fault)
-      }
-      if (!(error instanceof ServerError)) throw error
-      const { verdict, failure } = judge(error.message, 'call', request.id !== undefined)
-      if (failure) outcome = 'failed'
-      switch (verdict) {
-        case 'unavailable':
-          return this.#unavailable(request, error.message.split(' ', 1)[0]!)
-        case 'misconfigured':
-          this.#say('error', `cellserver: ${error.message}`)
-          return this.#unavailable(request, error.message.split(' ', 1)[0]!)
-        case 'without-id':
-          if (request.ttlMs !== undefined) throw error
-          this.#withID = false
-          return this.#askedInTime({ ...request, id: undefined })
-        default:
-          throw error
-      }
-    } finally {
-      const opened = this.#breaker.end(ticket, this.#now(), outcome, this.#shared.pauseMs())
-      if (opened) {
-        this.#instruments?.breaker(1)
-        this.#backend.renew()
-      } else if (ticket.probe && outcome === 'answered') {
-        this.#instruments?.breaker(-1)
-      }
+      return this.#failed(request, ticket, errorOf(error))
     }
+    return this.#ask(request, ticket)
   }
 
-  /** Sends a call. After a broken connection it is sent once more on the next one, if it has an id. */
-  async #send(request: Request, deadline: number): Promise<Decision> {
-    this.#startSoon()
-    await this.#started
-    try {
-      return await this.#backend.decide(this.#config, request)
-    } catch (error) {
-      if (!(error instanceof FaultError && retries(error.fault, request.id !== undefined))) throw error
-      await this.#waitForReady(deadline)
-      if (!this.#backend.ready()) throw error
-      return this.#backend.decide(this.#config, request)
+  #ask(request: Request, ticket: Ticket = this.#breaker.begin(this.#now())): Promise<Result> {
+    if (!ticket.allowed) return Promise.resolve(this.#unavailable(request, 'breaker'))
+    return new Promise((resolve, reject) => {
+      const failed = (error: Error): void => {
+        try {
+          resolve(this.#failed(request, ticket, error))
+        } catch (fault) {
+          reject(fault as Error)
+        }
+      }
+      if (!this.#backend.ready()) return failed(new FaultError('refused'))
+      const late = this.#deadlines.add(() => failed(new FaultError('timeout')))
+      let again = false
+      const send = (): void => {
+        if (!late.live) return // its caller has gone: it must not be charged
+        this.#backend.decide(this.#config, request).then(
+          (decision) => {
+            if (this.#deadlines.remove(late)) resolve(this.#answered(request, ticket, decision))
+          },
+          (reason: unknown) => {
+            const error = errorOf(reason)
+            if (error instanceof FaultError && !again && retries(error.fault, request.id !== undefined)) {
+              again = true
+              if (this.#backend.ready()) send()
+              else this.#backend.whenReady(send)
+            } else if (this.#deadlines.remove(late)) failed(error)
+          },
+        )
+      }
+      send()
+      return undefined
+    })
+  }
+
+  #answered(request: Request, ticket: Ticket, decision: Decision): Result {
+    this.#end(ticket, 'answered')
+    this.#local = undefined
+    this.#refreshPolicy()
+    const result = resultOf(decision, request.cost, 'server', request.mode === 'PARTIAL')
+    const scope = result.allowed ? undefined : this.#scope(request)
+    if (scope !== undefined) this.#cache.put(scope, request.cost, decision, this.#now())
+    return result
+  }
+
+  /** Returns the result of a call without a decision. It throws if the error is a fault of the program. */
+  #failed(request: Request, ticket: Ticket, error: Error): Result | Promise<Result> {
+    if (error instanceof FaultError) {
+      this.#end(ticket, 'failed')
+      return this.#unavailable(request, error.fault)
+    }
+    const judged = error instanceof ServerError ? judge(error.message, 'call', request.id !== undefined) : undefined
+    this.#end(ticket, judged?.failure ? 'failed' : 'answered')
+    if (judged?.verdict === 'without-id' && request.ttlMs === undefined) {
+      this.#withID = false
+      return this.#ask({ ...request, id: undefined })
+    }
+    if (judged?.verdict !== 'unavailable' && judged?.verdict !== 'misconfigured') throw error
+    if (judged.verdict === 'misconfigured') this.#say('error', `cellserver: ${error.message}`)
+    return this.#unavailable(request, error.message.split(' ', 1)[0]!)
+  }
+
+  #end(ticket: Ticket, outcome: Outcome): void {
+    const opened = this.#breaker.end(ticket, this.#now(), outcome, this.#shared.pauseMs())
+    if (opened) {
+      if (!ticket.probe) this.#instruments?.breaker(1)
+      this.#backend.renew()
+    } else if (ticket.probe && outcome === 'answered') {
+      this.#instruments?.breaker(-1)
     }
   }
 
   #startSoon(): void {
     this.#started ??= this.#start()
-    this.#started.catch(() => {}) // the next call says it
+    this.#started.catch(() => {}) // the next call tells
   }
 
-  /** Checks the configuration, once. A server that decides nothing now leaves that to later. */
+  /** Checks the configuration. A server that decides nothing now leaves that to later. */
   async #start(): Promise<void> {
     try {
       const words = startWords(this.#config, this.#config.limits.length === 0 ? 'start' : undefined)
       if (words !== undefined) await this.#backend.call(words)
       if (this.#config.limits.length === 0) await this.#readPolicy()
-    } catch (error) {
-      this.#started = undefined
-      if (error instanceof ServerError && judge(error.message, 'start', false).verdict === 'raise') {
-        this.#fault = new ConfigurationError(error.message)
-        throw this.#fault
-      }
+      this.#running = true
+    } catch (reason) {
+      this.#started = undefined // the next call begins anew
+      const error = errorOf(reason)
+      if (error instanceof ServerError && judge(error.message, 'start', false).verdict === 'raise') throw new ConfigurationError(error.message)
       throw error
     }
   }
@@ -461,8 +492,8 @@ export class Limiter<R = unknown> {
       this.#windows = clauses.map(windowOf)
       if (needed) this.#fallback = clauses
     } catch (error) {
-      if (!(error instanceof ServerError)) throw error
-      if (needed && this.#fallback.length === 0) throw new ServerError(`NOPERM onUnavailable: local needs fallback, or a user with +rl.policy|get: ${error.message}`)
+      if (!(errorOf(error) instanceof ServerError)) throw error
+      if (needed && this.#fallback.length === 0) throw new ServerError(`NOPERM onUnavailable: local needs fallback, or a user with +rl.policy|get: ${(error as Error).message}`)
     }
     this.#fallbackAt = this.#now()
   }
@@ -543,7 +574,7 @@ function clausesOf(reply: unknown): Clause[] {
   const list = Array.isArray(reply) ? reply : reply instanceof Map ? [...reply].flat() : Object.entries(reply as object).flat()
   const field = (name: string): unknown => list[list.indexOf(name) + 1]
   const limits = field('limits')
-  if (!Array.isArray(limits)) throw new ReplyError()
+  if (!Array.isArray(limits)) throw new UnexpectedReply()
   return limits.map((text) => parseClause(String(text), Number(field('ms')) === 1 ? 1 : 1000))
 }
 

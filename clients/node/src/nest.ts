@@ -1,6 +1,6 @@
 /** A storage for @nestjs/throttler, and a guard of our own. */
 
-import { admit, denialOf, type MiddlewareOptions } from './answer.js'
+import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
 import { Limiter, type LimiterOptions } from './limiter.js'
 import { hitsOf, limiterOfWindow } from './store.js'
 
@@ -38,11 +38,11 @@ interface ContextLike {
 
 interface ResponseLike {
   raw?: ResponseLike
-  once?(event: 'close', listener: () => void): unknown
+  once(event: 'close', listener: () => void): unknown
   setHeader?(name: string, value: string): unknown
   header?(name: string, value: string): unknown
-  writableFinished?: boolean
-  statusCode?: number
+  writableFinished: boolean
+  statusCode: number
 }
 
 /** A guard that limits by a policy, or by several limits at once: one round trip, whatever their number. */
@@ -61,8 +61,7 @@ export class CellserverGuard {
     if (admission === undefined) return true
     const { result } = admission
     const response = http.getResponse()
-    const raw = response.raw ?? response
-    raw.once?.('close', () => admission.ended(raw.writableFinished ? raw.statusCode : undefined))
+    follow(admission, response.raw ?? response)
     const denial = result.allowed ? undefined : denialOf(this.limiter, result)
     for (const [name, value] of denial?.fields ?? this.limiter.headers(result)) {
       if (response.setHeader) response.setHeader(name, value)

@@ -39,29 +39,29 @@ export interface Result {
 }
 
 /** The error for a reply that is not one of a limiter. */
-export class ReplyError extends Error {
+export class UnexpectedReply extends Error {
   constructor() {
     super('the reply is not one of a limiter')
-    this.name = 'ReplyError'
+    this.name = 'UnexpectedReply'
   }
 }
 
 function numbers(value: unknown): Numbers {
-  if (!Array.isArray(value) || value.length !== 5) throw new ReplyError()
+  if (!Array.isArray(value) || value.length !== 5) throw new UnexpectedReply()
   const five = value.map((n: unknown) => (typeof n === 'bigint' ? Number(n) : n))
-  if (!five.every((n): n is number => typeof n === 'number' && Number.isInteger(n))) throw new ReplyError()
+  if (!five.every((n): n is number => typeof n === 'number' && Number.isInteger(n))) throw new UnexpectedReply()
   const [refused, limit, remaining, retry, reset] = five as [number, number, number, number, number]
   return { refused, limit, remaining, retryAfterMs: retry < 0 ? -1 : retry, resetAfterMs: reset < 0 ? -1 : reset }
 }
 
 /** Returns what a reply says: five integers, or a list of those and of a list of five integers for each clause. */
 export function readReply(reply: unknown): Decision {
-  if (!Array.isArray(reply) || reply.length === 0) throw new ReplyError()
+  if (!Array.isArray(reply) || reply.length === 0) throw new UnexpectedReply()
   if (!Array.isArray(reply[0])) {
     const n = numbers(reply)
     return { ...n, clauses: [n] }
   }
-  if (reply.length !== 2 || !Array.isArray(reply[1]) || reply[1].length === 0) throw new ReplyError()
+  if (reply.length !== 2 || !Array.isArray(reply[1]) || reply[1].length === 0) throw new UnexpectedReply()
   return { ...numbers(reply[0]), clauses: reply[1].map(numbers) }
 }
 
