@@ -1,7 +1,7 @@
 // Compares the CPU time that a request takes in a server: without a limiter, with a plain client, with this package, and with the
 // packages that are used most, on redis-server.
 //
-//     CELLSERVER=/path/of/cellserver npm run bench -- [rounds] [requests of a round]
+//     CELL_SERVER_CMD=/path/of/cellserver npm run bench -- [rounds] [requests of a round]
 //
 // Each server is a process of its own, asked by 32 connections. The rounds take turns, and the medians count, less the
 // median of the server without a limiter.
@@ -115,8 +115,9 @@ async function load(port, requests) {
 async function compare(rounds, requests) {
   const dir = mkdtempSync(join(tmpdir(), 'bench-'))
   const [cell, redis] = [join(dir, 'cell'), join(dir, 'redis')]
+  const server = (process.env.CELL_SERVER_CMD ?? 'cellserver').split(' ')
   const children = [
-    await listening(process.env.CELLSERVER ?? 'cellserver', cell, '--port', '0', '--unixsocket', cell, '--dir', dir, '--appendonly', 'no'),
+    await listening(server[0], cell, ...server.slice(1), '--port', '0', '--unixsocket', cell, '--dir', dir, '--appendonly', 'no'),
     await listening('redis-server', redis, '--port', '0', '--unixsocket', redis, '--dir', dir, '--save', '', '--appendonly', 'no'),
   ]
   try {

@@ -1,5 +1,5 @@
 // Packs the package, installs it into an empty project, compiles a program that uses its types, and runs the first example of the
-// README against a server: CELLSERVER names its program.
+// README against a server: CELL_SERVER_CMD is the command that starts one.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -61,7 +61,7 @@ cellserver({ url: 'redis://h', policy: 'api' })
 
   // The first example.
   const socket = join(dir, 's')
-  start(process.env.CELLSERVER, '--port', '0', '--unixsocket', socket, '--dir', dir, '--appendonly', 'no')
+  start(...(process.env.CELL_SERVER_CMD ?? 'cellserver').split(' '), '--port', '0', '--unixsocket', socket, '--dir', dir, '--appendonly', 'no')
   await until('the server', () => existsSync(socket))
   const port = await freePort()
   const example = /```js\n([^]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8'))[1]

@@ -388,7 +388,7 @@ export class Limiter<R = unknown> {
       this.#startSoon()
       await this.#inTime(this.#started!, deadline)
     } catch (error) {
-      return this.#failed(request, ticket, errorOf(error))
+      return this.#failed(request, ticket, error instanceof ConfigurationError ? error : errorOf(error))
     }
     return this.#ask(request, ticket)
   }

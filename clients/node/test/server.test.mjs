@@ -1,4 +1,5 @@
-// Against a real server: CELLSERVER names its program. Without it these tests are skipped, and fail if CI is set.
+// Against a real server: CELL_SERVER_CMD is the command that starts one. Without it these tests are skipped, and fail if CI is
+// set.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -14,8 +15,8 @@ import { CellserverStore } from '../dist/esm/express-rate-limit.js'
 import { CellserverStorage } from '../dist/esm/nest.js'
 import { rateLimitStore } from '../dist/esm/fastify.js'
 
-const program = process.env.CELLSERVER
-const skip = program || process.env.CI ? false : 'SKIP: CELLSERVER does not name the program of a server'
+const [program, ...words] = (process.env.CELL_SERVER_CMD ?? '').split(' ')
+const skip = program || process.env.CI ? false : 'SKIP: CELL_SERVER_CMD does not name a server'
 const test = (name, body) => run(name, { skip, timeout: 60_000 }, body)
 const quiet = { warn() {}, error() {} }
 
@@ -31,7 +32,7 @@ class Server {
   }
 
   async start() {
-    this.process = spawn(program, ['--port', '0', '--unixsocket', this.socket, '--dir', this.dir, '--appendonly', 'no'], { stdio: 'ignore' })
+    this.process = spawn(program, [...words, '--port', '0', '--unixsocket', this.socket, '--dir', this.dir, '--appendonly', 'no'], { stdio: 'ignore' })
     this.ended = once(this.process, 'exit')
     await until(() => existsSync(this.socket))
     return this
