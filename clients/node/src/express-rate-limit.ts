@@ -56,6 +56,11 @@ export class CellserverStore {
     await this.#window.reset(key)
   }
 
+  /** Ends the connection. */
+  shutdown(): Promise<void> {
+    return this.#limiter.close()
+  }
+
   async #hits(key: string, cost: number): Promise<Info> {
     const result = await this.#window.check(key, { cost })
     if (!result.allowed && result.source === 'unavailable') throw new Error('cellserver: the server does not decide')

@@ -4,13 +4,17 @@ import { type IncomingMessage, type ServerResponse } from 'node:http'
 import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
 import { Limiter } from './limiter.js'
 
-export type Middleware<R> = (req: R, res: ServerResponse, next: (error?: unknown) => void) => void
+export interface Middleware<R> {
+  (req: R, res: ServerResponse, next: (error?: unknown) => void): void
+  /** The limiter, whose `close` ends its connection. */
+  limiter: Limiter<R>
+}
 
 /** Returns middleware that limits requests. A limiter may be shared by several. */
 export function cellserver<R extends IncomingMessage = IncomingMessage>(options: MiddlewareOptions<R> | Limiter<R>): Middleware<R> {
   const limiter = options instanceof Limiter ? options : new Limiter<R>(options)
   const charges = options instanceof Limiter ? {} : options
-  return (req, res, next) => {
+  const middleware = (req: R, res: ServerResponse, next: (error?: unknown) => void): void => {
     // A fault of what comes behind is not one of the limiter: so next is not called within a try.
     admit(limiter, charges, req).then((admission) => {
       if (admission === undefined) return next()
@@ -26,6 +30,7 @@ export function cellserver<R extends IncomingMessage = IncomingMessage>(options:
       res.end(denial.body)
     }, next)
   }
+  return Object.assign(middleware, { limiter })
 }
 
 /** Sets header fields that are not there: an inner limiter wins. */

@@ -16,13 +16,17 @@ export interface FastifyReplyLike {
   send(body: string): unknown
 }
 
-export type Hook<R> = (request: R, reply: FastifyReplyLike) => Promise<unknown>
+export interface Hook<R> {
+  (request: R, reply: FastifyReplyLike): Promise<unknown>
+  /** The limiter, whose `close` ends its connection. */
+  limiter: Limiter<R>
+}
 
 /** Returns a hook, for `onRequest` or `preHandler` of a route. */
 export function limit<R extends FastifyRequestLike = FastifyRequestLike>(options: MiddlewareOptions<R> | Limiter<R>): Hook<R> {
   const limiter = options instanceof Limiter ? options : new Limiter<R>(options)
   const charges = options instanceof Limiter ? {} : options
-  return async (request, reply) => {
+  const hook = async (request: R, reply: FastifyReplyLike): Promise<unknown> => {
     const admission = await admit(limiter, charges, request)
     if (admission === undefined) return undefined
     const { result } = admission
@@ -33,15 +37,19 @@ export function limit<R extends FastifyRequestLike = FastifyRequestLike>(options
     reply.code(denial.status)
     return reply.send(denial.body)
   }
+  return Object.assign(hook, { limiter })
 }
 
 interface FastifyLike {
   addHook(name: 'onRequest', hook: Hook<never>): unknown
+  addHook(name: 'onClose', hook: () => Promise<void>): unknown
 }
 
-/** The plugin: `fastify.register(cellserver, options)` limits all routes. */
+/** The plugin: `fastify.register(cellserver, options)` limits all routes. Its connection ends with the application. */
 export async function cellserver(fastify: FastifyLike, options: MiddlewareOptions<never>): Promise<void> {
-  fastify.addHook('onRequest', limit(options))
+  const hook = limit(options)
+  fastify.addHook('onRequest', hook)
+  fastify.addHook('onClose', () => hook.limiter.close())
 }
 // Without it, Fastify would hold the hook back from the routes beside the plugin.
 ;(cellserver as unknown as Record<symbol, unknown>)[Symbol.for('skip-override')] = true
@@ -52,11 +60,18 @@ interface RouteOptions {
   routeInfo?: { method?: string; url?: string }
 }
 
+interface StoreClass {
+  new (globalOptions: unknown): { child(route: RouteOptions): object }
+  /** The limiter, whose `close` ends the connection of all stores of the class. */
+  readonly limiter: Limiter
+}
+
 /** Returns a class for the option `store` of @fastify/rate-limit. Its limits are those of the plugin, as `SW max window FIXED`. */
-export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>): new (globalOptions: unknown) => object {
+export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>): StoreClass {
   const { policy = 'fastify', ...rest } = options
   const shared = new Limiter({ ...rest, policy, limits: 'SW 1 1 FIXED' })
   return class CellserverStore {
+    static readonly limiter = shared
     readonly prefix: string
 
     constructor(_globalOptions: unknown, prefix = '') {
@@ -73,7 +88,7 @@ export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>):
       )
     }
 
-    child(route: RouteOptions): object {
+    child(route: RouteOptions): CellserverStore {
       const { method = '', url = '' } = route.routeInfo ?? {}
       return new CellserverStore(undefined, `${method}${url}|`)
     }

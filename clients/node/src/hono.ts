@@ -8,11 +8,17 @@ export interface ContextLike {
   res: Response
 }
 
+export interface Middleware<C extends ContextLike> {
+  (c: C, next: () => Promise<void>): Promise<Response | undefined>
+  /** The limiter, whose `close` ends its connection. */
+  limiter: Limiter<C>
+}
+
 /** Returns middleware that limits requests. The address of the peer is known with @hono/node-server. */
-export function cellserver<C extends ContextLike>(options: MiddlewareOptions<C> | Limiter<C>): (c: C, next: () => Promise<void>) => Promise<Response | undefined> {
+export function cellserver<C extends ContextLike>(options: MiddlewareOptions<C> | Limiter<C>): Middleware<C> {
   const limiter = options instanceof Limiter ? options : new Limiter<C>(options)
   const charges = options instanceof Limiter ? {} : options
-  return async (c, next) => {
+  const middleware = async (c: C, next: () => Promise<void>): Promise<Response | undefined> => {
     const admission = await admit(limiter, charges, c)
     if (admission === undefined) {
       await next()
@@ -33,6 +39,7 @@ export function cellserver<C extends ContextLike>(options: MiddlewareOptions<C> 
     for (const [name, value] of fields) if (!c.res.headers.has(name)) c.res.headers.set(name, value)
     return undefined
   }
+  return Object.assign(middleware, { limiter })
 }
 
 export default cellserver

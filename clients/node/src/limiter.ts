@@ -156,6 +156,12 @@ const console_: Log = { warn: (message) => console.warn(message), error: (messag
 /** The time in milliseconds for which a policy's clauses are taken as they were read. */
 const policyMs = 60_000
 
+/**
+ * The time in milliseconds without an outage after which the limiter in the process is dropped. If it were dropped at the
+ * first answer, each lost reply among others would begin with unused limits.
+ */
+const forgetMs = 60_000
+
 /** The time in milliseconds between two lines of the log about the same thing. */
 const quietMs = 60_000
 
@@ -177,6 +183,7 @@ export class Limiter<R = unknown> {
   readonly #log: Log
   readonly #lastLogged = new Map<string, number>()
   #local: LocalLimiter | undefined
+  #localAt = 0
   #fallback: Clause[]
   #fallbackAt = -Infinity
   #started: Promise<void> | undefined
@@ -429,7 +436,7 @@ export class Limiter<R = unknown> {
 
   #answered(request: Request, ticket: Ticket, decision: Decision): Result {
     this.#end(ticket, 'answered')
-    this.#local = undefined
+    if (this.#local !== undefined && this.#now() - this.#localAt > forgetMs) this.#local = undefined
     this.#refreshPolicy()
     const result = resultOf(decision, request.cost, 'server', request.mode === 'PARTIAL')
     const scope = result.allowed ? undefined : this.#scope(request)
@@ -542,6 +549,7 @@ export class Limiter<R = unknown> {
     this.#say('warn', `cellserver: the server does not decide (${reason}): ${onUnavailable} until it does`)
     if (onUnavailable === 'local' && this.#fallback.length > 0) {
       const instances = typeof this.options.instances === 'function' ? this.options.instances() : this.options.instances!
+      this.#localAt = this.#now()
       this.#local ??= new LocalLimiter(this.#fallback, instances)
       return resultOf(this.#local.decide(request.key, request.cost, this.#now(), request.member, request.mode === 'PEEK'), request.cost, 'local')
     }

@@ -220,12 +220,6 @@ export class LocalLimiter {
     this.#clauses = clauses.map((clause) => localOf(shareOf(clause, instances)))
   }
 
-  /** Drops all states. */
-  clear(): void {
-    this.#keys.clear()
-    this.#shared = undefined
-  }
-
   #states(key: string): State[] {
     let states = this.#keys.get(key)
     if (states !== undefined) return states

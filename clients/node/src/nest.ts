@@ -19,6 +19,11 @@ export class CellserverStorage {
     this.#limiter = new Limiter({ ...options, policy: 'nest', limits: 'SW 1 1 FIXED' })
   }
 
+  /** Ends the connection. Nest calls it for a provider, and an application otherwise. */
+  onModuleDestroy(): Promise<void> {
+    return this.#limiter.close()
+  }
+
   async increment(key: string, ttl: number, limit: number, _blockDuration: number, throttlerName: string): Promise<ThrottlerRecord> {
     const result = await limiterOfWindow(this.#limiter, `nest:${throttlerName}`, limit, ttl).check(key)
     if (!result.allowed && result.source === 'unavailable') throw new Error('cellserver: the server does not decide')
@@ -53,6 +58,11 @@ export class CellserverGuard {
   constructor(options: MiddlewareOptions<never> | Limiter<never>) {
     this.limiter = options instanceof Limiter ? options : new Limiter(options)
     this.#options = options instanceof Limiter ? {} : options
+  }
+
+  /** Ends the connection. Nest calls it for a provider, and an application otherwise. */
+  onModuleDestroy(): Promise<void> {
+    return this.limiter.close()
   }
 
   async canActivate(context: ContextLike): Promise<boolean> {

@@ -51,6 +51,13 @@ test('on_unavailable', async () => {
       limiter.comeBack()
       limiter.advance(2)
       assert.equal((await limiter.check('a')).source, 'server')
+      limiter.goAway()
+      assert.equal((await limiter.check('a')).allowed, false, 'a lost reply among others has no unused limit')
+      limiter.comeBack()
+      limiter.advance(61)
+      assert.equal((await limiter.check('a')).source, 'server')
+      limiter.goAway()
+      assert.equal((await limiter.check('a')).allowed, true)
     }
   }
 })

@@ -196,6 +196,7 @@ test('the stores of other packages', async (t) => {
   const server = await new Server(t).start()
   const options = { url: server.socket, onUnavailable: 'deny', deadlineMs: 1000, log: quiet }
   const store = new CellserverStore(options)
+  t.after(() => store.shutdown())
   store.init({ windowMs: 86_400_000, limit: 2 })
   const hits = []
   for (let i = 0; i < 4; i++) hits.push((await store.increment('k')).totalHits)
@@ -206,11 +207,13 @@ test('the stores of other packages', async (t) => {
   assert.equal((await store.increment('k')).totalHits, 1)
 
   const storage = new CellserverStorage(options)
+  t.after(() => storage.onModuleDestroy())
   const blocked = []
   for (let i = 0; i < 5; i++) blocked.push((await storage.increment('k', 86_400_000, 4, 0, 'short')).isBlocked)
   assert.deepEqual(blocked, [false, false, false, false, true])
 
   const Store = rateLimitStore(options)
+  t.after(() => Store.limiter.close())
   const fastify = new Store({}).child({ routeInfo: { method: 'GET', url: '/' } })
   const current = () => new Promise((resolve, reject) => fastify.incr('k', (error, result) => (error ? reject(error) : resolve(result.current)), 86_400_000, 2))
   assert.deepEqual([await current(), await current(), await current()], [1, 2, 3])

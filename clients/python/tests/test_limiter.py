@@ -120,11 +120,16 @@ def test_the_limiter_in_the_process_has_the_share_of_an_instance(make: Callable[
     assert respond(results[0], "draft") == (0, [], b"")
 
 
-def test_the_limiter_in_the_process_begins_anew_after_each_outage(make: Callable[..., Any]) -> None:
+def test_the_limiter_in_the_process_begins_anew_a_minute_after_an_outage(make: Callable[..., Any]) -> None:
     limiter = make(limits="TB 2 1 600", on_unavailable="local", instances=2)
     limiter.go_away("refused")
     assert [limiter.check().allowed for _ in range(2)] == [True, False]
     limiter.come_back()
+    assert limiter.check(key="b").source == "server"
+    limiter.go_away("refused")
+    assert not limiter.check().allowed  # a lost reply among others has no unused limit
+    limiter.come_back()
+    limiter.advance(61)
     assert limiter.check(key="b").source == "server"
     limiter.go_away("refused")
     assert limiter.check().allowed

@@ -31,6 +31,10 @@ POLICY_REFRESH = 60.0
 """The seconds after which the limits of a policy are read again for the limiter in the process."""
 
 _LOG_EVERY = 60.0
+
+# The time without an outage after which the limiter in the process is dropped, in seconds. If it were dropped at the first
+# answer, each lost reply among others would begin with unused limits.
+_FORGET_AFTER = 60.0
 _MODES = ("allow", "deny", "local")
 
 
@@ -146,6 +150,7 @@ class BaseLimiter:
         self._cache: DenialCache[Result] = DenialCache(0 if ban else denial_cache)
         self._cap = 0.0 if ban else denial_cache
         self._local: LocalLimiter | None = None
+        self._local_at = 0.0
         self._answered = False
         self._validate(policy)
 
@@ -224,8 +229,8 @@ class BaseLimiter:
         with shared.lock:
             self._note(call, now, "answered")
             self._answered = True
-            if self._local is not None:
-                self._local.clear()
+            if self._local is not None and self._shared.wall() - self._local_at > _FORGET_AFTER:
+                self._local = None
             if not result.allowed:
                 limit = min(clause.limit for clause in result.policies)
                 self._cache.store(call.scope, call.cost, limit, result.retry_after, now, result)
@@ -306,6 +311,7 @@ class BaseLimiter:
         if self._local is None:
             instances = self._instances() if callable(self._instances) else self._instances
             self._local = LocalLimiter(self._numbers, self._shared.wall, instances=max(1, instances or 1))
+        self._local_at = self._shared.wall()
         answers = self._local.check(key, cost, member)
         whole = binding(answers)
         reply = wire.Reply(int(whole.denies), whole, tuple(answers))

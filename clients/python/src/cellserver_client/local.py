@@ -150,10 +150,6 @@ class LocalLimiter:
     def __len__(self) -> int:
         return len(self._states)
 
-    def clear(self) -> None:
-        """Forgets all keys."""
-        self._states.clear()
-
     def check(self, key: str, cost: int = 1, member: str = "") -> list[ClauseAnswer]:
         """Decides a call and charges all clauses or none. Returns the answer of each clause."""
         now = self._clock()
