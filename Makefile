@@ -64,7 +64,7 @@ image-files: ## Compile what the container image consists of into bin/image (see
 
 .PHONY: ratelimit-files
 ratelimit-files: ## Compile what the image in the place of envoyproxy/ratelimit has in addition (after make image-files)
-	CGO_ENABLED=0 $(GO) -C tools/xds build -trimpath -ldflags='-s -w' -o $(abspath $(IMAGE))/ratelimit ./ratelimit
+	CGO_ENABLED=0 $(GO) -C tools/xds build -trimpath -tags '$(TAGS)' -ldflags='-s -w' -o $(abspath $(IMAGE))/ratelimit ./ratelimit
 
 # What is published carries the date of the last commit.
 DATE = $$(git log -1 --format=%ct 2>/dev/null || echo 0)

@@ -100,7 +100,7 @@ func (g *guarded) Write(b []byte) (int, error) {
 	g.writing, g.behind = true, 0
 	g.mu.Unlock()
 	g.client.meter.sent(b)
-	_ = g.Conn.SetWriteDeadline(time.Now().Add(writeTime)) // it fails only if the connection is closed
+	_ = g.Conn.SetWriteDeadline(time.Now().Add(writeTime)) //nolint:forbidigo // a deadline of the network; an error means that the connection is closed
 	n, err := g.Conn.Write(b)
 	g.mu.Lock()
 	g.writing = false

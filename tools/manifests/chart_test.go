@@ -3,6 +3,7 @@ package manifests_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -115,7 +116,7 @@ func decode(t *testing.T, name, content string) (objects []runtime.Object) {
 	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(content)))
 	for {
 		document, err := documents.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return objects
 		}
 		require.NoError(t, err)
