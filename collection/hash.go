@@ -21,10 +21,10 @@ type Hash struct {
 	d     dict
 }
 
-// Load makes h the hash with the bytes flat, which must have passed [CheckHash] or come from a
-// hash. It clears the delta. If the hash is small, it reads flat until its first change, and flat
-// must not change until then. If it is large, Load copies the elements to a map. The hash never
-// writes to flat.
+// Load sets h to the hash that the bytes in flat encode. flat must have passed [CheckHash] or come
+// from a hash. It clears the delta. If the hash is small, it reads flat until its first change, and
+// flat must not change until then. If it is large, Load copies the elements to a map. The hash
+// never writes to flat.
 func (h *Hash) Load(flat []byte) { h.d.load(flat) }
 
 // Len returns the number of fields.

@@ -114,7 +114,8 @@ func (l *List) Drop() {
 // 0 for a small list.
 func (l *List) Copied() int { return l.copied(l.bytes) }
 
-// Load makes l the list with the bytes flat: see [Hash.Load].
+// Load sets l to the list that the bytes in flat encode. flat must have passed [CheckList] or come
+// from a list; see [Hash.Load].
 func (l *List) Load(flat []byte) { l.load(flat) }
 
 // Whole reports whether all positions of the list have a value. Positions without a value exist
@@ -226,9 +227,9 @@ func (l *List) Set(index int, value []byte) bool {
 	return true
 }
 
-// Range iterates over the values from index from to index to-1, as far as they exist. The list must
-// not be changed during the iteration. Range yields nil for a hole (see [List.Whole]) of a small
-// list, and skips the holes of a large one.
+// Range iterates over the values whose indexes are in [from, to), as far as they exist. The list
+// must not be changed during the iteration. Range yields nil for a hole (see [List.Whole]) of a
+// small list, and skips the holes of a large one.
 func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	from, to = max(from, 0), min(to, l.Len())
 	return func(yield func([]byte) bool) {
@@ -245,7 +246,7 @@ func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	}
 }
 
-// Trim keeps the values from index from to index to-1 and removes all others. For a list that is
+// Trim keeps the values whose indexes are in [from, to) and removes all others. For a list that is
 // not empty, Trim counts as a change even if it removes nothing, as for WATCH in Redis.
 func (l *List) Trim(from, to int) {
 	from, to = max(from, 0), min(to, l.Len())

@@ -57,7 +57,7 @@ func cutValue(b []byte) (value []byte, holes uint64, rest []byte, ok bool) {
 	return b[: n-1 : n-1], 0, b[n-1:], true
 }
 
-// flatRange yields the values of a small list from index from to index to-1, and nil for a hole.
+// flatRange yields the values of a small list whose indexes are in [from, to), and nil for a hole.
 func (l *List) flatRange(from, to int, yield func([]byte) bool) {
 	i := 0
 	for b := l.flatForm.b[listHeader:]; len(b) > 0 && i < to; {
@@ -72,7 +72,7 @@ func (l *List) flatRange(from, to int, yield func([]byte) bool) {
 	}
 }
 
-// span returns the offsets in the flat bytes at which the elements from index from to index to-1
+// span returns the offsets in the flat bytes at which the elements with the indexes [from, to)
 // begin and end. The list has no holes.
 func (l *List) span(from, to int) (begin, end int) {
 	all := l.flatForm.b

@@ -16,7 +16,8 @@ type Set struct {
 	d   dict
 }
 
-// Load makes s the set with the bytes flat: see [Hash.Load].
+// Load sets s to the set that the bytes in flat encode. flat must have passed [CheckSet] or come
+// from a set; see [Hash.Load].
 func (s *Set) Load(flat []byte) { s.d.load(flat) }
 
 // Len returns the number of members.

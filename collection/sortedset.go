@@ -91,7 +91,8 @@ func (s *SortedSet) Drop() {
 // [List.Copied]. It returns 0 for a small set.
 func (s *SortedSet) Copied() int { return s.copied(s.bytes) }
 
-// Load makes s the sorted set with the bytes flat: see [Hash.Load].
+// Load sets s to the sorted set that the bytes in flat encode. flat must have passed
+// [CheckSortedSet] or come from a sorted set; see [Hash.Load].
 func (s *SortedSet) Load(flat []byte) { s.load(flat) }
 
 // Set sets the score of member. added reports whether the member is new. If the member has an equal
@@ -122,7 +123,7 @@ func (s *SortedSet) Remove(member []byte) bool {
 	return true
 }
 
-// RemoveRange removes the elements from rank from to rank to-1, as far as they exist, and returns
+// RemoveRange removes the elements whose ranks are in [from, to), as far as they exist, and returns
 // their number.
 func (s *SortedSet) RemoveRange(from, to int) (removed int) {
 	from, to = max(from, 0), min(to, s.count)

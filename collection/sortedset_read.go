@@ -33,8 +33,8 @@ func (s *SortedSet) Search(beyond func(member []byte, score float64) bool) int {
 	return s.SearchIn(0, s.count, beyond)
 }
 
-// SearchIn does what [SortedSet.Search] does, but only among the elements from rank from to rank
-// to-1. If beyond returns true for none of them, the result is to, or Len if to is larger. In a
+// SearchIn does what [SortedSet.Search] does, but only among the elements whose ranks are in [from,
+// to). If beyond returns true for none of them, the result is to, or Len if to is larger. In a
 // large set, SearchIn examines both ends first, because lookups in a log of requests are usually
 // there.
 func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score float64) bool) int {
@@ -87,8 +87,8 @@ func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) 
 	return from
 }
 
-// Range iterates over the elements from rank from to rank to-1, as far as they exist, in ascending
-// order. The set must not be changed during the iteration.
+// Range iterates over the elements whose ranks are in [from, to), as far as they exist, in
+// ascending order. The set must not be changed during the iteration.
 func (s *SortedSet) Range(from, to int) iter.Seq2[[]byte, float64] {
 	from, to = max(from, 0), min(to, s.count)
 	return func(yield func([]byte, float64) bool) {

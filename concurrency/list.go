@@ -163,7 +163,7 @@ func (l list) appendRange(out []byte, header, from, to int) []byte {
 	return l.appendEntries(out, header, from, to)
 }
 
-// appendEntries is appendRange for from below to.
+// appendEntries does what appendRange does, if the range is not empty.
 func (l list) appendEntries(out []byte, header, from, to int) []byte {
 	old := l.header()
 	if old == header {

@@ -70,7 +70,7 @@ func Forever(e *entry.Entry) (limit.Instant, Action) {
 	return entry.NoExpiry, Store
 }
 
-// allows reports whether an expiry may change from old to at under the condition c.
+// allows reports whether an expiry may change from old to the instant at under the condition c.
 func (c ExpireCondition) allows(old, at limit.Instant) bool {
 	switch {
 	case c&ExpireIfNone != 0 && old != entry.NoExpiry,

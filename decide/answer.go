@@ -98,8 +98,8 @@ func (a *Ask) ResetAnswer() {
 	a.Linked, a.Estimated, a.Used = false, 0, 0
 }
 
-// TakeAnswer copies the answer of from, a copy of a that was decided instead of a, into a. The Details of both have the
-// same length.
+// TakeAnswer copies the answer of another ask into a. That one is a copy of a that was decided instead of a. The
+// Details of both have the same length.
 func (a *Ask) TakeAnswer(from *Ask) {
 	a.Now, a.Err, a.Foreign = from.Now, from.Err, from.Foreign
 	a.Decision, a.Refused, a.Missing = from.Decision, from.Refused, from.Missing

@@ -25,9 +25,9 @@ func (c *Clause) keeps() bool {
 }
 
 // spare decides on e at now whether the clause c can take its quantity so that c.Keep units remain for others, and
-// writes the answer to d. It plans no change. A call that takes q units and leaves k passes exactly if a call that
-// takes q + k units does, and its RetryAfter is the same. In a lease set this holds for the places that the member does
-// not hold yet. A bucket with Debt lends no tokens to a call that has to leave units.
+// writes the answer to d. It plans no change. A call that takes q units and leaves k is decided like a call that takes
+// q + k units, with the same RetryAfter. In a lease set this holds for the places that the member does not hold yet. A
+// bucket with Debt lends no tokens to a call that has to leave units.
 func (p *Plan) spare(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
 	switch {
 	case c.Window != nil:

@@ -182,8 +182,8 @@ type Process interface {
 	Memory() (rss, heap int64)
 	// CPU returns the processor time that the process has used in system mode and in user mode.
 	CPU() (sys, user time.Duration)
-	// Network returns the bytes that the transports have transferred and those that they have
-	// queued.
+	// Network returns the traffic of the transports: the numbers of bytes transferred and queued, and
+	// their rates.
 	Network() stats.Traffic
 	// ClockStep returns by how much the wall clock is ahead of the server's own clock.
 	ClockStep() time.Duration

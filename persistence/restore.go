@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// Restore copies a backup to the directory to, so that a server can start with it. The backup is
-// the directory from, which has the files of a server. That server must not be running. The end of
-// its log may be torn. The copy has the state of the backup but a new [DataSet], which is marked as
+// Restore copies a backup, the directory from, to another directory, so that a server can start
+// with it. The backup has the files of a server. That server must not be running. The end of its
+// log may be torn. The copy has the state of the backup but a new [DataSet], which is marked as
 // restored. The directory to may exist, but must not have files of a server. Restore checks the
 // backup as [Check] does and writes the results to w. If copying fails, Restore removes the copies
 // and writes no manifest, so no server starts with a part of the state.
@@ -71,8 +71,7 @@ func (d *Dir) takeFrom(from string, backup *manifest) (err error) {
 	return writeManifest(d.o.FS, d.o.Path, &m)
 }
 
-// copyFile copies the file at the path from to the path to. It makes the content of the copy
-// durable, but not the name.
+// copyFile copies a file and syncs the copy. The caller has to sync the directory.
 func copyFile(fsys FS, from, to string) error {
 	in, err := fsys.Open(from)
 	if err != nil {

@@ -162,8 +162,8 @@ func (n *Node) stepHandover(ctx context.Context) {
 	}
 }
 
-// giveUpTarget ends a handover to a target, at to, that cannot be reached. If the target has just
-// been asked to take over, it may do so, and the handover continues.
+// giveUpTarget ends a handover to a target that cannot be reached. If the target has just been
+// asked to take over, it may do so, and the handover continues.
 func (n *Node) giveUpTarget(ctx context.Context, to place) {
 	n.stopLinks()
 	n.mu.Lock()
@@ -224,9 +224,9 @@ func (n *Node) target(h *handover) (place, bool) {
 	return place{}, false
 }
 
-// handOver makes this node a replica of the target at to, and begins a link on which the target is
-// asked to take over. It does nothing if the handover is being aborted. The pause of commands that
-// write ends when the target has answered: see [Node.conclude].
+// handOver makes this node a replica of the target, whose address is to, and begins a link on which
+// the target is asked to take over. It does nothing if the handover is being aborted. The pause of
+// commands that write ends when the target has answered: see [Node.conclude].
 func (n *Node) handOver(ctx context.Context, to place) {
 	n.mu.Lock()
 	if n.handover.state != handoverWaiting || n.handover.abort != "" {

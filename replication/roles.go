@@ -171,7 +171,7 @@ func (n *Node) takeOver(whole bool) {
 	}
 }
 
-// startLinks starts the goroutine that keeps a link to the primary at to.
+// startLinks starts the goroutine that keeps a link to a primary. The parameter to is its address.
 func (n *Node) startLinks(ctx context.Context, to place) {
 	ctx, n.linkLoop.cancel = context.WithCancel(ctx)
 	n.linkLoop.done.Go(func() { n.keepLinked(ctx, to) })
@@ -186,8 +186,8 @@ func (n *Node) stopLinks() {
 	}
 }
 
-// keepLinked keeps a link to the primary at to until ctx ends. It connects again when the link
-// has ended.
+// keepLinked keeps a link to a primary, whose address is to, until ctx ends. It connects again when
+// the link has ended.
 func (n *Node) keepLinked(ctx context.Context, to place) {
 	for ctx.Err() == nil {
 		l := newLink(&n.o, &linkReceiver{n: n, to: to})
@@ -204,8 +204,8 @@ func (n *Node) keepLinked(ctx context.Context, to place) {
 	}
 }
 
-// down records that the link to the primary at to has ended. why is the reason. If ctx has ended,
-// down only forgets the link.
+// down records that the link to the primary has ended, and the reason. If ctx has ended, down only
+// forgets the link.
 func (n *Node) down(ctx context.Context, to place, why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -225,10 +225,10 @@ func (s *Source) dataSet(c protocol.PSync) string {
 	return ""
 }
 
-// addSender adds the replica that has sent c. The replica is sent the stream from the offset from
-// on. whole says that the replica has a complete state at from. addSender returns nil if the
-// replica cannot be served now, because a frame is being written whose beginning is not in the
-// backlog. The caller must hold mu.
+// addSender adds the replica that has sent c. The replica is sent the stream from the offset in the
+// parameter from. whole says that the replica has a complete state at that offset. addSender
+// returns nil if the replica cannot be served now, because a frame is being written whose beginning
+// is not in the backlog. The caller must hold mu.
 func (s *Source) addSender(c protocol.PSync, from uint64, whole bool) *sender {
 	if s.backlog == nil && !s.frames.whole() || s.backlog != nil && from < s.backlog.First() {
 		return nil

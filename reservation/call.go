@@ -65,7 +65,7 @@ type Terms struct {
 // Op is the operation of a [Settlement].
 type Op uint8
 
-// These are the operations of settlements.
+// These are the operations of a [Settlement], each with its command.
 const (
 	Commit Op = iota + 1 // RL.COMMIT
 	Cancel               // RL.CANCEL

@@ -40,7 +40,8 @@ type level struct {
 	patterns []*step
 }
 
-// step is a descriptor of a file.
+// step is one descriptor in a rule file, with the descriptors nested in it. A request matches a
+// path of steps.
 type step struct {
 	level
 	text string
@@ -126,7 +127,7 @@ type above struct {
 	shared bool     // one of the steps is shared
 }
 
-// level fills in is, the level with the descriptors of list.
+// level sets the fields of a level from the descriptors in list.
 func (l *loader) level(is *level, up above, list []*rulefile.Descriptor) {
 	if len(list) == 0 {
 		return

@@ -103,8 +103,8 @@ func appendEscaped(dst, part []byte) []byte {
 	return dst
 }
 
-// bounded cuts the key that begins at from to [MaxKey] bytes. A key that is too long keeps its first 960 bytes, and
-// gets "%~" and 32 hexadecimal digits of its SHA-256.
+// bounded cuts a key to [MaxKey] bytes. The key is the rest of the text from the index from. A key that is too long
+// keeps its first 960 bytes, and gets "%~" and 32 hexadecimal digits of its SHA-256.
 func bounded(dst []byte, from int) []byte {
 	const kept, digits = 960, 32
 	if len(dst)-from <= MaxKey {

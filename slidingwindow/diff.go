@@ -112,8 +112,8 @@ func (b *backward) read() {
 	}
 }
 
-// take returns the units of the next entry, and goes on, if the entry is at at. Otherwise take
-// returns 0.
+// take returns the units of the next entry, and goes on, if the entry is at the instant at.
+// Otherwise take returns 0.
 func (b *backward) take(at limit.Instant) (units uint64) {
 	if b.more() && b.before.at == at {
 		total := b.before.total

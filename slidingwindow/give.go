@@ -68,8 +68,9 @@ func (s *buckets) beginning(depth int) limit.Instant {
 	return s.start.Add(time.Duration(from))
 }
 
-// slotOf returns the position in the ring of the slot that begins at at. ok is false if the ring
-// has no such slot. If W < m, several slots begin at one instant. Only the last of them gets units.
+// slotOf returns the position in the ring of the slot that begins at the given instant. ok is false
+// if the ring has no such slot. If W < m, several slots begin at one instant. Only the last of them
+// gets units.
 func (s *buckets) slotOf(at limit.Instant) (i int, ok bool) {
 	since := int64(at.Sub(s.start))
 	earlier := since < 0

@@ -52,8 +52,8 @@ func moveElement(c storeCall, m listMove) {
 	}
 }
 
-// move moves an element from the list at from to the one at to, and returns a copy of the element.
-// found is false if there is none. Both keys must be locked.
+// move moves an element from one list to another, and returns a copy of the element. The parameters
+// from and to are the keys. found is false if there is none. Both keys must be locked.
 func (m listMove) move(st store, db int, from, to []byte) (value []byte, found bool, err error) {
 	if value, found, err = m.peek(st, db, from, to); found && err == nil {
 		err = m.transfer(st, db, from, to, value)
@@ -62,7 +62,7 @@ func (m listMove) move(st store, db int, from, to []byte) (value []byte, found b
 }
 
 // peek returns a copy of the element that is to be moved; found is false if there is none. As in
-// Redis it checks the type of to only if there is an element.
+// Redis it checks the type of the other key only if there is an element.
 func (m listMove) peek(st store, db int, from, to []byte) (value []byte, found bool, err error) {
 	found, err = st.ReadList(db, from, func(l *collection.List) {
 		i := l.Len() - 1

@@ -301,7 +301,7 @@ func getrange(c storeCall) {
 	c.ReplySpan(value, start, end)
 }
 
-// span returns the range of a value of length bytes from the byte at from to the byte at to,
+// span returns the part of a value that GETRANGE returns for the positions [from, to], both
 // inclusive; end is exclusive. Negative positions count from the end. The range is cut to the
 // value, and is empty if the positions cross.
 func span(length int, from, to int64) (start, end int) {

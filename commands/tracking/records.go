@@ -217,8 +217,8 @@ func (rs *records) extend(size int) (place, record) {
 	return p, rs.at(p)
 }
 
-// move copies the record at from to a new record of at least size bytes, removes the old record,
-// and returns the place at which the new record is then.
+// move copies a record to a new one of at least size bytes, removes the old record, and returns the
+// place at which the new record is then.
 func (rs *records) move(from place, size int) place {
 	to, r := rs.extend(size)
 	old := rs.at(from)
@@ -237,7 +237,7 @@ func (rs *records) indexed(hash uint64, p place) bool {
 	return is && at == p
 }
 
-// point changes the place of r from from to to, in index or collided.
+// point changes the place of r in index or collided. The old place is the parameter from.
 func (rs *records) point(r record, from, to place) {
 	if hash := r.hash(); rs.indexed(hash, from) {
 		rs.index[hash] = to

@@ -52,10 +52,11 @@ func (b *blobs) add(key []byte, e *entry.Entry) uint32 {
 	return uint32(len(b.list) - 1)
 }
 
-// set replaces the value of blob i by that of to. The new value takes the memory of the old one in
-// two cases: it begins at the same address, so that its bytes are already in place; or it fits, and
-// no reply refers to the old value. In all other cases it is stored elsewhere. It is also stored
-// elsewhere if to.Made is set, or if it is shorter than a quarter of the old capacity.
+// set replaces the value of blob i with the value of the argument to. The new value takes the
+// memory of the old one in two cases: it begins at the same address, so that its bytes are already
+// in place; or it fits, and no reply refers to the old value. In all other cases it is stored
+// elsewhere. It is also stored elsewhere if to.Made is set, or if it is shorter than a quarter of
+// the old capacity.
 func (b *blobs) set(i uint32, to *entry.Entry) {
 	e, value, n := &b.list[i], to.Value, len(to.Value)
 	switch {

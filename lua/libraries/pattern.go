@@ -12,8 +12,8 @@ import (
 )
 
 // start returns a matcher that uses the script's budget of pattern steps. Each step also counts as
-// an instruction, even while the match runs: one call of string.find may take a second, and it must
-// pause for other clients and report its duration like a loop.
+// an instruction, and is charged while the match runs, not only at its end: one call of string.find
+// may take a second, and like a loop in Lua it must be able to yield to other clients or be killed.
 func (r *Runtime) start(subject, source string) *pattern.Matcher {
 	m := &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.Guard.Patterns}
 	m.Poll = func() (end bool) {

@@ -188,7 +188,7 @@ func (t *keyTable) requeue(names []name) {
 	t.queue = append(t.queue, names...)
 }
 
-// stored records that the value of the key n at the offset at was stored. The key is no longer
+// stored records that the value that the key n had at an offset was stored. The key is no longer
 // dirty, unless a later command has touched it; then it is queued again.
 func (t *keyTable) stored(n name, at int64) {
 	t.mu.Lock()

@@ -47,8 +47,8 @@ type Transport struct {
 	acceptors map[*acceptor]struct{}
 }
 
-// New starts event loops, at least one, that feed sessions of h. It fails when the kernel refuses a
-// descriptor.
+// New starts the given number of event loops, but at least one, which serve connections with
+// sessions of h. It fails if the kernel provides no descriptor. Each loop occupies a thread.
 // GOMAXPROCS should be one more than loops. now is the clock for the write timeout.
 func New(h transport.Handler, lim transport.Limits, loops int, log *slog.Logger, now func() time.Time) (*Transport, error) {
 	t := &Transport{

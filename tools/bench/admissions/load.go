@@ -59,7 +59,7 @@ func run(decide decider) []passage {
 	return through
 }
 
-// units returns the sum of the units of those calls that are at from or later, and before to.
+// units returns the sum of the units of the calls in [from, to).
 func units(calls []call, from, to time.Duration) int64 {
 	sum := int64(0)
 	for _, c := range calls {

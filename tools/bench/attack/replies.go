@@ -189,8 +189,8 @@ func manyReplies() []Attack {
 	}
 }
 
-// elements appends n elements of 600 bytes to a command, numbered from at. If fields is set, it
-// appends a field before each element.
+// elements appends n elements of 600 bytes to a command. Their numbers begin with the parameter at.
+// If fields is set, it appends a field before each element.
 func elements(words []string, at, n int, fields bool) []string {
 	const size = 600
 	rest := strings.Repeat("x", size)

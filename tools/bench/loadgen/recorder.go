@@ -68,7 +68,7 @@ func add(h *hdrhistogram.Histogram, nanoseconds int64) {
 	_ = h.RecordValue(min(max(nanoseconds, 1), int64(longest))) // in range by construction
 }
 
-// merge adds the results of from.
+// merge adds the results of another recorder.
 func (t *tally) merge(from *tally) {
 	t.hist.Merge(from.hist)
 	t.errors += from.errors

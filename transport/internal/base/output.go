@@ -25,8 +25,8 @@ type pieces struct {
 	kept int          // memory that they take: see [shared.Ref.Kept]
 }
 
-// OnDurable makes a reply that waited for its log record ready to be sent. The argument is has the
-// outcome, which is not Pending. The session s may change the reply before it is sent.
+// OnDurable makes a reply that waited for its log record ready to be sent. The outcome is not
+// Pending. The session s may change the reply before it is sent.
 func (o *Output) OnDurable(s transport.Session, is transport.Outcome) {
 	from := len(o.B) - o.Held
 	refs := o.TakeRefs()
