@@ -58,21 +58,22 @@ export function headerFields(a: HeaderAnswer, style: HeaderStyle): Field[] {
 }
 
 function draft(fields: Field[], a: HeaderAnswer): void {
-  const policies: string[] = []
-  const limits: string[] = []
-  a.clauses.forEach((c, i) => {
+  let policies = ''
+  let limits = ''
+  for (let i = 0; i < a.clauses.length; i++) {
+    const c = a.clauses[i]!
     const item = `"${nameOf(a.policy, i)}"`
     if (!c.unlimited) {
       const window = c.windowMillis ?? 0
-      policies.push(item + parameter('q', c.limit) + (c.concurrent ? ';qu="concurrent-requests"' : '') + (window > 0 ? parameter('w', secondsUp(window)) : ''))
+      policies += `${policies && ', '}${item}${parameter('q', c.limit)}${c.concurrent ? ';qu="concurrent-requests"' : ''}${window > 0 ? parameter('w', secondsUp(window)) : ''}`
     }
     if (!c.unlimited || c.denies) {
       const t = a.denied ? (c.denies ? secondsUp(c.retryMillis) : 0) : secondsUp(c.resetMillis)
-      limits.push(item + parameter('r', c.remaining) + (t > 0 ? parameter('t', t) : ''))
+      limits += `${limits && ', '}${item}${parameter('r', c.remaining)}${t > 0 ? parameter('t', t) : ''}`
     }
-  })
-  if (policies.length > 0) fields.push(['RateLimit-Policy', policies.join(', ')])
-  if (limits.length > 0) fields.push(['RateLimit', limits.join(', ')])
+  }
+  if (policies) fields.push(['RateLimit-Policy', policies])
+  if (limits) fields.push(['RateLimit', limits])
 }
 
 function older(fields: Field[], a: HeaderAnswer): void {

@@ -8,7 +8,7 @@ import { Deadlines } from './deadlines.js'
 import { headerFields, problemOf, type Field, type HeaderAnswer, type HeaderClause, type HeaderStyle, type Problem } from './headers.js'
 import { bounded, type KeyOf } from './keys.js'
 import { approximates, LocalLimiter } from './local.js'
-import { readReply, UnexpectedReply, resultOf, type Decision, type Numbers, type Result } from './result.js'
+import { readReply, UnexpectedReply, resultOf, type Decision, type Result } from './result.js'
 import { judge, retries, type Fault } from './verdict.js'
 import { callWords, renewWords, settleWords, startWords, stateKey, type Config, type Mode, type Request } from './wire.js'
 
@@ -189,7 +189,7 @@ export class Limiter<R = unknown> {
   #started: Promise<void> | undefined
   #running = false
   #withID = true
-  #windows: HeaderClause[] | undefined
+  #windows: Window[]
   #instruments: Instruments | undefined
 
   /** Makes a limiter. shared is that of another limiter with the same server, or a double in tests. */
@@ -205,6 +205,7 @@ export class Limiter<R = unknown> {
     this.#deadlines = new Deadlines(this.#deadlineMs)
     this.#config = { policy: options.policy ?? 'limit', limits, class: options.class, keep: options.keep }
     callWords(this.#config, { key: '', cost: 1, mode: '' }) // throws if the options do not fit each other
+    this.#windows = limits.map(windowOf)
     this.#fallback = texts(options.fallback).map((text) => parseClause(text))
     if (this.#fallback.length === 0) this.#fallback = limits
     this.#cache = new DenialCache(options.ban ? 0 : (options.denialCacheMs ?? 1000))
@@ -336,24 +337,31 @@ export class Limiter<R = unknown> {
   }
 
   #answer(result: Result): HeaderAnswer {
-    const clauses = this.#windows ?? this.#config.limits.map(windowOf)
-    const header = (n: Numbers, i: number): HeaderClause => ({
-      ...clauses[i],
-      denies: n.refused > 0,
-      limit: n.limit,
-      remaining: n.remaining,
-      retryMillis: n.retryAfterMs,
-      resetMillis: n.resetAfterMs,
-    })
-    const numbers = result.policies
-    const binding = { denies: !result.allowed, limit: result.limit, remaining: result.remaining, retryMillis: result.retryAfterMs ?? -1, resetMillis: result.resetAfterMs ?? -1 }
-    return {
-      policy: this.#config.policy,
-      denied: !result.allowed,
-      blocked: result.blocked,
-      binding,
-      clauses: numbers.length > 0 ? numbers.map(header) : [binding],
+    const windows = this.#windows
+    const clauses: HeaderClause[] = []
+    for (let i = 0; i < result.policies.length; i++) {
+      const n = result.policies[i]!
+      const window = windows[i] ?? noWindow
+      clauses.push({
+        denies: n.refused > 0,
+        limit: n.limit,
+        remaining: n.remaining,
+        retryMillis: n.retryAfterMs,
+        resetMillis: n.resetAfterMs,
+        windowMillis: window.windowMillis,
+        concurrent: window.concurrent,
+        unlimited: window.unlimited,
+      })
     }
+    const binding: HeaderClause = {
+      denies: !result.allowed,
+      limit: result.limit,
+      remaining: result.remaining,
+      retryMillis: result.retryAfterMs ?? -1,
+      resetMillis: result.resetAfterMs ?? -1,
+    }
+    if (clauses.length === 0) clauses.push(binding)
+    return { policy: this.#config.policy, denied: !result.allowed, blocked: result.blocked, binding, clauses }
   }
 
   #placesOnly(): boolean {
@@ -573,8 +581,17 @@ export class Limiter<R = unknown> {
   }
 }
 
-function windowOf(clause: Clause): HeaderClause {
-  return { limit: 0, remaining: 0, retryMillis: -1, resetMillis: -1, windowMillis: clause.family === 'SW' ? clause.periodMs : 0, concurrent: clause.family === 'CC', unlimited: clause.family === 'NONE' }
+/** What header fields say of a clause beside its numbers. */
+interface Window {
+  windowMillis: number
+  concurrent: boolean
+  unlimited: boolean
+}
+
+const noWindow: Window = { windowMillis: 0, concurrent: false, unlimited: false }
+
+function windowOf(clause: Clause): Window {
+  return { windowMillis: clause.family === 'SW' ? clause.periodMs : 0, concurrent: clause.family === 'CC', unlimited: clause.family === 'NONE' }
 }
 
 /** Returns the clauses in a reply of RL.POLICY GET, which is a map or a list of names and values. */
