@@ -50,11 +50,16 @@ export async function admit<R>(limiter: Limiter<R>, { chargeWhen }: Pick<Middlew
 /** A response of Node. */
 interface NodeResponse {
   once(event: 'close', listener: () => void): unknown
-  readonly writableFinished: boolean
+  readonly closed: boolean
+  readonly destroyed: boolean
+  readonly headersSent: boolean
   readonly statusCode: number
 }
 
-/** Tells an admission how the response ends. */
+/** Tells an admission how the response ends. A client that goes after the header was sent has had the status. */
 export function follow({ ended }: Admission, response: NodeResponse): void {
-  if (ended !== undefined) response.once('close', () => ended(response.writableFinished ? response.statusCode : undefined))
+  if (ended === undefined) return
+  const tell = (): void => ended(response.headersSent ? response.statusCode : undefined)
+  if (response.closed || response.destroyed) tell()
+  else response.once('close', tell)
 }

@@ -1,12 +1,13 @@
 /** Connections to a server: by ioredis, or by the application's own client, ioredis or node-redis. */
 
-import { Redis, type RedisOptions } from 'ioredis'
+import { Redis, ReplyError, type RedisOptions } from 'ioredis'
 import { UnexpectedReply } from './result.js'
 import { type Fault } from './verdict.js'
 
 /** The error for a call without a reply. */
 export class FaultError extends Error {
-  constructor(readonly fault: Fault, cause?: unknown) {
+  /** busy says that the process itself was too busy: that is no fault of the server. */
+  constructor(readonly fault: Fault, readonly busy = false, cause?: unknown) {
     super(fault, { cause })
     this.name = 'FaultError'
   }
@@ -26,6 +27,8 @@ export interface Connection {
   ready(): boolean
   /** Calls back once, when the connection is ready. The returned function takes that back. */
   whenReady(callback: () => void): () => void
+  /** The error reply with which the server has refused the user, or undefined. */
+  refusal(): string | undefined
   /** Sends a command. It rejects with an error of the client's own: see errorOf. */
   call(words: string[]): Promise<unknown>
   /** Ends the connection and makes a new one, if that is ours to do. */
@@ -37,50 +40,59 @@ export interface Connection {
 export interface IoredisClient {
   status: string
   call(command: string, ...args: string[]): Promise<unknown>
-  once(event: string, listener: () => void): unknown
-  off(event: string, listener: () => void): unknown
+  on(event: 'ready', listener: () => void): unknown
+  options: { autoResendUnfulfilledCommands?: boolean }
 }
 
 /** The part of node-redis that is used. */
 export interface NodeRedisClient {
   isReady: boolean
   sendCommand(args: string[]): Promise<unknown>
-  once(event: string, listener: () => void): unknown
-  off(event: string, listener: () => void): unknown
+  on(event: 'ready', listener: () => void): unknown
 }
 
+/** Reports whether an error is the reply of a server, which begins with a word in capitals. Names of classes are not asked for: a bundler changes them. */
 function isReply(error: unknown): error is Error {
-  // ReplyError is that of ioredis. node-redis has ErrorReply, and classes of it such as SimpleError.
-  if (!(error instanceof Error)) return false
-  for (let at = Object.getPrototypeOf(error) as object | null; at !== null; at = Object.getPrototypeOf(at) as object | null) {
-    const name = (at as Error).constructor?.name
-    if (name === 'ReplyError' || name === 'ErrorReply') return true
-  }
-  return false
+  return error instanceof ReplyError || (error instanceof Error && /^[A-Z][A-Z0-9_]*( |$)/.test(error.message))
 }
 
 /** Returns what a client has rejected with: the error reply of the server, or the fault that there is no reply. */
 export function errorOf(error: unknown): Error {
   if (error instanceof FaultError || error instanceof UnexpectedReply) return error
-  return isReply(error) ? new ServerError(error.message) : new FaultError('broken', error)
+  return isReply(error) ? new ServerError(error.message) : new FaultError('broken', false, error)
 }
 
 /** A client of the application. Its connection is left alone. */
 class Borrowed implements Connection {
-  constructor(readonly client: IoredisClient | NodeRedisClient) {}
+  readonly #waiting = new Set<() => void>()
+
+  constructor(readonly client: IoredisClient | NodeRedisClient) {
+    if ('options' in client && 'status' in client && client.options.autoResendUnfulfilledCommands !== false) {
+      throw new TypeError('client: an ioredis needs autoResendUnfulfilledCommands: false, or it charges calls again after their callers have gone')
+    }
+    client.on('ready', () => {
+      const waiting = [...this.#waiting]
+      this.#waiting.clear()
+      for (const callback of waiting) callback()
+    })
+  }
 
   ready(): boolean {
     return 'sendCommand' in this.client && 'isReady' in this.client ? this.client.isReady : (this.client as IoredisClient).status === 'ready'
   }
 
   whenReady(callback: () => void): () => void {
-    this.client.once('ready', callback)
-    return () => void this.client.off('ready', callback)
+    this.#waiting.add(callback)
+    return () => void this.#waiting.delete(callback)
   }
 
   call(words: string[]): Promise<unknown> {
     if ('isReady' in this.client) return this.client.sendCommand(words)
     return this.client.call(words[0]!, ...words.slice(1))
+  }
+
+  refusal(): string | undefined {
+    return undefined
   }
 
   renew(): void {}
@@ -94,6 +106,7 @@ const reconnectMs = 250
 /** A connection of our own. */
 class Owned extends Borrowed {
   readonly #redis: Redis
+  #refusal: string | undefined
 
   constructor(url: string, options: RedisOptions) {
     const own: RedisOptions = {
@@ -106,9 +119,18 @@ class Owned extends Borrowed {
       retryStrategy: (attempt: number) => Math.min(20 * attempt, reconnectMs),
     }
     const redis = new Redis(url, own)
-    redis.on('error', () => {}) // each call says what is wrong
     super(redis as unknown as IoredisClient)
     this.#redis = redis
+    redis.on('ready', () => (this.#refusal = undefined))
+    redis.on('error', (error: Error) => {
+      // Other errors are those of calls. This one comes of itself: a call is not sent before the user has logged in.
+      const refused = /\b(NOAUTH|WRONGPASS|NOPERM)\b.*/.exec(error.message)
+      if (refused !== null) this.#refusal = refused[0]
+    })
+  }
+
+  override refusal(): string | undefined {
+    return this.#refusal
   }
 
   override renew(): void {

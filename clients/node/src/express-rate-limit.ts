@@ -13,6 +13,9 @@ interface RateLimitOptions {
   limit: number | unknown
 }
 
+/** The largest number of keys of which denials are remembered. */
+const maxDenied = 10_000
+
 /**
  * A store. With `policy` the policy of the server decides. Without one, the limit and the window of express-rate-limit
  * do, as `SW limit window FIXED`; its limit is a number then.
@@ -24,6 +27,8 @@ export class CellserverStore {
   readonly #policy: string | undefined
   #window: Limiter
   #limit: number | undefined
+  /** How many increments of a key have charged nothing and were not taken back. The oldest keys are forgotten. */
+  readonly #denied = new Map<string, number>()
 
   constructor(options: Omit<LimiterOptions, 'key' | 'limits'>) {
     this.#policy = options.policy
@@ -43,8 +48,12 @@ export class CellserverStore {
     return this.#hits(key, 1)
   }
 
+  /** Gives a unit back. express-rate-limit also takes back what was denied, with skipFailedRequests: that has taken nothing. */
   async decrement(key: string): Promise<void> {
-    await this.#window.check(key, { cost: -1 })
+    const denied = this.#denied.get(key) ?? 0
+    if (denied > 1) this.#denied.set(key, denied - 1)
+    else this.#denied.delete(key)
+    if (denied === 0) await this.#window.check(key, { cost: -1 })
   }
 
   get(key: string): Promise<Info> {
@@ -61,8 +70,17 @@ export class CellserverStore {
     return this.#limiter.close()
   }
 
+  /** Remembers that an increment has charged nothing. */
+  #note(key: string): void {
+    const denied = this.#denied.get(key) ?? 0
+    this.#denied.delete(key)
+    if (this.#denied.size >= maxDenied) this.#denied.delete(this.#denied.keys().next().value!)
+    this.#denied.set(key, denied + 1)
+  }
+
   async #hits(key: string, cost: number): Promise<Info> {
     const result = await this.#window.check(key, { cost })
+    if (cost > 0 && (!result.allowed || result.source !== 'server')) this.#note(key)
     if (!result.allowed && result.source === 'unavailable') throw new Error('cellserver: the server does not decide')
     const wait = result.retryAfterMs ?? result.resetAfterMs
     return {

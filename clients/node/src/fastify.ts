@@ -9,7 +9,7 @@ export type FastifyRequestLike = object
 
 /** The part of a Fastify reply that is used. */
 export interface FastifyReplyLike {
-  raw: { once(event: 'close', listener: () => void): unknown; writableFinished: boolean; statusCode: number }
+  raw: { once(event: 'close', listener: () => void): unknown; closed: boolean; destroyed: boolean; headersSent: boolean; statusCode: number }
   hasHeader(name: string): boolean
   header(name: string, value: string): unknown
   code(status: number): unknown
@@ -66,7 +66,7 @@ interface StoreClass {
   readonly limiter: Limiter
 }
 
-/** Returns a class for the option `store` of @fastify/rate-limit. Its limits are those of the plugin, as `SW max window FIXED`. */
+/** Returns a class for the option `store` of @fastify/rate-limit. Its limits are those of the plugin, as `SW max window FIXED`; `ban` has no effect. */
 export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>): StoreClass {
   const { policy = 'fastify', ...rest } = options
   const shared = new Limiter({ ...rest, policy, limits: 'SW 1 1 FIXED' })

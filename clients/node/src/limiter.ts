@@ -68,7 +68,7 @@ export interface LimiterOptions<R = unknown> {
   log?: Log
   /** A meter of OpenTelemetry's API. */
   meter?: Meter
-  /** The wall clock in milliseconds, for tests. */
+  /** A clock in milliseconds in the place of the machine's, for tests. */
   now?: () => number
 }
 
@@ -111,6 +111,7 @@ export interface Backend {
   call(words: string[]): Promise<unknown>
   ready(): boolean
   whenReady(callback: () => void): () => void
+  refusal(): string | undefined
   renew(): void
   close(): Promise<void>
 }
@@ -142,6 +143,10 @@ class ServerBackend implements Backend {
     return this.connection.whenReady(callback)
   }
 
+  refusal(): string | undefined {
+    return this.connection.refusal()
+  }
+
   renew(): void {
     this.connection.renew()
   }
@@ -152,6 +157,12 @@ class ServerBackend implements Backend {
 }
 
 const console_: Log = { warn: (message) => console.warn(message), error: (message) => console.error(message) }
+
+/** For how many milliseconds `ready` waits. */
+const readyMs = 1000
+
+/** For how many milliseconds a reservation is renewed at most, if nothing ends it. */
+const renewedMs = 3_600_000
 
 /** The time in milliseconds for which a policy's clauses are taken as they were read. */
 const policyMs = 60_000
@@ -179,7 +190,8 @@ export class Limiter<R = unknown> {
   readonly #cache: DenialCache
   readonly #deadlineMs: number
   readonly #deadlines: Deadlines
-  readonly #now: () => number
+  readonly #now: () => number // does not go back
+  readonly #wall: () => number // since 1970
   readonly #log: Log
   readonly #lastLogged = new Map<string, number>()
   #local: LocalLimiter | undefined
@@ -203,13 +215,15 @@ export class Limiter<R = unknown> {
     this.#deadlineMs = options.deadlineMs ?? 50
     if (!(this.#deadlineMs >= 20 && this.#deadlineMs <= 1000)) throw new TypeError('deadlineMs is from 20 to 1000')
     this.#deadlines = new Deadlines(this.#deadlineMs)
+    if (options.policy !== undefined && !/^[A-Za-z0-9_.-]{1,64}$/.test(options.policy)) throw new TypeError('policy is a name of 1 to 64 letters, digits and _ . -')
     this.#config = { policy: options.policy ?? 'limit', limits, class: options.class, keep: options.keep }
     callWords(this.#config, { key: '', cost: 1, mode: '' }) // throws if the options do not fit each other
     this.#windows = limits.map(windowOf)
     this.#fallback = texts(options.fallback).map((text) => parseClause(text))
     if (this.#fallback.length === 0) this.#fallback = limits
     this.#cache = new DenialCache(options.ban ? 0 : (options.denialCacheMs ?? 1000))
-    this.#now = options.now ?? Date.now
+    this.#now = options.now ?? (() => performance.now())
+    this.#wall = options.now ?? Date.now
     this.#log = options.log ?? console_
     if (options.meter !== undefined) this.#instruments = new Instruments(options.meter, this.#config.policy)
     if (options.onUnavailable === 'local') this.#sayApproximations()
@@ -226,11 +240,21 @@ export class Limiter<R = unknown> {
     return new Limiter<S>({ ...(rest as unknown as LimiterOptions<S>), ...options }, this.#shared)
   }
 
-  /** Resolves when the server has accepted the configuration, and rejects with a ConfigurationError when it has refused it. */
+  /**
+   * Resolves when the server has accepted the configuration, or after a second without a server, and rejects with a
+   * ConfigurationError when the server has refused it.
+   */
   async ready(): Promise<void> {
-    while (!this.#backend.ready()) await new Promise<void>((resolve) => this.#backend.whenReady(resolve))
+    const deadline = performance.now() + readyMs
+    if (!this.#backend.ready()) await this.#waitForReady(deadline)
+    const refusal = this.#backend.refusal()
+    if (!this.#backend.ready() && refusal !== undefined) throw new ConfigurationError(refusal)
+    if (!this.#backend.ready()) return this.#say('warn', 'cellserver: there is no connection yet')
     this.#startSoon()
-    await this.#started
+    return this.#inTime(this.#started!, deadline).catch((error: unknown) => {
+      if (error instanceof ConfigurationError) throw error
+      this.#say('warn', `cellserver: the configuration was not checked yet: ${(error as Error).message}`)
+    })
   }
 
   /** Ends the limiter's own connection. */
@@ -256,11 +280,15 @@ export class Limiter<R = unknown> {
     if (keyOf === undefined) throw new TypeError('the limiter has no key')
     const key = keyOf(request)
     const cost = typeof costOf === 'function' ? costOf(request) : costOf
+    const positive = (units: number | undefined): number | undefined => {
+      if (units !== undefined && !(units >= 0)) throw new RangeError(`cost is ${units}: a request gives no units back`)
+      return units
+    }
     const rest = { member: member?.(request), id: typeof id === 'function' ? id(request) : undefined }
     if (key instanceof Promise || cost instanceof Promise) {
-      return Promise.all([key, cost]).then(([text, units]) => (text === undefined || text === null ? undefined : { key: text, cost: units, ...rest }))
+      return Promise.all([key, cost]).then(([text, units]) => (text === undefined || text === null ? undefined : { key: text, cost: positive(units), ...rest }))
     }
-    return key === undefined || key === null ? undefined : { key, cost, ...rest }
+    return key === undefined || key === null ? undefined : { key, cost: positive(cost), ...rest }
   }
 
   /** Decides a call for a key, within the deadline. It rejects only for faults of the program and of its configuration. */
@@ -301,7 +329,11 @@ export class Limiter<R = unknown> {
     const holds = result.allowed && result.source === 'server'
     let renewal: NodeJS.Timeout | undefined
     if (holds) {
-      renewal = setInterval(() => void this.#settle(renewWords(this.#config, request)), ttlMs / 2)
+      const until = performance.now() + renewedMs
+      renewal = setInterval(() => {
+        if (performance.now() > until) clearInterval(renewal)
+        else void this.#settle(renewWords(this.#config, request))
+      }, ttlMs / 2)
       renewal.unref()
     }
     let ended = !holds
@@ -399,18 +431,21 @@ export class Limiter<R = unknown> {
     if (!ticket.allowed) return this.#unavailable(request, 'breaker')
     try {
       if (!this.#backend.ready()) await this.#waitForReady(deadline)
+      const refusal = this.#backend.refusal()
+      if (!this.#backend.ready() && refusal !== undefined) throw new ConfigurationError(refusal)
       if (!this.#backend.ready()) return this.#failed(request, ticket, new FaultError('refused'))
       this.#startSoon()
       await this.#inTime(this.#started!, deadline)
     } catch (error) {
       return this.#failed(request, ticket, error instanceof ConfigurationError ? error : errorOf(error))
     }
-    return this.#ask(request, ticket)
+    return this.#ask(request, ticket, Math.max(1, deadline - performance.now()))
   }
 
-  #ask(request: Request, ticket: Ticket = this.#breaker.begin(this.#now())): Promise<Result> {
-    if (!ticket.allowed) return Promise.resolve(this.#unavailable(request, 'breaker'))
+  /** Asks the server. ms is what is left of the deadline, if that is not all of it. */
+  #ask(request: Request, ticket: Ticket = this.#breaker.begin(this.#now()), ms?: number): Promise<Result> {
     return new Promise((resolve, reject) => {
+      if (!ticket.allowed) return resolve(this.#unavailable(request, 'breaker'))
       const failed = (error: Error): void => {
         try {
           resolve(this.#failed(request, ticket, error))
@@ -419,7 +454,11 @@ export class Limiter<R = unknown> {
         }
       }
       if (!this.#backend.ready()) return failed(new FaultError('refused'))
-      const late = this.#deadlines.add(() => failed(new FaultError('timeout')))
+      let forget = (): void => {}
+      const late = this.#deadlines.add((busy) => {
+        forget()
+        failed(new FaultError('timeout', busy))
+      }, ms)
       let again = false
       const send = (): void => {
         if (!late.live) return // its caller has gone: it must not be charged
@@ -432,7 +471,7 @@ export class Limiter<R = unknown> {
             if (error instanceof FaultError && !again && retries(error.fault, request.id !== undefined)) {
               again = true
               if (this.#backend.ready()) send()
-              else this.#backend.whenReady(send)
+              else forget = this.#backend.whenReady(send)
             } else if (this.#deadlines.remove(late)) failed(error)
           },
         )
@@ -455,7 +494,7 @@ export class Limiter<R = unknown> {
   /** Returns the result of a call without a decision. It throws if the error is a fault of the program. */
   #failed(request: Request, ticket: Ticket, error: Error): Result | Promise<Result> {
     if (error instanceof FaultError) {
-      this.#end(ticket, 'failed')
+      this.#end(ticket, error.busy ? 'abandoned' : 'failed')
       return this.#unavailable(request, error.fault)
     }
     const judged = error instanceof ServerError ? judge(error.message, 'call', request.id !== undefined) : undefined
@@ -559,7 +598,7 @@ export class Limiter<R = unknown> {
       const instances = typeof this.options.instances === 'function' ? this.options.instances() : this.options.instances!
       this.#localAt = this.#now()
       this.#local ??= new LocalLimiter(this.#fallback, instances)
-      return resultOf(this.#local.decide(request.key, request.cost, this.#now(), request.member, request.mode === 'PEEK'), request.cost, 'local')
+      return resultOf(this.#local.decide(request.key, request.cost, this.#wall(), request.member, request.mode === 'PEEK'), request.cost, 'local')
     }
     const allowed = onUnavailable === 'allow'
     return { allowed, limit: 0, remaining: 0, granted: allowed ? request.cost : 0, retryAfterMs: allowed ? undefined : 1000, resetAfterMs: undefined, source: 'unavailable', policies: [], never: false, blocked: false }

@@ -29,6 +29,9 @@ interface State {
   decide(call: Call): { answer: Answer; take?: () => Answer }
 }
 
+/** How often a full table is searched for keys that are unused again, at most. */
+const sweepNs = 1_000_000_000n
+
 const max = (a: bigint, b: bigint): bigint => (a > b ? a : b)
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b)
 const ceilDiv = (a: bigint, b: bigint): bigint => (a + b - 1n) / b
@@ -214,26 +217,38 @@ export class LocalLimiter {
   readonly #clauses: Clause[]
   readonly #keys = new Map<string, State[]>()
   #shared: State[] | undefined
+  #sweptAt = 0n
 
   /** Each of several instances has its share of the clauses. */
   constructor(clauses: Clause[], instances = 1) {
     this.#clauses = clauses.map((clause) => localOf(shareOf(clause, instances)))
   }
 
-  #states(key: string): State[] {
+  #states(key: string, now: bigint): State[] {
     let states = this.#keys.get(key)
     if (states !== undefined) return states
+    if (this.#keys.size >= maxKeys) this.#sweep(now)
     if (this.#keys.size >= maxKeys) return (this.#shared ??= this.#clauses.map(stateOf))
     states = this.#clauses.map(stateOf)
     this.#keys.set(key, states)
     return states
   }
 
+  /** Removes the keys of which nothing is in use any more. */
+  #sweep(now: bigint): void {
+    if (now - this.#sweptAt < sweepNs) return
+    this.#sweptAt = now
+    const look: Call = { now, cost: 0n, peek: true, member: '' }
+    for (const [key, states] of this.#keys) {
+      if (states.every((state) => state.decide(look).answer.reset === 0n)) this.#keys.delete(key)
+    }
+  }
+
   /** Decides a call at an instant, in milliseconds since 1970: all clauses take the units, or none does. */
   decide(key: string, cost: number, nowMs: number, member = '', peek = false): Decision {
     const call: Call = { now: ns(nowMs), cost: BigInt(cost), peek, member }
     const calls = this.#clauses.map((clause) => (clause.calls && cost > 0 ? { ...call, cost: 1n } : call))
-    const plans = this.#states(key).map((state, i) => state.decide(calls[i]!))
+    const plans = this.#states(key, call.now).map((state, i) => state.decide(calls[i]!))
     const denied = plans.some((plan) => plan.answer.refused > 0n)
     return combine(plans.map((plan) => (denied || peek || plan.take === undefined ? plan.answer : plan.take())))
   }

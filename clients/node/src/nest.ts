@@ -11,7 +11,10 @@ interface ThrottlerRecord {
   timeToBlockExpire: number
 }
 
-/** A storage for the option `storage` of ThrottlerModule. Each named throttler is `SW limit ttl FIXED`; times are in seconds. */
+/**
+ * A storage for the option `storage` of ThrottlerModule. Each named throttler is `SW limit ttl FIXED`. A client is denied until its
+ * window ends: `blockDuration` is not used.
+ */
 export class CellserverStorage {
   readonly #limiter: Limiter
 
@@ -25,7 +28,7 @@ export class CellserverStorage {
   }
 
   async increment(key: string, ttl: number, limit: number, _blockDuration: number, throttlerName: string): Promise<ThrottlerRecord> {
-    const result = await limiterOfWindow(this.#limiter, `nest:${throttlerName}`, limit, ttl).check(key)
+    const result = await limiterOfWindow(this.#limiter, `nest.${throttlerName.replace(/[^A-Za-z0-9_.-]/g, '_')}`.slice(0, 64), limit, ttl).check(key)
     if (!result.allowed && result.source === 'unavailable') throw new Error('cellserver: the server does not decide')
     const seconds = (ms: number | undefined): number => Math.ceil((ms ?? 0) / 1000)
     return {
@@ -46,7 +49,9 @@ interface ResponseLike {
   once(event: 'close', listener: () => void): unknown
   setHeader?(name: string, value: string): unknown
   header?(name: string, value: string): unknown
-  writableFinished: boolean
+  closed: boolean
+  destroyed: boolean
+  headersSent: boolean
   statusCode: number
 }
 

@@ -13,10 +13,11 @@ export function limiterOfWindow(shared: Limiter, policy: string, max: number, wi
   let known = limiters.get(shared)
   if (known === undefined) limiters.set(shared, (known = new Map()))
   const clause = `SW ${Math.max(0, Math.floor(max))} ${Math.max(1, Math.ceil(windowMs))}ms FIXED`
-  let limiter = known.get(clause)
+  const name = `${policy}|${clause}`
+  let limiter = known.get(name)
   if (limiter === undefined) {
     if (known.size >= maxWindows) known.clear()
-    known.set(clause, (limiter = shared.with({ policy, limits: clause })))
+    known.set(name, (limiter = shared.with({ policy, limits: clause })))
   }
   return limiter
 }

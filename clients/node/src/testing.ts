@@ -48,6 +48,10 @@ class FakeBackend implements Backend {
     return () => {}
   }
 
+  refusal(): string | undefined {
+    return undefined
+  }
+
   renew(): void {}
 
   async close(): Promise<void> {}

@@ -138,8 +138,7 @@ test('the plugin of Fastify, with a client of the application', async (t) => {
   const reply = (...five) => [five, [five]]
   const client = {
     isReady: true,
-    once() {},
-    off() {},
+    on() {},
     sendCommand: async ([command, , , cost]) => {
       if (command === 'RL.POLICY') return ['name', 'api', 'limits', ['TB 2 1 60'], 'ms', 0]
       if (cost === '0') return reply(0, 2, 2, -1, 0)

@@ -111,6 +111,7 @@ test('options that do not fit are refused', () => {
     [{ url, policy: 'api', onUnavailable: 'local' }, /needs instances/],
     [{ url, policy: 'api', onUnavailable: 'allow', deadlineMs: 5 }, /20 to 1000/],
     [{ policy: 'api', onUnavailable: 'allow' }, /url or client/],
+    [{ url, policy: 'a"\r\nX: y', onUnavailable: 'allow' }, /policy is a name/],
     [{ url, limits: 'TB x', onUnavailable: 'allow' }, /is not a clause/],
     [{ url, limits: 'CL 1 1 1', class: 'c', onUnavailable: 'allow' }, /inline limits/],
   ]) assert.throws(() => new Limiter(options), message)
@@ -128,4 +129,17 @@ test('metrics have no key', async () => {
   assert.ok(!JSON.stringify(seen).includes('secret'))
   const decisions = seen.filter(([name]) => name === 'cellserver.client.decisions').map(([, , a]) => `${a.policy} ${a.result} ${a.source}`)
   assert.deepEqual(decisions, ['api allowed server', 'api denied server', 'api allowed unavailable'])
+})
+
+test('a request gives no units back', async () => {
+  for (const cost of [() => -1, async () => -1, () => NaN]) {
+    const limiter = new FakeLimiter({ limits: 'TB 2 1 60', key: () => 'k', cost })
+    await assert.rejects(limiter.decide({}), /gives no units back/)
+  }
+})
+
+test('a fault of instances is the result of the call', async () => {
+  const limiter = new FakeLimiter({ limits: 'TB 2 1 60', onUnavailable: 'local', instances: () => { throw new Error('no instances') }, log: quiet })
+  limiter.goAway()
+  for (let i = 0; i < 7; i++) await assert.rejects(limiter.check('k'), /no instances/)
 })

@@ -31,8 +31,8 @@ class Server {
     })
   }
 
-  async start() {
-    this.process = spawn(program, [...words, '--port', '0', '--unixsocket', this.socket, '--dir', this.dir, '--appendonly', 'no'], { stdio: 'ignore' })
+  async start(...options) {
+    this.process = spawn(program, [...words, '--port', '0', '--unixsocket', this.socket, '--dir', this.dir, '--appendonly', 'no', ...options], { stdio: 'ignore' })
     this.ended = once(this.process, 'exit')
     await until(() => existsSync(this.socket))
     return this
@@ -88,6 +88,22 @@ test('a configuration that the server refuses is an error, also under allow', as
   await until(async () => (await limiter.check('k').catch(() => undefined))?.source === 'server')
   await server.command('RL.POLICY', 'DEL', 'nope')
   assert.equal((await limiter.check('k')).source, 'unavailable', 'a deleted policy is no outage')
+})
+
+test('a password that the server refuses is an error, also under allow', async (t) => {
+  const server = await new Server(t).start('--requirepass', 'secret')
+  for (const url of [server.socket, `redis://:wrong@localhost${server.socket}`]) {
+    const options = { url: server.socket, redis: url === server.socket ? {} : { password: 'wrong' }, limits: 'TB 5 1 1h', onUnavailable: 'allow' }
+    const limiter = server.limiter(t, options)
+    await assert.rejects(limiter.ready(), /NOAUTH|WRONGPASS/)
+    await assert.rejects(limiter.check('k'), /NOAUTH|WRONGPASS/)
+  }
+})
+
+test('ready does not wait for ever', async (t) => {
+  const limiter = new Limiter({ url: join(tmpdir(), 'no-such-socket'), limits: 'TB 5 1 1h', onUnavailable: 'allow', log: quiet })
+  t.after(() => limiter.close())
+  await limiter.ready()
 })
 
 test('two instances with 64 callers each admit exactly the limit', async (t) => {
@@ -164,7 +180,8 @@ test('a proxy that ends connections before their replies', async (t) => {
 
 test("the application's own clients", async (t) => {
   const server = await new Server(t).start()
-  const ioredis = new Redis(server.socket)
+  assert.throws(() => new Limiter({ client: new Redis(server.socket, { lazyConnect: true }), limits: 'TB 5 1 1h', onUnavailable: 'deny' }), /autoResendUnfulfilledCommands/)
+  const ioredis = new Redis(server.socket, { autoResendUnfulfilledCommands: false })
   const nodeRedis = createClient({ socket: { path: server.socket } })
   nodeRedis.on('error', () => {})
   await nodeRedis.connect()
@@ -201,6 +218,9 @@ test('the stores of other packages', async (t) => {
   const hits = []
   for (let i = 0; i < 4; i++) hits.push((await store.increment('k')).totalHits)
   assert.deepEqual(hits, [1, 2, 3, 3])
+  await store.decrement('k') // that of a denied request
+  await store.decrement('k')
+  assert.equal((await store.get('k')).totalHits, 2, 'what was denied has taken nothing')
   await store.decrement('k')
   assert.equal((await store.get('k')).totalHits, 1)
   await store.resetKey('k')
