@@ -87,7 +87,8 @@ func (c *Command) check() {
 	}
 }
 
-// Subcommand returns the subcommand of c called name, in any case; nil if there is none.
+// Subcommand returns the subcommand of c with the given name, in letters of any case, or nil if
+// there is none.
 func (c *Command) Subcommand(name []byte) *Command {
 	for _, sub := range c.Sub {
 		if EqualFold(name, sub.Name[len(c.Name)+1:]) {

@@ -93,7 +93,9 @@ func (j *joint) own(o *Lookup) {
 	o.Volatile = false
 }
 
-// Run implements [decide.Program]. It sets the ban of the lookup, the ask and the outcome, or those of the parts.
+// Run implements [decide.Program]. For a call under one policy it sets the ban in j.lookup, and j.ask and
+// j.outcome. For a call under several policies it sets the bans in j.parts, and the results in j.together and
+// j.stopped.
 func (j *joint) Run(decide func(*decide.Ask)) error {
 	j.store = asking(decide)
 	defer func() { j.store = nil }()

@@ -99,8 +99,8 @@ func (s *Source) Retain(on bool) {
 }
 
 // Write appends a copy of piece, the next bytes of the stream. It does not wait for replicas. It
-// may be called with a lock of the log held. Replicas that have been sent everything
-// are woken a little later, so that more bytes are sent at once: see [linger].
+// may be called with a lock of the log held. Replicas that have been sent everything are woken
+// after [linger], so that more bytes are sent at once, or immediately if a client waits for them.
 func (s *Source) Write(piece []byte) {
 	s.mu.Lock()
 	longest := s.frames.add(piece)

@@ -193,7 +193,7 @@ type keySum struct {
 	shareKey
 	most    float64 // the highest rate of one server, which has set the details of the key
 	servers int     // the number of servers that have the key in their lists
-	missing float64 // the maximum rate on the other servers
+	missing float64 // an upper bound of its total rate on the servers without it in their lists
 }
 
 // sumKeys adds up the keys of all parts. of returns those of one part.

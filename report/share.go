@@ -89,7 +89,8 @@ const (
 // shareSteps has the lengths of the steps of the histories of a share, in seconds, and the longest span for each.
 var shareSteps = [...]struct{ span, size int64 }{{3600, 10}, {MaxSpan, MaxSpan / maxShareSteps}}
 
-// share returns the share of this server, without bounds.
+// share returns the complete share of this server. The caller applies the bounds of its size: see
+// [Share.bounded].
 func (r *Reporter) share() Share {
 	f, _ := r.facts(nil)
 	if named := r.named.Load(); named != nil {

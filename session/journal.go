@@ -109,9 +109,9 @@ const errTooFew resp.Error = "NOREPLICAS Not enough replicas have acknowledged t
 // effect. An error without this text means that the command has changed nothing.
 const outcomeUnknown resp.Error = "; the outcome of this command is unknown"
 
-// Durable implements [transport.Handler]: it returns whether everything up to position in the
-// journal is persisted; Kept if nothing is persisted at all. While the result is Pending, p is
-// woken when it may have changed.
+// Durable implements [transport.Handler]: it returns whether the effects up to position in the
+// journal are persisted, and acknowledged by replicas, as configured. Without persistence it
+// returns [transport.Kept]. While the result is Pending, p is woken when it may have changed.
 func (e *Engine) Durable(position uint64, p transport.Peer) transport.Outcome {
 	if e.Options.Persistence == nil {
 		return transport.Kept

@@ -75,7 +75,8 @@ func (g *given) addresses(name string) string {
 	}
 }
 
-// levels has the log levels of ratelimit.
+// levels maps each log level of envoyproxy/ratelimit to the value of the option loglevel that
+// replaces it.
 var levels = map[string]string{
 	"trace": "debug", "debug": "debug", "info": "notice", "warn": "warning", "warning": "warning",
 	"error": "warning", "fatal": "nothing", "panic": "nothing",

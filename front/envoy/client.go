@@ -50,7 +50,7 @@ func (c *credentialsOf) Clone() credentials.TransportCredentials { return c }
 // OverrideServerName implements [credentials.TransportCredentials]. A server does not call it.
 func (*credentialsOf) OverrideServerName(string) error { return errors.ErrUnsupported }
 
-// client is the client that a connection is of the server, and the AuthInfo of its calls.
+// client is the state that the server has of a connection, and the AuthInfo of its calls.
 type client struct {
 	tls     *tls.ConnectionState // nil without TLS
 	hangup  func()               // closes the connection

@@ -21,7 +21,7 @@ const (
 	maxBehind = 64 << 10
 )
 
-// connection is an accepted connection, and the client that it is of the server.
+// connection is an accepted connection, together with the state of its client.
 type connection struct {
 	net.Conn
 	of     *Server

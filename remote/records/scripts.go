@@ -38,7 +38,8 @@ func ScriptName(script string) string {
 	return ""
 }
 
-// errReply is the error for a reply of the engine that is not a reply of the script.
+// errReply is the error for a reply that the scripts never return, for example one with the wrong
+// form.
 var errReply = errors.New("the store replied what no script of ours returns")
 
 // textsOf returns the strings of an array of at least n strings.

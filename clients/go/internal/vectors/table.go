@@ -12,7 +12,8 @@ type scenario struct {
 	Steps         []scenarioStep `json:"steps"`
 }
 
-// scenarioStep is a request, or a change of the server: it goes away or comes back. At is in milliseconds from the first step.
+// scenarioStep is a request or, if Server is set, the moment at which the server goes away or comes back. At is the time in
+// milliseconds since the first step.
 type scenarioStep struct {
 	At      int64             `json:"at"`
 	Server  string            `json:"server,omitempty"`
