@@ -172,9 +172,8 @@ func (l *Limiter) decide(ctx context.Context, r rules.Request) (res Result, reas
 	if !ticket.Allowed {
 		return l.without(&r, now, "open"), "open", nil
 	}
-	d, outcome, reason, err := l.ask(ctx, r)
+	d, reason, err := l.tried(ctx, r, ticket)
 	now = l.o.Now()
-	l.breaker.End(ticket, now, outcome, rules.Pause(mathrand.Float64()))
 	switch {
 	case err != nil:
 		return Result{}, "", err
@@ -186,6 +185,15 @@ func (l *Limiter) decide(ctx context.Context, r rules.Request) (res Result, reas
 		l.cache.Put(scope, r.Cost, d, now)
 	}
 	return result(&d, &r, Server), "", nil
+}
+
+// tried calls the server, and ends the ticket of the breaker even if the client panics: a breaker whose probe does not end has no
+// other.
+func (l *Limiter) tried(ctx context.Context, r rules.Request, ticket rules.Ticket) (d rules.Decision, reason string, err error) {
+	outcome := rules.Abandoned
+	defer func() { l.breaker.End(ticket, l.o.Now(), outcome, rules.Pause(mathrand.Float64())) }()
+	d, outcome, reason, err = l.ask(ctx, r)
+	return d, reason, err
 }
 
 // ask calls the server. reason is empty if the server has decided. A call with ID is sent again once if its connection breaks, and

@@ -168,6 +168,43 @@ func TestCallerThatGoesIsNoFailure(t *testing.T) {
 	require.Equal(t, limit.Unavailable, r.Source, "it was asked, since the breaker is closed")
 }
 
+// panicking is a client that panics if it is told so.
+type panicking struct {
+	*limittest.Fake
+	now bool
+}
+
+func (p *panicking) Do(ctx context.Context, words []string) (any, error) {
+	if p.now {
+		panic("a fault of the client")
+	}
+	return p.Fake.Do(ctx, words)
+}
+
+// TestClientThatPanicsInTheProbe: the next call is the probe, as after a caller that goes.
+func TestClientThatPanicsInTheProbe(t *testing.T) {
+	client := &panicking{Fake: limittest.New(noon)}
+	require.NoError(t, client.Policy("api", "TB 2 1 60"))
+	o := client.Options(limit.Options{Policy: "api", OnUnavailable: limit.Deny, Log: slog.New(slog.DiscardHandler)})
+	o.Client = client
+	l, err := limit.New(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	client.GoAway()
+	for range 5 {
+		_, err := l.Allow(t.Context(), "k")
+		require.NoError(t, err)
+	}
+	client.ComeBack()
+	client.Advance(2 * time.Second)
+	client.now = true
+	require.Panics(t, func() { _, _ = l.Allow(t.Context(), "k") })
+	client.now = false
+	r, err := l.Allow(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, limit.Server, r.Source)
+}
+
 func TestStart(t *testing.T) {
 	var log bytes.Buffer
 	start := func(reply any, o limit.Options) error {
