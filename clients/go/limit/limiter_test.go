@@ -235,6 +235,8 @@ func TestOptions(t *testing.T) {
 		"two servers":      {Policy: "api", OnUnavailable: limit.Allow, Client: client, URL: "redis://x"},
 		"a wrong URL":      {Policy: "api", OnUnavailable: limit.Allow, URL: "http://x"},
 		"no policy":        {Client: client, OnUnavailable: limit.Allow},
+		"a line in Policy": {Client: client, OnUnavailable: limit.Allow, Policy: "api\r\nX: y"},
+		"a quote in Name":  {Client: client, OnUnavailable: limit.Allow, Name: `a"b`, Limits: []string{"TB 1 1 1"}},
 		"both":             {Client: client, OnUnavailable: limit.Allow, Policy: "api", Limits: []string{"TB 1 1 1"}},
 		"no choice":        {Client: client, Policy: "api"},
 		"no instances":     {Client: client, Policy: "api", OnUnavailable: limit.Local},

@@ -37,11 +37,12 @@ type Options struct {
 	// Client is a client of the application: see [GoRedis]. It is not closed by the limiter.
 	Client Client
 
-	// Policy is the name of a policy of the server.
+	// Policy is the name of a policy of the server: 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'.
 	Policy string
 	// Limits are clauses such as "TB 200 100 1", for servers without policies. Several are charged together or not at all.
 	Limits []string
-	// Name begins the keys of Limits on the server, and is their name in header fields. The default is "limit".
+	// Name begins the keys of Limits on the server, and is their name in header fields. It has the characters of Policy; the default
+	// is "limit".
 	Name string
 	// Class and Keep are the options CLASS and KEEP of RL.USE, for a policy. At most one of them is set.
 	Class, Keep string
@@ -130,6 +131,11 @@ func (o *Options) settle() (config rules.Config, fallback []rules.Clause, err er
 	config = rules.Config{Policy: o.Policy, Class: o.Class, Keep: o.Keep}
 	if len(o.Limits) > 0 {
 		config.Policy = o.Name
+	}
+	if err := rules.CheckName(config.Policy); err != nil {
+		return config, nil, wrong("%q: %v", config.Policy, err)
+	}
+	if len(o.Limits) > 0 {
 		if config.Limits, err = parse(o.Limits, time.Second); err != nil {
 			return config, nil, err
 		}

@@ -3,9 +3,32 @@ package rules
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"strconv"
 	"strings"
 )
+
+// maxName is the largest number of bytes of a name.
+const maxName = 64
+
+// ErrName says that a name is not one that a policy of the server can have.
+var ErrName = errors.New("the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'")
+
+// CheckName returns nil for a name that a policy of the server can have, otherwise [ErrName]. Such a name needs no escapes in
+// header fields and in the names of keys.
+func CheckName(name string) error {
+	if name == "" || len(name) > maxName {
+		return ErrName
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':
+		default:
+			return ErrName
+		}
+	}
+	return nil
+}
 
 // MaxKey is the number of bytes above which a key is replaced by its [Digest].
 const MaxKey = 128

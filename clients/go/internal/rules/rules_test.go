@@ -106,6 +106,16 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestNames: these are the names that the server takes, too (policy.CheckName).
+func TestNames(t *testing.T) {
+	for _, name := range []string{"a", "API", "api.v1_x-2", strings.Repeat("n", 64)} {
+		require.NoError(t, rules.CheckName(name), name)
+	}
+	for _, name := range []string{"", "a b", `a"b`, "a\r\nX: y", "a:b", "a#2", "ä", "a\x00", strings.Repeat("n", 65)} {
+		require.ErrorIs(t, rules.CheckName(name), rules.ErrName, name)
+	}
+}
+
 func TestBreaker(t *testing.T) {
 	for _, v := range read[struct {
 		Name  string
