@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
@@ -14,8 +15,8 @@ import (
 // Key returns for whom a request counts. An empty key means that the request is not limited.
 type Key func(*http.Request) (string, error)
 
-// ErrAddress says that the options of [IP] do not fit together.
-var ErrAddress = errors.New("httplimit: wrong options of IP")
+// ErrAddress says that the options of [IPWith] are wrong.
+var ErrAddress = errors.New("httplimit: wrong options of IPWith")
 
 // Trust says which addresses in X-Forwarded-For are believed.
 type Trust func(*rules.Addresses) error
@@ -31,11 +32,11 @@ func TrustedHops(n int) Trust {
 	}
 }
 
-// TrustedNetworks says that our own proxies are in these networks, such as 10.0.0.0/8.
+// TrustedNetworks says that our own proxies are in these networks, such as 10.0.0.0/8. An address is a network of its own.
 func TrustedNetworks(networks ...string) Trust {
 	return func(a *rules.Addresses) error {
 		for _, text := range networks {
-			n, err := netip.ParsePrefix(text)
+			n, err := network(text)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrAddress, err)
 			}
@@ -43,6 +44,16 @@ func TrustedNetworks(networks ...string) Trust {
 		}
 		return nil
 	}
+}
+
+// network returns the network in text, or that of one address.
+func network(text string) (netip.Prefix, error) {
+	if strings.Contains(text, "/") {
+		return netip.ParsePrefix(text)
+	}
+	a, err := netip.ParseAddr(text)
+	a = a.Unmap()
+	return netip.PrefixFrom(a, a.BitLen()), err
 }
 
 // V6Prefix says how many bits of an IPv6 address make one key, from 48 to 64; the default is 64.
@@ -59,10 +70,13 @@ func V6Prefix(bits int) Trust {
 // unbelieved makes sure that there is one warning in a process.
 var unbelieved sync.Once
 
-// IP returns the key for the address of the client: an IPv4 address, or the network of an IPv6 address. Without options it is
-// the address of the connection, and X-Forwarded-For is not believed; the first request that has it is one line in the log. Options that do not
-// fit together are an error of each request.
-func IP(options ...Trust) Key {
+// IP returns the key for the address of the connection: an IPv4 address, or the network of 64 bits of an IPv6 address.
+// X-Forwarded-For is not believed; the first request that has it is one line in the log.
+func IP() Key { return addressKey(rules.Addresses{V6Prefix: rules.MaxV6Prefix}) }
+
+// IPWith returns the key for the address of the client, which proxies of our own write into X-Forwarded-For. Without options it is
+// that of [IP]. The error wraps [ErrAddress].
+func IPWith(options ...Trust) (Key, error) {
 	a := rules.Addresses{V6Prefix: rules.MaxV6Prefix}
 	var wrong error
 	for _, o := range options {
@@ -71,15 +85,20 @@ func IP(options ...Trust) Key {
 	if a.Hops > 0 && len(a.Networks) > 0 {
 		wrong = errors.Join(wrong, fmt.Errorf("%w: trusted hops and networks exclude each other", ErrAddress))
 	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	return addressKey(a), nil
+}
+
+// addressKey returns the key for the address that a finds.
+func addressKey(a rules.Addresses) Key {
 	none := a.Hops == 0 && len(a.Networks) == 0
 	return func(r *http.Request) (string, error) {
-		if wrong != nil {
-			return "", wrong
-		}
 		lines := r.Header.Values("X-Forwarded-For")
 		if none && len(lines) > 0 {
 			unbelieved.Do(func() {
-				slog.Warn("X-Forwarded-For is not believed; behind a proxy all clients share one limit until IP has TrustedHops or TrustedNetworks")
+				slog.Warn("X-Forwarded-For is not believed; behind a proxy all clients share one limit until IPWith has TrustedHops or TrustedNetworks")
 			})
 		}
 		return a.Key(r.RemoteAddr, lines)

@@ -5,8 +5,11 @@
 package httplimit
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 
@@ -17,7 +20,8 @@ import (
 // Option changes a [Middleware].
 type Option func(*handler)
 
-// Cost has each request take the units that f returns, and not 1.
+// Cost has each request take the units that f returns, and not 1. A request whose cost is negative gets 500, since it would give
+// units back.
 func Cost(f func(*http.Request) int64) Option { return func(h *handler) { h.cost = f } }
 
 // Skip lets requests pass unasked for which f returns true, such as health checks and CORS preflight.
@@ -33,8 +37,8 @@ func Member(f func(*http.Request) string) Option { return func(h *handler) { h.m
 func Log(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
 
 // Middleware returns middleware that asks l about each request. A denied request gets 429 with a problem body, one that is
-// refused because the server is away 503, and one for which the limiter has an error 500. Header fields that the
-// wrapped handler sets itself stay.
+// refused because the server is away 503, as is one whose context ends before the decision, and one for which the limiter has an
+// error 500. Header fields that the wrapped handler sets itself stay.
 func Middleware(l *limit.Limiter, key Key, options ...Option) func(http.Handler) http.Handler {
 	h := handler{
 		limiter: l, key: key, style: limit.Draft, log: slog.Default(),
@@ -78,11 +82,18 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	res, err := h.limiter.Take(r.Context(), limit.Call{Key: key, Cost: h.cost(r), Member: h.member(r)})
-	if err != nil {
-		if r.Context().Err() == nil {
-			h.fault(w, err)
-		}
+	cost := h.cost(r)
+	if cost < 0 {
+		h.fault(w, fmt.Errorf("httplimit: a cost of %d", cost))
+		return
+	}
+	res, err := h.limiter.Take(r.Context(), limit.Call{Key: key, Cost: cost, Member: h.member(r)})
+	switch {
+	case err == nil:
+	case r.Context().Err() != nil: // without an answer, net/http would send 200
+		res = limit.Result{Source: limit.Unavailable}
+	default:
+		h.fault(w, err)
 		return
 	}
 	set := h.limiter.Headers(nil, &res, h.style)
@@ -165,6 +176,11 @@ func (w *response) inner() {
 func (w *response) Flush() {
 	w.inner()
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // as http.Flusher, it has no error
+}
+
+// Hijack returns the connection, if the server can.
+func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
 // Unwrap returns the writer of the server, for http.ResponseController.

@@ -1,10 +1,13 @@
 package httplimit_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -138,6 +141,101 @@ func TestFaultsAre500(t *testing.T) {
 	require.Empty(t, fake.Calls()[1:], "only the check at start")
 }
 
+// TestNegativeCost: no request gives units back.
+func TestNegativeCost(t *testing.T) {
+	fake, l := setup(t, limit.Options{}, "TB 2 1 60")
+	asked := len(fake.Calls())
+	cost := httplimit.Cost(func(r *http.Request) int64 { return -r.ContentLength - 1 })
+	h := httplimit.Middleware(l, user, cost, httplimit.Log(slog.New(slog.DiscardHandler)))(hello)
+	require.Equal(t, http.StatusInternalServerError, get(h).StatusCode)
+	require.Len(t, fake.Calls(), asked)
+}
+
+// ending is a server that answers after the context of the request has ended.
+type ending struct {
+	*limittest.Fake
+	waits bool
+}
+
+func (e *ending) Do(ctx context.Context, words []string) (any, error) {
+	if e.waits {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return e.Fake.Do(ctx, words)
+}
+
+// TestContextThatEnds: a request that is not decided is not answered with 200, and the wrapped handler does not see it.
+func TestContextThatEnds(t *testing.T) {
+	server := &ending{Fake: limittest.New(noon)}
+	require.NoError(t, server.Policy("api", "TB 2 1 60"))
+	o := server.Options(limit.Options{Policy: "api", OnUnavailable: limit.Allow, Deadline: time.Second})
+	o.Client = server
+	l, err := limit.New(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	server.waits = true
+	h := httplimit.Middleware(l, user)(hello)
+	past, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, ctx := range []context.Context{past, stopped} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+		r := w.Result()
+		require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
+		require.Equal(t, "1", r.Header.Get("Retry-After"))
+		require.NotContains(t, w.Body.String(), "hello")
+	}
+}
+
+// TestNoHeaders: a 503 has Retry-After all the same, as with the packages of other languages.
+func TestNoHeaders(t *testing.T) {
+	fake, l := setup(t, limit.Options{OnUnavailable: limit.Deny}, "TB 1 1 60")
+	h := httplimit.Middleware(l, user, httplimit.Style(limit.NoHeaders))(hello)
+	require.Empty(t, field(get(h), "RateLimit"))
+	r := get(h)
+	require.Equal(t, http.StatusTooManyRequests, r.StatusCode)
+	require.Empty(t, field(r, "Retry-After"))
+	fake.Advance(time.Minute)
+	fake.GoAway()
+	r = get(h)
+	require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
+	require.Equal(t, "1", field(r, "Retry-After"))
+}
+
+// hijackable is a writer whose connection can be taken, as that of HTTP/1.1.
+type hijackable struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (h *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.conn, nil, nil }
+
+// TestHijack: programs take the connection by http.Hijacker or by http.ResponseController.
+func TestHijack(t *testing.T) {
+	_, l := setup(t, limit.Options{}, "TB 100 1 60")
+	conn, other := net.Pipe()
+	defer func() { require.NoError(t, errors.Join(conn.Close(), other.Close())) }()
+	request := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	for _, hijack := range []func(http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error){
+		func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) { return w.(http.Hijacker).Hijack() },
+		func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) {
+			return http.NewResponseController(w).Hijack()
+		},
+	} {
+		var got net.Conn
+		var err error
+		h := httplimit.Middleware(l, user)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { got, _, err = hijack(w) }))
+		h.ServeHTTP(&hijackable{httptest.NewRecorder(), conn}, request)
+		require.NoError(t, err)
+		require.Equal(t, conn, got)
+		h.ServeHTTP(httptest.NewRecorder(), request)
+		require.ErrorIs(t, err, http.ErrNotSupported)
+	}
+}
+
 func TestUnlimitedRequests(t *testing.T) {
 	fake, l := setup(t, limit.Options{}, "TB 1 1 60")
 	asked := len(fake.Calls())
@@ -174,6 +272,14 @@ func TestFieldsOfTheHandlerStay(t *testing.T) {
 	require.NotEmpty(t, field(r, "RateLimit"))
 }
 
+// ipWith returns the key for addresses of right options.
+func ipWith(t *testing.T, options ...httplimit.Trust) httplimit.Key {
+	t.Helper()
+	key, err := httplimit.IPWith(options...)
+	require.NoError(t, err)
+	return key
+}
+
 func TestKeys(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	r.RemoteAddr = "10.0.0.2:80"
@@ -184,8 +290,12 @@ func TestKeys(t *testing.T) {
 		want string
 	}{
 		{httplimit.IP(), "10.0.0.2"},
-		{httplimit.IP(httplimit.TrustedHops(1)), "198.51.100.7"},
-		{httplimit.IP(httplimit.TrustedNetworks("10.0.0.0/8")), "198.51.100.7"},
+		{ipWith(t), "10.0.0.2"},
+		{ipWith(t, httplimit.TrustedHops(1)), "198.51.100.7"},
+		{ipWith(t, httplimit.TrustedNetworks("10.0.0.0/8")), "198.51.100.7"},
+		{ipWith(t, httplimit.TrustedNetworks("::1", "10.0.0.2")), "198.51.100.7"},
+		{ipWith(t, httplimit.TrustedNetworks("::ffff:10.0.0.2")), "198.51.100.7"},
+		{ipWith(t, httplimit.TrustedNetworks("10.0.0.3")), "10.0.0.2"},
 		{httplimit.Combine(user, httplimit.IP()), "ann|10.0.0.2"},
 		{httplimit.Combine(user, httplimit.Header("Missing", false)), ""},
 	} {
@@ -198,12 +308,14 @@ func TestKeys(t *testing.T) {
 	require.Len(t, secret, 32)
 	for _, wrong := range [][]httplimit.Trust{
 		{httplimit.TrustedHops(0)},
-		{httplimit.TrustedNetworks("10.0.0.0")},
+		{httplimit.TrustedNetworks("10.0.0.0/33")},
+		{httplimit.TrustedNetworks("proxy.example")},
+		{httplimit.TrustedNetworks("")},
 		{httplimit.V6Prefix(65)},
 		{httplimit.V6Prefix(47)},
 		{httplimit.TrustedHops(1), httplimit.TrustedNetworks("10.0.0.0/8")},
 	} {
-		_, err := httplimit.IP(wrong...)(r)
+		_, err := httplimit.IPWith(wrong...)
 		require.ErrorIs(t, err, httplimit.ErrAddress)
 	}
 }

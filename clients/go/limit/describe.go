@@ -11,7 +11,7 @@ import (
 type Style = fields.Style
 
 // These are the styles. Draft has RateLimit and RateLimit-Policy, X has X-RateLimit-Limit, X-RateLimit-Remaining and
-// X-RateLimit-Reset, and all but NoHeaders have Retry-After.
+// X-RateLimit-Reset, and all but NoHeaders have Retry-After. A response 503 of the limiter has Retry-After with every style.
 const (
 	NoHeaders = fields.None
 	Draft     = fields.Draft
@@ -29,10 +29,12 @@ type Problem = fields.Problem
 // unseen, and the wait if the limiter in the process has denied it.
 func (l *Limiter) Headers(dst []Field, r *Result, s Style) []Field {
 	switch {
-	case s == NoHeaders || r.Allowed && (r.Source == InProcess || r.Source == Unavailable):
+	case r.Allowed && (r.Source == InProcess || r.Source == Unavailable):
 		return dst
 	case r.Source == Unavailable:
 		return append(dst, Field{Name: fields.RetryAfter, Value: "1"})
+	case s == NoHeaders:
+		return dst
 	case r.Source == InProcess:
 		a := l.answer(r)
 		for _, f := range fields.Append(nil, &a, s) {
