@@ -17,7 +17,7 @@ from .breaker import BreakerOptions
 from .core import BaseLimiter, Call, Cost, Number, Result, Shared, Text, is_answer
 from .errors import ConfigurationError, LimiterError, Unavailable
 from .keys import Key
-from .link import CONNECT_TIMEOUT, MAX_CONNECTIONS, prepare, reason_of, url_options
+from .link import CONNECT_TIMEOUT, MAX_CONNECTIONS, connection_of, reason_of, url_options
 
 if TYPE_CHECKING:
     from .fastapi import LimitDependency
@@ -144,8 +144,9 @@ class RedisLink:
 
     async def _connect(self) -> None:
         """Adds a connection. It may take longer than a deadline, so that a slow one is there for later calls."""
-        connection = self._make()
+        connection: AbstractConnection | None = None
         try:
+            connection = self._make()
             connecting: Any = connection.connect()  # type: ignore[no-untyped-call,unused-ignore]
             await asyncio.wait_for(connecting, CONNECT_TIMEOUT)
         except asyncio.CancelledError:
@@ -225,9 +226,10 @@ def _ended(connection: AbstractConnection) -> bool:
     return not connection.is_connected or reader is None or bool(reader.at_eof())
 
 
-async def _close(connection: AbstractConnection) -> None:
-    with contextlib.suppress(Exception):
-        await connection.disconnect(nowait=True)
+async def _close(connection: AbstractConnection | None) -> None:
+    if connection is not None:
+        with contextlib.suppress(Exception):
+            await connection.disconnect(nowait=True)
 
 
 def _maker(url: str | None, client: Any) -> Callable[[], AbstractConnection]:
@@ -242,12 +244,7 @@ def _maker(url: str | None, client: Any) -> Callable[[], AbstractConnection]:
             raise ConfigurationError(f"client is a redis.asyncio.Redis, not a {type(client).__name__}")
         pool = client.connection_pool
 
-    def make() -> AbstractConnection:
-        connection: AbstractConnection = pool.make_connection()
-        prepare(connection)
-        return connection
-
-    return make
+    return lambda: connection_of(pool)
 
 
 class Limiter(BaseLimiter):

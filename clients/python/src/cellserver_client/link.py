@@ -26,15 +26,18 @@ def url_options(url: str) -> dict[str, Any]:
     return options
 
 
-def prepare(connection: Any) -> None:
-    """Sets what the limiter needs of a new connection.
+def connection_of(pool: Any) -> Any:
+    """A new connection with the settings of a pool, outside the pool.
 
-    redis-py neither tries again nor has a timeout of its own: both would be beside the deadline.
+    Pool.make_connection would count it among those of the pool, and never take it off again. redis-py neither tries again
+    nor has a timeout of its own: both would be beside the deadline.
     """
+    connection = pool.connection_class(**pool.connection_kwargs)
     retry = type(connection.retry)(NoBackoff(), 0)
     connection.retry = retry
     connection.socket_timeout = None
     connection.health_check_interval = 0
+    return connection
 
 
 def reason_of(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from .breaker import BreakerOptions
 from .core import BaseLimiter, Call, Cost, Number, Result, Shared, Text, is_answer
 from .errors import ConfigurationError, LimiterError, Unavailable
 from .keys import Key
-from .link import CONNECT_TIMEOUT, MAX_SYNC_CONNECTIONS, prepare, reason_of, url_options
+from .link import CONNECT_TIMEOUT, MAX_SYNC_CONNECTIONS, connection_of, reason_of, url_options
 
 
 class Link(Protocol):
@@ -134,7 +134,12 @@ class RedisLink:
                     if self._connecting < self._waiting and self._open < MAX_SYNC_CONNECTIONS:
                         self._connecting += 1
                         self._open += 1
-                        threading.Thread(target=self._connect, args=(self._closed,), daemon=True).start()
+                        try:
+                            threading.Thread(target=self._connect, args=(self._closed,), daemon=True).start()
+                        except BaseException:
+                            self._connecting -= 1
+                            self._open -= 1
+                            raise
                     left = deadline - self._clock()
                     if left <= 0:
                         raise Unavailable("timeout")
@@ -145,9 +150,10 @@ class RedisLink:
                 self._waiting -= 1
 
     def _connect(self, closed: int) -> None:
-        connection = self._make()
+        connection: Any = None
         error: BaseException | None = None
         try:
+            connection = self._make()
             plain = connection._connect
 
             def limited() -> Any:
@@ -204,8 +210,9 @@ def _ended(connection: Any) -> bool:
 
 
 def _close(connection: Any) -> None:
-    with contextlib.suppress(Exception):
-        connection.disconnect()
+    if connection is not None:
+        with contextlib.suppress(Exception):
+            connection.disconnect()
 
 
 def _maker(url: str | None, client: Any) -> Callable[[], Any]:
@@ -220,12 +227,7 @@ def _maker(url: str | None, client: Any) -> Callable[[], Any]:
             raise ConfigurationError(f"client is a redis.Redis, not a {type(client).__name__}")
         pool = client.connection_pool
 
-    def make() -> Any:
-        connection = pool.make_connection()
-        prepare(connection)
-        return connection
-
-    return make
+    return lambda: connection_of(pool)
 
 
 class Limiter(BaseLimiter):

@@ -1,0 +1,62 @@
+"""The connections of both limiters, with doubles in the place of connections and no port."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+import redis
+import redis.asyncio
+
+from cellserver_client import aio, sync
+from cellserver_client.core import Call
+from cellserver_client.errors import Unavailable
+from cellserver_client.wire import Target
+
+
+def call(seconds: float = 5.0, words: list[str] | None = None) -> Call:
+    now = time.monotonic()
+    return Call(Target("api"), words or ["RL.USE", "api", "a", "1"], "a", 1, "", now, now + seconds)
+
+
+def test_connections_of_a_sync_limiter_are_not_counted_in_the_pool_of_the_application() -> None:
+    client = redis.Redis(host="127.0.0.1", port=1, max_connections=2)
+    make = sync._maker(None, client)
+    made = [make() for _ in range(5)]
+    assert {type(connection) for connection in made} == {client.connection_pool.connection_class}
+    client.connection_pool.make_connection()
+
+
+def test_a_connection_that_cannot_be_made_holds_no_place() -> None:
+    def fail() -> Any:
+        raise RuntimeError("no connection")
+
+    link = sync.RedisLink(fail, time.monotonic)
+    for _ in range(3):
+        outcome = link.send(call())
+        assert isinstance(outcome, Unavailable)
+        assert outcome.reason == "connection"
+    assert (link._open, link._connecting) == (0, 0)
+
+    async def run() -> None:
+        link = aio.RedisLink(fail, time.monotonic)
+        for _ in range(3):
+            outcome = await link.send(call())
+            assert isinstance(outcome, Unavailable)
+            assert outcome.reason == "connection"
+        assert not link._connecting
+
+    asyncio.run(run())
+
+
+def test_a_thread_that_cannot_be_started_holds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    link = sync.RedisLink(lambda: None, time.monotonic)
+    assert isinstance(link.send(call()), Unavailable)
+    assert (link._open, link._connecting) == (0, 0)
