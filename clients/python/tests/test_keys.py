@@ -63,3 +63,12 @@ def test_a_token_is_in_no_key() -> None:
     assert key is not None
     assert "s3cret" not in key
     assert header("x-other")(asked) is None
+
+
+def test_texts_that_utf_8_does_not_have_are_hashed() -> None:
+    texts = ["\ud800", "\udc80", "\udced\udca0\udc80", "a\ud800", "\ud83d"]
+    made = [keys.bounded(text) for text in texts]
+    assert len(set(made)) == len(texts)
+    assert {len(key) for key in made} == {32}
+    assert [keys.encodable(text) for text in texts] == made
+    assert keys.bounded("\U0001f600") == "\U0001f600"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
 
-from cellserver_client import ConfigurationError, ServerFault, respond
+from cellserver_client import ConfigurationError, KeyFault, ServerFault, respond
 from cellserver_client.clauses import parse
 from cellserver_client.core import Call
 from cellserver_client.errors import Unavailable
+from cellserver_client.keys import hashed
 from cellserver_client.local import LocalLimiter
 from cellserver_client.testing import Clock, FakeLimiter, FakeSyncLimiter
 
@@ -96,6 +98,64 @@ def test_cost_is_a_function_of_the_request(make: Callable[..., Any]) -> None:
     assert limiter.check({"tokens": 4}).remaining == 6
     assert limiter.check({"tokens": 4}, cost=1).remaining == 5
     assert [call.cost for call in limiter.calls] == [4, 1]
+
+
+@pytest.mark.parametrize("cost", [-1, 1.5, "1", None])
+def test_a_cost_of_a_function_gives_no_units_back(make: Callable[..., Any], cost: Any) -> None:
+    limiter = make(cost=lambda request: cost)
+    with pytest.raises(ConfigurationError, match="0 or more"):
+        limiter.check()
+    assert limiter.calls == []
+
+
+@pytest.mark.parametrize("limits", ["TB 2 1 60", ["TB 2 1 60", "CC 2 60"]])
+def test_a_text_that_utf_8_does_not_have_is_limited_as_any_other(make: Callable[..., Any], limits: Any) -> None:
+    limiter = make(key=lambda request: "\ud800", id=lambda request: "\ud801", member=lambda request: "\ud802", limits=limits)
+    assert [limiter.check().allowed for _ in range(3)] == [True, True, False]
+    assert {call.key for call in limiter.calls} == {hashed("\ud800")}
+    assert limiter.check(key="b\ud800").source == "server"
+    begun = limiter._begin(None, "c", None)
+    assert begun.packable()[0] in (b"TB.ACQUIRE", b"RL.MULTI")
+
+
+def test_a_key_of_a_function_is_bounded(make: Callable[..., Any]) -> None:
+    limiter = make(key=lambda request: "k" * 129)
+    limiter.check()
+    assert [call.key for call in limiter.calls] == [hashed("k" * 129)]
+
+
+@pytest.mark.parametrize("what", ["key", "member", "id"])
+def test_what_is_no_text_is_a_fault_that_keeps_no_probe(make: Callable[..., Any], what: str) -> None:
+    wrong = False
+    limiter = make(**{what: lambda request: uuid.UUID(int=1) if wrong else "a", "limits": "TB 100 1 60"})
+    limiter.go_away("refused")
+    for _ in range(5):
+        limiter.check()
+    limiter.advance(2)
+    limiter.come_back()
+    wrong = True
+    for _ in range(10):
+        with pytest.raises(KeyFault, match=f"{what} is a text, not a UUID"):
+            limiter.check()
+    wrong = False
+    assert limiter.check().source == "server"
+
+
+def test_an_id_that_raises_keeps_no_probe(make: Callable[..., Any]) -> None:
+    def id(request: Any) -> str:
+        if request == "wrong":
+            raise ValueError("of the application")
+        return ""
+
+    limiter = make(id=id)
+    limiter.go_away("refused")
+    for _ in range(5):
+        limiter.check()
+    limiter.advance(2)
+    limiter.come_back()
+    with pytest.raises(ValueError, match="of the application"):
+        limiter.check("wrong")
+    assert limiter.check().source == "server"
 
 
 @pytest.mark.parametrize(("mode", "status"), [("allow", 0), ("deny", 503)])

@@ -60,3 +60,46 @@ def test_a_thread_that_cannot_be_started_holds_no_place(monkeypatch: pytest.Monk
     link = sync.RedisLink(lambda: None, time.monotonic)
     assert isinstance(link.send(call()), Unavailable)
     assert (link._open, link._connecting) == (0, 0)
+
+
+class Peer:
+    """A connection that packs as redis-py does and answers each command with one that has passed."""
+
+    def __init__(self, **options: Any) -> None:
+        kind: Any = redis.Connection
+        self._packer = kind(**options)
+        self.sent: list[bytes] = []
+        self.limited_socket: Any = None
+
+    def pack_command(self, *words: Any) -> Any:
+        return self._packer.pack_command(*words)
+
+    def can_read(self, timeout: float) -> bool:
+        return False
+
+    def _connect(self) -> Any:
+        return None
+
+    def connect(self) -> None:
+        self._connect()
+
+    def send_packed_command(self, packed: Any, check_health: bool) -> None:
+        self.sent.append(b"".join(packed))
+
+    def read_response(self) -> Any:
+        return [[0, 2, 1, -1, 60000], [[0, 2, 1, -1, 60000]]]
+
+
+def test_words_are_sent_in_utf_8_whatever_the_encoding_of_a_client_is() -> None:
+    peer = Peer(encoding="latin-1")
+    link = sync.RedisLink(lambda: peer, time.monotonic)
+    assert isinstance(link.send(call(words=["RL.USE", "api", "\u0142", "1"])), list)
+    assert "\u0142".encode() in peer.sent[0]
+
+
+def test_words_that_cannot_be_encoded_are_a_fault_and_no_outage() -> None:
+    bad = ["RL.USE", "api", "\ud800", "1"]
+    with pytest.raises(UnicodeEncodeError):
+        sync.RedisLink(lambda: None, time.monotonic).send(call(words=bad))
+    with pytest.raises(UnicodeEncodeError):
+        asyncio.run(aio.RedisLink(lambda: None, time.monotonic).send(call(words=bad)))  # type: ignore[arg-type, return-value]

@@ -51,7 +51,7 @@ class _Item:
 
     __slots__ = ("flight", "future", "words")
 
-    def __init__(self, words: list[str], future: asyncio.Future[Any]) -> None:
+    def __init__(self, words: list[bytes], future: asyncio.Future[Any]) -> None:
         self.words = words
         self.future = future
         self.flight: asyncio.Task[None] | None = None
@@ -86,7 +86,7 @@ class RedisLink:
             # The connections of another loop cannot be used, not even to be closed.
             self._reset()
             self._loop = loop
-        item = _Item(call.words, loop.create_future())
+        item = _Item(call.packable(), loop.create_future())
         self._pending.append(item)
         turn = self._turn
         if turn is None or turn.deadline < call.deadline - 0.001 or turn.deadline > call.deadline:

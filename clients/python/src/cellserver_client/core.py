@@ -13,9 +13,9 @@ from . import headers, metrics, wire
 from .breaker import Breaker, BreakerOptions, Ticket
 from .cache import DenialCache
 from .clauses import parse
-from .errors import ANSWERS, ConfigurationError, ServerFault, Unavailable, judge, text_of
+from .errors import ANSWERS, ConfigurationError, KeyFault, ServerFault, Unavailable, judge, text_of
 from .headers import Answer, ClauseAnswer
-from .keys import Key, bounded
+from .keys import Key, bounded, encodable
 from .local import LocalLimiter, binding
 
 log = logging.getLogger("cellserver_client")
@@ -88,6 +88,10 @@ class Call:
         self.deadline = deadline
         self.scope: object = None
         self.tried = False
+
+    def packable(self) -> list[bytes]:
+        """The words as the server takes them, whatever the encoding of an application's client is."""
+        return [word.encode() for word in self.words]
 
 
 class Shared:
@@ -180,11 +184,12 @@ class BaseLimiter:
             key = self._key(request)
             if key is None:
                 return NOT_LIMITED
-        else:
-            key = bounded(key)
+        key = bounded(_checked("key", key))
         if cost is None:
-            cost = self._cost if isinstance(self._cost, int) else self._cost(request)
-        member = self._member if isinstance(self._member, str) else self._member(request)
+            cost = self._cost if isinstance(self._cost, int) else _charge(self._cost(request))
+        member = self._member
+        if not isinstance(member, str):
+            member = encodable(_checked("member", member(request)))
         shared = self._shared
         now = shared.clock()
         scope = (key, member)
@@ -193,20 +198,19 @@ class BaseLimiter:
                 found = self._cache.find(scope, cost, now)
                 if found is not None:
                     return self._decided(_repeated(*found))
+        # What may raise comes before the ticket of the breaker, which has to be given back.
+        id = self._new_id(request) if self._with_id else ""
+        words = wire.words(self.target, key, cost, member=member, id=id)
+        with shared.lock:
             ticket = shared.breaker.begin(now)
             if not ticket.allowed:
                 return self._away(key, cost, member, "breaker")
-        id = ""
-        if self._with_id:
-            id = self._id(request) if callable(self._id) else os.urandom(16).hex()
-        try:
-            words = wire.words(self.target, key, cost, member=member, id=id)
-            call = Call(self.target, words, key, cost, member, now, now + self._deadline)
-        except BaseException:
-            self._give_back(ticket)
-            raise
+        call = Call(self.target, words, key, cost, member, now, now + self._deadline)
         call.id, call.ticket, call.scope = id, ticket, scope
         return call
+
+    def _new_id(self, request: Any) -> str:
+        return encodable(_checked("id", self._id(request))) if callable(self._id) else os.urandom(16).hex()
 
     def _end(self, call: Call, outcome: Any) -> Call | Result:
         """Decides a call by its reply or error. A call that is returned is sent again."""
@@ -378,6 +382,20 @@ class BaseLimiter:
         self._read_at = self._shared.clock()
         if numbers != self._numbers:
             self._numbers, self._local = numbers, None
+
+
+def _checked(what: str, text: Any) -> str:
+    """What a function of the options has returned. Raises KeyFault unless it is a text."""
+    if not isinstance(text, str):
+        raise KeyFault(f"{what} is a text, not a {type(text).__name__}")
+    return text
+
+
+def _charge(cost: Any) -> int:
+    """What the function cost has returned. Raises ConfigurationError: less than 0 would give units back to a client."""
+    if not isinstance(cost, int) or cost < 0:
+        raise ConfigurationError(f"cost returns a whole number of 0 or more, not {cost!r}")
+    return cost
 
 
 def _plain(value: Any) -> str:

@@ -14,7 +14,7 @@ class ConfigurationError(LimiterError):
 
 
 class KeyFault(LimiterError):
-    """A request from which no key can be made, such as one without a peer's address."""
+    """A request from which no key can be made, such as one without a peer's address, or a key, member or ID that is no text."""
 
 
 class ServerFault(LimiterError):

@@ -30,12 +30,26 @@ _warned = False
 
 def hashed(text: str) -> str:
     """The first 16 bytes of SHA-256 in hexadecimal: what the server sees of a secret or long key."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def encodable(text: str) -> str:
+    """The text itself, or its hash if it is none of UTF-8, since it has surrogates.
+
+    Clients send such texts, in JSON for example, and an error would be a way round the limit.
+    """
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return hashed(text)
+    return text
 
 
 def bounded(text: str) -> str:
-    """The key itself, or its hash if it has over 128 bytes."""
-    if len(text) * 4 <= MAX_KEY_BYTES or len(text.encode("utf-8", "surrogateescape")) <= MAX_KEY_BYTES:
+    """The key itself, or its hash if it has over 128 bytes or is not encodable."""
+    text = encodable(text)
+    if len(text) * 4 <= MAX_KEY_BYTES or len(text.encode()) <= MAX_KEY_BYTES:
         return text
     return hashed(text)
 

@@ -92,6 +92,7 @@ class RedisLink:
             # The connections belong to the parent process, and its locks may be held for ever.
             self._condition = threading.Condition()
             self._reset()
+        words = call.packable()
         try:
             connection = self._take(call.deadline)
         except Unavailable as error:
@@ -102,7 +103,7 @@ class RedisLink:
         usable = False
         try:
             sock.deadline = call.deadline
-            connection.send_packed_command(connection.pack_command(*call.words), check_health=False)
+            connection.send_packed_command(connection.pack_command(*words), check_health=False)
             try:
                 reply = connection.read_response()
             except Exception as error:
