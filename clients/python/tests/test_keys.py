@@ -72,3 +72,11 @@ def test_texts_that_utf_8_does_not_have_are_hashed() -> None:
     assert {len(key) for key in made} == {32}
     assert [keys.encodable(text) for text in texts] == made
     assert keys.bounded("\U0001f600") == "\U0001f600"
+
+
+@pytest.mark.parametrize("secret", [True, False])
+def test_further_lines_of_a_header_make_no_new_key(secret: bool) -> None:
+    key = header("X-API-Key", secret=secret)
+    once = {**request([]), "headers": [(b"x-api-key", b"token")]}
+    more = {**request([]), "headers": [(b"x-api-key", b"token"), (b"x-api-key", b"other")]}
+    assert key(more) == key(once)

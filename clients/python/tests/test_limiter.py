@@ -185,6 +185,7 @@ def test_the_limiter_in_the_process_begins_anew_a_minute_after_an_outage(make: C
     limiter.go_away("refused")
     assert [limiter.check().allowed for _ in range(2)] == [True, False]
     limiter.come_back()
+    limiter.advance(59)
     assert limiter.check(key="b").source == "server"
     limiter.go_away("refused")
     assert not limiter.check().allowed  # a lost reply among others has no unused limit

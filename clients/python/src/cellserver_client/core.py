@@ -233,7 +233,7 @@ class BaseLimiter:
         with shared.lock:
             self._note(call, now, "answered")
             self._answered = True
-            if self._local is not None and self._shared.wall() - self._local_at > _FORGET_AFTER:
+            if self._local is not None and now - self._local_at > _FORGET_AFTER:
                 self._local = None
             if not result.allowed:
                 limit = min(clause.limit for clause in result.policies)
@@ -315,7 +315,7 @@ class BaseLimiter:
         if self._local is None:
             instances = self._instances() if callable(self._instances) else self._instances
             self._local = LocalLimiter(self._numbers, self._shared.wall, instances=max(1, instances or 1))
-        self._local_at = self._shared.wall()
+        self._local_at = self._shared.clock()
         answers = self._local.check(key, cost, member)
         whole = binding(answers)
         reply = wire.Reply(int(whole.denies), whole, tuple(answers))

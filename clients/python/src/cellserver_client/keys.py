@@ -217,8 +217,9 @@ def user(request: Any) -> str | None:
 
 
 def header(name: str, *, secret: bool = True) -> Key:
-    """The value of a header field. Without the field the request is not limited: see first.
+    """The value of a header field, on its first line. Without the field the request is not limited: see first.
 
+    Applications read the first line, too: further lines of a client would make new keys for the same token.
     secret replaces the value by its hash, so that a token is in no list of keys and in no log.
     """
     wanted = name.lower()
@@ -227,8 +228,7 @@ def header(name: str, *, secret: bool = True) -> Key:
         lines = header_lines(request, wanted)
         if not lines:
             return None
-        value = ", ".join(lines)
-        return hashed(value) if secret else bounded(value)
+        return hashed(lines[0]) if secret else bounded(lines[0])
 
     return key
 
