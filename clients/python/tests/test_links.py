@@ -103,3 +103,103 @@ def test_words_that_cannot_be_encoded_are_a_fault_and_no_outage() -> None:
         sync.RedisLink(lambda: None, time.monotonic).send(call(words=bad))
     with pytest.raises(UnicodeEncodeError):
         asyncio.run(aio.RedisLink(lambda: None, time.monotonic).send(call(words=bad)))  # type: ignore[arg-type, return-value]
+
+
+class Slow:
+    """A connection for asyncio whose replies a test gives."""
+
+    def __init__(self) -> None:
+        self.is_connected = True
+        self._reader = asyncio.StreamReader()
+        self.replies: asyncio.Queue[Any] = asyncio.Queue()
+        self.sent = 0
+
+    async def connect(self) -> None:
+        pass
+
+    async def disconnect(self, nowait: bool = False) -> None:
+        self.is_connected = False
+
+    def pack_command(self, *words: Any) -> Any:
+        return [words]
+
+    def pack_commands(self, commands: Any) -> Any:
+        return commands
+
+    async def send_packed_command(self, packed: Any, check_health: bool) -> None:
+        self.sent += 1
+
+    async def read_response(self) -> Any:
+        return await self.replies.get()
+
+
+class Flights:
+    """A link for asyncio on a slow connection. A test says when a deadline is over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.connection = Slow()
+        made: Any = self.connection
+        self.link = aio.RedisLink(lambda: made, time.monotonic)
+        self._turns: dict[float, Any] = {}
+        plain = aio._Turn
+
+        def turn(deadline: float) -> Any:
+            made = plain(deadline)
+            self._turns[deadline] = made
+            return made
+
+        monkeypatch.setattr(aio, "_Turn", turn)
+
+    async def begin(self, *seconds: float) -> list[asyncio.Task[Any]]:
+        """Sends calls with deadlines together. None is over by itself before the test is."""
+        tasks = [asyncio.create_task(self.link.send(call(each))) for each in seconds]
+        while not self.connection.sent:
+            await asyncio.sleep(0)
+        return tasks
+
+    def over(self, i: int) -> None:
+        """Ends the deadline that is in place i from the earliest."""
+        self.link._over(self._turns[sorted(self._turns)[i]], 0)
+
+
+@pytest.mark.parametrize("order", [(600.0, 900.0), (900.0, 600.0)])
+def test_a_short_deadline_does_not_end_calls_with_longer_ones(
+    monkeypatch: pytest.MonkeyPatch, order: tuple[float, float]
+) -> None:
+    async def run() -> None:
+        flights = Flights(monkeypatch)
+        slow = flights.connection
+        tasks = await flights.begin(*order)
+        flights.over(0)
+        assert isinstance(await tasks[order.index(600.0)], Unavailable)
+        for seconds in order:
+            slow.replies.put_nowait(seconds)
+        assert await tasks[order.index(900.0)] == 900.0
+        slow.replies.put_nowait("third")
+        assert await flights.link.send(call(900.0)) == "third"
+        assert slow.is_connected
+        assert slow.sent == 2
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("order", [(600.0, 900.0), (900.0, 600.0)])
+@pytest.mark.parametrize("answered", [0, 1])
+def test_a_connection_is_closed_when_all_deadlines_are_over(
+    monkeypatch: pytest.MonkeyPatch, order: tuple[float, float], answered: int
+) -> None:
+    async def run() -> None:
+        flights = Flights(monkeypatch)
+        tasks = await flights.begin(*order)
+        for _ in range(answered):
+            flights.connection.replies.put_nowait("first")
+            assert await tasks[0] == "first"
+        flights.over(0)
+        flights.over(1)
+        assert isinstance(await tasks[1], Unavailable)
+        while flights.link._tasks:
+            await asyncio.sleep(0)
+        assert not flights.connection.is_connected
+        assert flights.link._busy == 0
+
+    asyncio.run(run())

@@ -54,14 +54,24 @@ class _Item:
     def __init__(self, words: list[bytes], future: asyncio.Future[Any]) -> None:
         self.words = words
         self.future = future
-        self.flight: asyncio.Task[None] | None = None
+        self.flight: _Flight | None = None
+
+
+class _Flight:
+    """Calls that were sent together, and the task that reads their replies."""
+
+    __slots__ = ("items", "task")
+
+    def __init__(self, items: list[_Item], task: asyncio.Task[None]) -> None:
+        self.items = items
+        self.task = task
 
 
 class RedisLink:
     """Connections of redis-py to one address. They belong to the event loop that uses them first.
 
-    A call is never sent after its deadline. When the deadline of a call that was sent is over, its connection is closed,
-    because a late reply would be taken for that of the next call.
+    A call is never sent after its deadline. When the deadlines of all calls that were sent together are over, their
+    connection is closed, because a late reply would be taken for that of the next call.
     """
 
     def __init__(self, make: Callable[[], AbstractConnection], clock: Callable[[], float]) -> None:
@@ -108,10 +118,13 @@ class RedisLink:
             loop.call_soon(self._over, turn, grace - 1)
             return
         for item in late:
-            if item.flight is not None:
-                item.flight.cancel()
             if not item.future.done():
                 item.future.set_result(Unavailable("timeout"))
+        for item in late:
+            # Calls with later deadlines may wait for replies of the same flight.
+            if item.flight is not None and all(other.future.done() for other in item.flight.items):
+                item.flight.task.cancel()
+                item.flight = None
 
     def _flush(self) -> None:
         """Sends what is pending, if there is a connection for it."""
@@ -128,9 +141,9 @@ class RedisLink:
                 continue
             self._pending = []
             self._busy += 1
-            task = self._spawn(self._fly(connection, pending))
+            flight = _Flight(pending, self._spawn(self._fly(connection, pending)))
             for item in pending:
-                item.flight = task
+                item.flight = flight
             return
         if not self._connecting and self._busy < MAX_CONNECTIONS:
             self._connecting = True
@@ -183,7 +196,6 @@ class RedisLink:
                     if not is_answer(error):
                         raise
                     reply = error
-                item.flight = None
                 if not item.future.done():
                     item.future.set_result(reply)
             usable = True
