@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import os
 import random
+import signal
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -212,6 +215,49 @@ def test_the_breaker_opens_after_five_failures_and_closes_with_a_probe(make: Cal
     assert limiter.check().source == "server"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads of other tests
+def test_a_fork_while_a_thread_decides_leaves_the_child_with_a_limiter() -> None:
+    limiter = FakeSyncLimiter(policy="api", limits="TB 2 1 60", key=by("a"))
+    limiter.go_away("refused")
+    for _ in range(5):
+        limiter.check()
+    limiter.advance(2)
+    limiter.come_back()
+    assert isinstance(limiter._begin(None, None, None), Call)  # the probe, which only the parent ends
+    with limiter._shared.lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)  # the child ends, whatever happens to it
+            try:
+                os._exit(0 if limiter.check().source == "server" else 1)
+            finally:
+                os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert limiter.check().source == "unavailable"  # in the parent the probe is still under way
+
+
+def test_limiters_made_of_one_are_freed(make: Callable[..., Any]) -> None:
+    limiter = make()
+    kept = limiter.using(policy="kept", limits="TB 1 1 1")
+    for i in range(10):
+        limiter.using(policy=f"p{i}", limits="TB 1 1 1")
+    gc.collect()
+    assert list(limiter._family) == [limiter, kept]
+    assert list(kept._family) == [limiter, kept]
+
+
+def test_inline_limits_without_a_name_are_those_of_the_other_packages(make: Callable[..., Any]) -> None:
+    limiter = make(policy="")
+    assert limiter.check().policy == "limit"
+    assert limiter._begin(None, "a", None).words[1] == "limit:a"
+
+
+def test_a_rate_of_over_a_unit_a_nanosecond_is_one_a_nanosecond() -> None:
+    local = LocalLimiter(parse("TB 5 2000000000 1"), Clock(1000).ns)
+    assert [local.check("a")[0].denies for _ in range(6)] == [False] * 5 + [True]
+
+
 def test_limiters_made_of_one_share_its_breaker(make: Callable[..., Any]) -> None:
     limiter = make(limits="TB 100 1 60")
     other = limiter.using(limits="TB 9 1 1", policy="other")
@@ -227,6 +273,11 @@ def test_limiters_made_of_one_share_its_breaker(make: Callable[..., Any]) -> Non
     ("options", "message"),
     [
         ({"policy": "", "limits": ()}, "policy"),
+        ({"policy": 'a"b'}, "policy is"),
+        ({"policy": "a\n"}, "policy is"),
+        ({"policy": "a:b", "limits": ()}, "policy is"),
+        ({"policy": "\u00e4"}, "policy is"),
+        ({"policy": "n" * 65}, "policy is"),
         ({"limits": "XX 1 2"}, "TB"),
         ({"limits": "TB 1 2"}, "numbers"),
         ({"limits": "TB x 1 1"}, "whole number"),

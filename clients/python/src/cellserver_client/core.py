@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -36,6 +38,7 @@ _LOG_EVERY = 60.0
 # answer, each lost reply among others would begin with unused limits.
 _FORGET_AFTER = 60.0
 _MODES = ("allow", "deny", "local")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 
 
 class Result(NamedTuple):
@@ -100,12 +103,18 @@ class Shared:
     def __init__(
         self, options: BreakerOptions, clock: Callable[[], float], wall: Callable[[], int], metrics: metrics.Metrics
     ) -> None:
-        self.breaker = Breaker(options, random.random)
+        self._options = options
         self.clock = clock
         self.wall = wall
         self.metrics = metrics
-        self.lock = threading.Lock()
         self._logged: dict[str, float] = {}
+        self.renew()
+        _all_shared.add(self)
+
+    def renew(self) -> None:
+        """Begins anew after a fork: threads of the parent may hold the lock and the probe of the breaker for ever."""
+        self.lock = threading.Lock()
+        self.breaker = Breaker(self._options, random.random)
 
     def say(self, kind: str, level: int, message: str, *args: object) -> None:
         """Logs at most one line a minute of each kind."""
@@ -114,6 +123,18 @@ class Shared:
         if last is None or now - last >= _LOG_EVERY:
             self._logged[kind] = now
             log.log(level, message, *args)
+
+
+_all_shared: weakref.WeakSet[Shared] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for shared in _all_shared:
+        shared.renew()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_renew_all)
 
 
 class BaseLimiter:
@@ -141,7 +162,7 @@ class BaseLimiter:
         shared: Shared,
     ) -> None:
         clauses = parse(limits) if limits else ()
-        self.target = wire.Target(policy or ("default" if clauses else ""), clauses, class_, keep)
+        self.target = wire.Target(policy or ("limit" if clauses else ""), clauses, class_, keep)
         self.headers = headers
         self._key, self._cost, self._member = key, cost, member
         self._deadline, self._on_unavailable = deadline, on_unavailable
@@ -161,6 +182,9 @@ class BaseLimiter:
     def _validate(self, policy: str) -> None:
         if not policy and not self.target.clauses:
             raise ConfigurationError("a limiter needs policy='name' or limits='TB 200 100 1'")
+        if not _NAME.match(self.target.policy):
+            # The server has the same rule, and the name is in header fields.
+            raise ConfigurationError(f"policy is 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-', not {policy!r}")
         if self._on_unavailable not in _MODES:
             raise ConfigurationError(f"on_unavailable is allow, deny or local, not {self._on_unavailable!r}")
         if not MIN_DEADLINE <= self._deadline <= MAX_DEADLINE:

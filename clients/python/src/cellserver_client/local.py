@@ -18,8 +18,8 @@ State = Union[int, "tuple[int, int, int]", "dict[str, int]", None]
 
 
 def interval(clause: Clause) -> int:
-    """The nanoseconds in which one unit comes back, as the server has them."""
-    return int(float(clause.period) / float(clause.count))
+    """The nanoseconds in which one unit comes back, as the server has them; at least 1."""
+    return max(1, int(float(clause.period) / float(clause.count)))
 
 
 def _ceil(a: int, b: int) -> int:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Protocol
@@ -287,15 +288,19 @@ class Limiter(BaseLimiter):
         )
         super().__init__(shared=shared, **self._options)
         self._link: Link = link if link is not None else RedisLink(_maker(url, client), shared.clock)
-        self._family: list[Limiter] = [self]
+        # Weak, so that a limiter made for one request is freed. The order is that of creation.
+        self._family: weakref.WeakKeyDictionary[Limiter, None] = weakref.WeakKeyDictionary({self: None})
 
     def using(self, **options: Any) -> Limiter:
-        """A limiter with other options on the same connections and the same breaker. limits excludes policy."""
+        """A limiter with other options on the same connections and the same breaker. limits excludes policy.
+
+        It remembers denials and has a limiter in the process of its own: keep it rather than make one for each call.
+        """
         if "limits" in options or "policy" in options:
             options = {"limits": (), "policy": "", "fallback": ()} | options
         child = Limiter(**(self._options | options), shared=self._shared, link=self._link)
         child._family = self._family
-        self._family.append(child)
+        self._family[child] = None
         return child
 
     def check(self, request: Any = None, *, key: str | None = None, cost: int | None = None) -> Result:
@@ -330,7 +335,7 @@ class Limiter(BaseLimiter):
         Raises ConfigurationError if a policy or a permission is missing, or the password is wrong. A server that is
         unavailable is a line in the log.
         """
-        for limiter in self._family:
+        for limiter in list(self._family):
             for what, call in limiter._start_calls():
                 limiter._started(what, self._link.send(call))
 
