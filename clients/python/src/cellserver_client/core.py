@@ -222,13 +222,17 @@ class BaseLimiter:
                 found = self._cache.find(scope, cost, now)
                 if found is not None:
                     return self._decided(_repeated(*found))
-        # What may raise comes before the ticket of the breaker, which has to be given back.
+        # The function of the application comes before the ticket of the breaker, which has to be given back.
         id = self._new_id(request) if self._with_id else ""
-        words = wire.words(self.target, key, cost, member=member, id=id)
         with shared.lock:
             ticket = shared.breaker.begin(now)
             if not ticket.allowed:
                 return self._away(key, cost, member, "breaker")
+        try:
+            words = wire.words(self.target, key, cost, member=member, id=id)
+        except BaseException:
+            self._give_back(ticket)
+            raise
         call = Call(self.target, words, key, cost, member, now, now + self._deadline)
         call.id, call.ticket, call.scope = id, ticket, scope
         return call
