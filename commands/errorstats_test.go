@@ -17,7 +17,7 @@ func TestEveryWriterCountsErrors(t *testing.T) {
 	none := map[string]string{
 		"rlInfo": "fields", "confirm": "acknowledgements", "ScanElements": "elements", "redirectBroken": "a push", "scanStep": "keys", "writeScan": "keys", "allKeys": "keys", "Keep": "what is the same for all",
 		"replacePending": "counts them itself, whether they are written or not",
-		"Open":           "refuses a connection, which rejected_connections counts",
+		"open":           "refuses a connection, which rejected_connections counts",
 		"ExplainTLS":     "answers who has sent no command",
 	}
 	files, err := filepath.Glob("*/*.go")
