@@ -253,12 +253,16 @@ func copied(t *testing.T) string {
 	require.NoError(t, err)
 	to := filepath.Join(t.TempDir(), "elsewhere")
 	for _, name := range strings.Split(strings.TrimSuffix(string(said), "\x00"), "\x00") {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755))
+		if target, err := os.Readlink(filepath.Join("../..", name)); err == nil {
+			require.NoError(t, os.Symlink(target, filepath.Join(to, name)))
+			continue
+		}
 		content, err := os.ReadFile(filepath.Join("../..", name))
 		if os.IsNotExist(err) {
 			continue // deleted, and not yet committed
 		}
 		require.NoError(t, err)
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(to, name), content, 0o644))
 	}
 	return to
