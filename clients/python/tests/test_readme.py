@@ -60,7 +60,10 @@ def test_every_option_is_in_the_readme() -> None:
     import inspect
 
     from cellserver_client import aio
+    from cellserver_client.core import Options
 
     text = README.read_text(encoding="utf-8")
-    options = set(inspect.signature(aio.Limiter.__init__).parameters) - {"self", "shared", "link"}
+    options = set(inspect.signature(aio.Limiter.__init__).parameters) - {"self", "shared", "link", "options"}
+    options |= Options.__required_keys__ | Options.__optional_keys__
+    assert {"url", "client", "breaker", "key", "on_unavailable", "headers"} <= options
     assert [option for option in options if f"`{option}`" not in text] == []

@@ -9,7 +9,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from . import headers, metrics, wire
 from .breaker import Breaker, BreakerOptions, Ticket
@@ -135,6 +135,37 @@ def _renew_all() -> None:
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=_renew_all)
+
+
+class _Needed(TypedDict):
+    key: Key
+    on_unavailable: str
+
+
+class Options(_Needed, total=False):
+    """The options that both limiters have. BaseLimiter has their defaults, and the README says what they mean."""
+
+    policy: str
+    limits: str | Iterable[str]
+    cost: Cost
+    deadline: float
+    instances: Number | None
+    fallback: str | Iterable[str]
+    denial_cache: float
+    ban: bool
+    id: Text | None
+    retry: bool
+    member: Text
+    class_: str
+    keep: str
+    headers: str
+
+
+def changed(options: Options, changes: dict[str, Any]) -> dict[str, Any]:
+    """The options of a limiter that another one makes by using(). limits excludes policy."""
+    if "limits" in changes or "policy" in changes:
+        changes = {"limits": (), "policy": "", "fallback": ()} | changes
+    return {**options, **changes}
 
 
 class BaseLimiter:

@@ -7,19 +7,21 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from redis import Redis
 from redis.connection import ConnectionPool
 
 from . import metrics
 from .breaker import BreakerOptions
-from .core import BaseLimiter, Call, Cost, Number, Result, Shared, Text, is_answer
+from .core import BaseLimiter, Call, Options, Result, Shared, changed, is_answer
 from .errors import ConfigurationError, LimiterError, Unavailable
-from .keys import Key
 from .link import CONNECT_TIMEOUT, MAX_SYNC_CONNECTIONS, connection_of, reason_of, url_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Link(Protocol):
@@ -245,48 +247,16 @@ class Limiter(BaseLimiter):
         self,
         url: str | None = None,
         *,
-        key: Key,
-        on_unavailable: str,
         client: Any = None,
-        policy: str = "",
-        limits: str | Iterable[str] = (),
-        cost: Cost = 1,
-        deadline: float = 0.050,
-        instances: Number | None = None,
-        fallback: str | Iterable[str] = (),
-        denial_cache: float = 1.0,
-        ban: bool = False,
-        id: Text | None = None,
-        retry: bool = False,
-        member: Text = "",
-        class_: str = "",
-        keep: str = "",
-        headers: str = "draft",
         breaker: BreakerOptions | None = None,
         shared: Shared | None = None,
         link: Link | None = None,
+        **options: Unpack[Options],
     ) -> None:
         if shared is None:
             shared = Shared(breaker or BreakerOptions(), time.monotonic, time.time_ns, metrics.default())
-        self._options: dict[str, Any] = dict(
-            key=key,
-            on_unavailable=on_unavailable,
-            policy=policy,
-            limits=limits,
-            cost=cost,
-            deadline=deadline,
-            instances=instances,
-            fallback=fallback,
-            denial_cache=denial_cache,
-            ban=ban,
-            id=id,
-            retry=retry,
-            member=member,
-            class_=class_,
-            keep=keep,
-            headers=headers,
-        )
-        super().__init__(shared=shared, **self._options)
+        self._options = options
+        super().__init__(shared=shared, **options)
         self._link: Link = link if link is not None else RedisLink(_maker(url, client), shared.clock)
         # Weak, so that a limiter made for one request is freed. The order is that of creation.
         self._family: weakref.WeakKeyDictionary[Limiter, None] = weakref.WeakKeyDictionary({self: None})
@@ -296,9 +266,7 @@ class Limiter(BaseLimiter):
 
         It remembers denials and has a limiter in the process of its own: keep it rather than make one for each call.
         """
-        if "limits" in options or "policy" in options:
-            options = {"limits": (), "policy": "", "fallback": ()} | options
-        child = Limiter(**(self._options | options), shared=self._shared, link=self._link)
+        child = Limiter(**changed(self._options, options), shared=self._shared, link=self._link)
         child._family = self._family
         self._family[child] = None
         return child
