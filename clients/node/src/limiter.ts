@@ -176,6 +176,12 @@ const forgetMs = 60_000
 /** The time in milliseconds between two lines of the log about the same thing. */
 const quietMs = 60_000
 
+/** Returns the cost of a request, which gives no units back. */
+function chargeable(units: number | undefined): number | undefined {
+  if (units !== undefined && !(units >= 0)) throw new RangeError(`cost is ${units}: a request gives no units back`)
+  return units
+}
+
 function texts(limits: string | string[] | undefined): string[] {
   return limits === undefined ? [] : [limits].flat()
 }
@@ -280,15 +286,11 @@ export class Limiter<R = unknown> {
     if (keyOf === undefined) throw new TypeError('the limiter has no key')
     const key = keyOf(request)
     const cost = typeof costOf === 'function' ? costOf(request) : costOf
-    const positive = (units: number | undefined): number | undefined => {
-      if (units !== undefined && !(units >= 0)) throw new RangeError(`cost is ${units}: a request gives no units back`)
-      return units
-    }
     const rest = { member: member?.(request), id: typeof id === 'function' ? id(request) : undefined }
     if (key instanceof Promise || cost instanceof Promise) {
-      return Promise.all([key, cost]).then(([text, units]) => (text === undefined || text === null ? undefined : { key: text, cost: positive(units), ...rest }))
+      return Promise.all([key, cost]).then(([text, units]) => (text === undefined || text === null ? undefined : { key: text, cost: chargeable(units), ...rest }))
     }
-    return key === undefined || key === null ? undefined : { key, cost: positive(cost), ...rest }
+    return key === undefined || key === null ? undefined : { key, cost: chargeable(cost), ...rest }
   }
 
   /** Decides a call for a key, within the deadline. It rejects only for faults of the program and of its configuration. */
@@ -298,16 +300,15 @@ export class Limiter<R = unknown> {
       key: bounded(key),
       cost: call.cost ?? 1,
       mode: call.mode ?? '',
-      member: call.member ?? (this.#placesOnly() ? randomBytes(12).toString('hex') : undefined),
+      member: call.member ?? (this.#hasPlaces() ? randomBytes(12).toString('hex') : undefined),
       id: this.#withID ? (call.id ?? (this.options.id === 'random' ? randomBytes(12).toString('hex') : undefined)) : undefined,
     })
   }
 
   /** Gives the places of a member back that `check` has taken under a policy or limits with CC. */
   async release(key: string, member: string): Promise<void> {
-    const clauses = this.#config.limits.length > 0 ? this.#config.limits : this.#fallback
-    for (const [i, clause] of clauses.entries()) {
-      if (clause.family === 'CC') await this.#settle(['CC.RELEASE', stateKey(this.#config.policy, bounded(key), i + 1), member])
+    for (const [i, window] of this.#windows.entries()) {
+      if (window.concurrent) await this.#settle(['CC.RELEASE', stateKey(this.#config.policy, bounded(key), i + 1), member])
     }
   }
 
@@ -354,10 +355,11 @@ export class Limiter<R = unknown> {
 
   /** Returns the header fields of a result. Decisions that are not the server's have none. */
   headers(result: Result): Field[] {
+    const style = this.options.headers ?? 'draft'
     if (!result.allowed && result.source === 'unavailable') return [['Retry-After', '1']]
-    if (result.source === 'local') return this.options.headers === 'none' || result.allowed || result.retryAfterMs === undefined ? [] : [['Retry-After', String(Math.max(1, Math.ceil(result.retryAfterMs / 1000)))]]
-    if (result.policies.length === 0) return []
-    return headerFields(this.#answer(result), this.options.headers ?? 'draft')
+    // The numbers of a part of the limits are not those of the limits, but the wait is one.
+    if (result.source === 'local') return headerFields(this.#answer(result), style).filter(([name]) => name === 'Retry-After')
+    return result.policies.length === 0 ? [] : headerFields(this.#answer(result), style)
   }
 
   /** Returns the body of a denial, and its status: 429, or 503 if the server is away. */
@@ -396,8 +398,9 @@ export class Limiter<R = unknown> {
     return { policy: this.#config.policy, denied: !result.allowed, blocked: result.blocked, binding, clauses }
   }
 
-  #placesOnly(): boolean {
-    return this.#config.limits.some((clause) => clause.family === 'CC')
+  /** Whether calls take places, for which they need a member. */
+  #hasPlaces(): boolean {
+    return this.#windows.some((window) => window.concurrent)
   }
 
   #decided(request: Request): Promise<Result> {

@@ -194,6 +194,17 @@ test("the application's own clients", async (t) => {
   assert.equal((await server.command('TB.ACQUIRE', 'limit:k', '5', '1', '3600', '0'))[2], 3)
 })
 
+test('places of a policy, and their release', async (t) => {
+  const server = await new Server(t).start()
+  await server.command('RL.POLICY', 'SET', 'jobs', 'LIMITS', 'TB', '100', '1', '1h', 'CC', '1', '1h')
+  const limiter = server.limiter(t, { policy: 'jobs', onUnavailable: 'deny', denialCacheMs: 0 })
+  await limiter.ready()
+  assert.equal((await limiter.check('k', { member: 'a' })).allowed, true)
+  assert.equal((await limiter.check('k')).allowed, false, 'a call without a member is one of its own')
+  await limiter.release('k', 'a')
+  assert.equal((await limiter.check('k', { member: 'b' })).allowed, true)
+})
+
 test('a reservation', async (t) => {
   const server = await new Server(t).start()
   await server.command('RL.POLICY', 'SET', 'tokens', 'LIMITS', 'TB', '1000', '1', '1h')
