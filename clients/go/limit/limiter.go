@@ -35,7 +35,8 @@ type Call struct {
 	Mode Mode
 	// Member holds a place of a clause CC.
 	Member string
-	// ID makes a call that is sent again count once. If TTL is positive, it is the id of a reservation: see [Limiter.Reserve].
+	// ID makes a call that is sent again count once. If TTL is positive, it is the id of a reservation with this time to live, which
+	// RL.COMMIT or RL.CANCEL ends: the package has no method for these.
 	ID  string
 	TTL time.Duration
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/clients/go/internal/local"
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
+	"github.com/cellserver/cellserver/policy"
 )
 
 // TestFilesAreFresh compares the files with what make generate would write.
@@ -22,6 +24,20 @@ func TestFilesAreFresh(t *testing.T) {
 		got, err := os.ReadFile(filepath.Join("..", "..", "..", "vectors", f.name))
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(got), "%s is stale: run make generate", f.name)
+	}
+}
+
+// TestNamesAreTheServers compares the rule for names with that of the server, by each byte and each length.
+func TestNamesAreTheServers(t *testing.T) {
+	names := []string{"", "api"}
+	for b := range 256 {
+		names = append(names, string([]byte{byte(b)}), "a"+string([]byte{byte(b)}))
+	}
+	for n := range 80 {
+		names = append(names, strings.Repeat("a", n))
+	}
+	for _, name := range names {
+		require.Equal(t, policy.CheckName([]byte(name)) == nil, rules.CheckName(name) == nil, "%q", name)
 	}
 }
 
