@@ -39,7 +39,7 @@ func (s *Server) openService() error {
 	s.service.listeners = listeners
 	s.service.port = envoy.New(envoy.Config{
 		Service: s.descriptors(), Open: s.openCaller, Ready: s.callsRefused, TLS: over,
-		MaxAge: s.config.Seconds("rls-max-connection-age"), MaxConnections: int(s.config.Number("maxclients")),
+		MaxAge: s.config.Seconds("rls-max-connection-age"),
 	})
 	return nil
 }

@@ -76,7 +76,7 @@ func start(t *testing.T, over *tls.Config) *world {
 		Now:     func() limit.Instant { return 0 },
 		Counts:  new(descriptors.Counts),
 	}
-	w.server = New(Config{MaxConnections: 100, Service: w.service, Open: w.open, TLS: over, Ready: func() string { return *w.notReady.Load() }})
+	w.server = New(Config{Service: w.service, Open: w.open, TLS: over, Ready: func() string { return *w.notReady.Load() }})
 	served := make(chan error, 1)
 	go func() { served <- w.server.Serve(w.network) }()
 	t.Cleanup(func() {

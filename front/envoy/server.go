@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
@@ -55,8 +54,6 @@ type Config struct {
 	Ready func() string
 	// MaxAge is the time after which a connection is asked to end, up to a tenth earlier or later; 0 means never.
 	MaxAge time.Duration
-	// MaxConnections is the maximum number of open connections, at least 1. Further ones wait.
-	MaxConnections int
 }
 
 // These are the bounds of connections. CONTINUATION frames and pings are bounded by grpc-go.
@@ -203,7 +200,7 @@ func (s *Server) watch() {
 
 // Serve accepts connections from l until Shutdown, after which it returns nil. It owns l.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.grpc.Serve(&accept{netutil.LimitListener(l, s.config.MaxConnections), s}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.grpc.Serve(&accept{l, s}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return err //nolint:wrapcheck // the error of the listener
 	}
 	return nil
