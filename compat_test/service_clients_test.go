@@ -28,7 +28,7 @@ func TestServiceClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("real libraries are left to the full test run")
 	}
-	checks := []string{"answers", "hits", "errors", "thousand-calls", "thousand-streams", "health-check"}
+	checks := []string{"answers", "hits", "errors", "thousand-calls", "open-streams", "health-check"}
 	clients := []client{
 		{
 			name: "grpcio", version: "1.85.3", dir: "envoy", command: []string{filepath.Join(".venv", "bin", "python"), "use_grpcio.py"},

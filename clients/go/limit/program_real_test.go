@@ -64,7 +64,17 @@ func (p *program) kill() {
 	<-p.ended
 }
 
-func (p *program) signal(s syscall.Signal) { require.NoError(p.t, p.cmd.Process.Signal(s)) }
+// stop stops the server and returns when all of its threads stand still. Until then it could answer a call.
+func (p *program) stop() {
+	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+	require.NoError(p.t, err)
+	require.True(p.t, status.Stopped())
+}
+
+// resume lets the server that stop has stopped go on.
+func (p *program) resume() { require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGCONT)) }
 
 // connect returns a limiter for a socket, and the reasons of its last decision.
 func connect(t *testing.T, socket string, o limit.Options) (*limit.Limiter, *atomic.Value) {
@@ -95,7 +105,7 @@ func TestProgram(t *testing.T) {
 func testOutages(t *testing.T, p *program) {
 	outages := map[string][2]func(){
 		"killed":  {p.kill, p.run},
-		"stopped": {func() { p.signal(syscall.SIGSTOP) }, func() { p.signal(syscall.SIGCONT) }},
+		"stopped": {p.stop, p.resume},
 	}
 	for name, outage := range outages {
 		for mode, source := range map[limit.OnUnavailable]limit.Source{limit.Allow: limit.Unavailable, limit.Deny: limit.Unavailable, limit.Local: limit.InProcess} {

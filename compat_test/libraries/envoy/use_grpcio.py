@@ -65,12 +65,18 @@ async def thousand_calls(channel):
     expect(sum(answer.overall_code == Code.OK for answer in all_of), 100, "the number of admitted calls")
 
 
-async def thousand_streams(channel):
-    """Holds 999 streams open, and calls on the next one."""
+async def open_streams(channel):
+    """Holds the 8 calls of Watch open that a connection may have, and calls beside them."""
     watches = health_services.HealthStub(channel)
-    streams = [watches.Watch(health.HealthCheckRequest(service="ratelimit")) for _ in range(999)]
+    streams = [watches.Watch(health.HealthCheckRequest(service="ratelimit")) for _ in range(8)]
     for answer in await asyncio.gather(*(stream.read() for stream in streams)):
         expect(answer.status, health.HealthCheckResponse.SERVING)
+    try:
+        await watches.Watch(health.HealthCheckRequest(service="ratelimit")).read()
+    except grpc.aio.AioRpcError as why:
+        expect(why.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+    else:
+        raise Failed("a ninth call of Watch is open")
     answer = await rls_services.RateLimitServiceStub(channel).ShouldRateLimit(request("hundred", "streams"))
     expect(answer.overall_code, Code.OK)
     for stream in streams:
@@ -93,7 +99,7 @@ async def health_check(channel):
 async def main():
     print("info version", importlib.metadata.version("grpcio"))
     failed = False
-    for check in (answers, hits, errors, thousand_calls, thousand_streams, health_check):
+    for check in (answers, hits, errors, thousand_calls, open_streams, health_check):
         name = check.__name__.replace("_", "-")
         try:
             async with grpc.aio.insecure_channel(os.environ["CELL_RLS"]) as channel:
