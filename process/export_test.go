@@ -11,3 +11,6 @@ type QuietHeap struct{ q quietHeap }
 
 // Due is one check.
 func (q *QuietHeap) Due(cycles uint64, idle, held int64) bool { return q.q.due(cycles, idle, held) }
+
+// SetPaceFor is SetPace of a heap with live bytes of objects.
+func (h *Heap) SetPaceFor(live int64) { h.setPace(live) }

@@ -14,6 +14,9 @@ type HeapOptions struct {
 	Limit func(bytes int64) int64
 	// Size returns the number of bytes that Limit bounds; nil asks Go's runtime.
 	Size func() int64
+	// Percent sets by how many percent Go's heap grows between two collections, as
+	// [debug.SetGCPercent] does; nil means that this stays as it is.
+	Percent func(percent int) int
 	// Free makes the runtime collect garbage and return free memory to the operating system, as
 	// [debug.FreeOSMemory] does; nil means that memory is not returned explicitly.
 	Free func()
@@ -26,8 +29,9 @@ type Heap struct {
 	freed freedHeap
 	quiet quietHeap
 
-	mu    sync.Mutex
-	bound int64 // the last value passed to o.Limit; guarded by mu
+	mu      sync.Mutex // guards the fields below
+	bound   int64      // the last value passed to o.Limit
+	percent int        // the last value passed to o.Percent, or 0
 }
 
 // NewHeap creates a Heap without a bound.
@@ -99,6 +103,48 @@ func (h *Heap) Exceeds(tolerance int64) bool {
 	bound := h.bound
 	h.mu.Unlock()
 	return bound < math.MaxInt64-tolerance && h.size() > bound+tolerance
+}
+
+// These choose by how many percent the heap grows between two collections.
+const (
+	// MinPercent is the percentage for a large heap. Most long-lived data is outside of Go's heap, and commands
+	// allocate nothing. So collecting earlier than at Go's 100 costs little and keeps the heap small.
+	MinPercent = 50
+	// minGarbage is the growth in bytes for which a collection is worthwhile. In a heap of a few megabytes MinPercent
+	// is less: calls over gRPC and HTTP, which allocate, would spend a third of their processor time on collections.
+	minGarbage = 16 << 20
+	// maxPercent bounds the growth of a heap whose live objects are few, until the next call of SetPace.
+	maxPercent = 800
+)
+
+// percentFor returns the percentage for a heap with live bytes of objects that the last collection kept.
+func percentFor(live int64) int {
+	return int(min(maxPercent, max(MinPercent, 100*minGarbage/max(live, 1))))
+}
+
+// SetPace sets by how many percent the heap grows between two collections: by minGarbage bytes at least. It does nothing
+// without [HeapOptions].Percent. It must be called about once a second.
+func (h *Heap) SetPace() {
+	if h.o.Percent == nil {
+		return
+	}
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Kind() == metrics.KindUint64 {
+		h.setPace(int64(live[0].Value.Uint64()))
+	}
+}
+
+// setPace is SetPace with live bytes of objects. It leaves out changes of less than a quarter, since each stops the program
+// for an instant.
+func (h *Heap) setPace(live int64) {
+	percent := percentFor(live)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if last := h.percent; last == 0 || percent != last && (percent == MinPercent || 4*max(percent-last, last-percent) >= last) {
+		h.percent = percent
+		h.o.Percent(percent)
+	}
 }
 
 // size returns the number of bytes that the bound of Go's heap limits; see [debug.SetMemoryLimit].

@@ -69,3 +69,28 @@ func TestHeapIsReturnedOnceQuiet(t *testing.T) {
 		require.Equal(t, c.times, times, c.name)
 	}
 }
+
+// TestSmallHeapsGrowBySixteenMegabytes tests by how many percent a heap grows between two collections, and that small
+// changes are left out.
+func TestSmallHeapsGrowBySixteenMegabytes(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		live, set []int64
+	}{
+		{[]int64{0, 1 * mib, 2 * mib}, []int64{800}},
+		{[]int64{4 * mib, 4*mib + 1000, 5 * mib, 5*mib + 1000, 3 * mib}, []int64{400, 533}},
+		{[]int64{16 * mib, 31 * mib, 32 * mib, 33 * mib, 1 << 40, 20 * mib}, []int64{100, 51, 50, 80}},
+		{[]int64{30 * mib, 32 * mib}, []int64{53, 50}},
+	} {
+		var set []int64
+		h := process.NewHeap(process.HeapOptions{Percent: func(percent int) int {
+			set = append(set, int64(percent))
+			return 0
+		}})
+		for _, live := range c.live {
+			h.SetPaceFor(live)
+		}
+		require.Equal(t, c.set, set)
+	}
+	process.NewHeap(process.HeapOptions{}).SetPace() // without Percent it does nothing
+}

@@ -72,9 +72,10 @@ func (s *Server) besideKeys() int64 {
 	return beside
 }
 
-// returnHeap returns memory to the operating system when keys and clients have stopped using much
-// of it. It does nothing without [Options].FreeHeap. It must be called about once a second.
-func (s *Server) returnHeap() {
+// tendHeap chooses how often garbage is collected, and returns memory to the operating system when keys
+// and clients have stopped using much of it. It must be called about once a second.
+func (s *Server) tendHeap() {
+	s.heap.SetPace()
 	if s.given.FreeHeap != nil {
 		s.heap.ReturnIdle(s.keyspace.InHeap(), s.clientMemory())
 	}

@@ -88,6 +88,9 @@ type Options struct {
 	LimitHeap func(bytes int64) int64
 	// HeapSize returns the number of bytes that LimitHeap bounds; nil asks Go's runtime.
 	HeapSize func() int64
+	// HeapPercent sets by how many percent Go's heap grows between two collections, as
+	// [debug.SetGCPercent] does; nil means that this stays as it is.
+	HeapPercent func(percent int) int
 	// FreeHeap collects garbage and returns free memory to the operating system. In a process that
 	// has only this server, it is [debug.FreeOSMemory]. Background goroutines call it when much of
 	// Go's heap is no longer used, and after large scripts. With nil no memory is returned
@@ -150,7 +153,7 @@ func New(c *config.Config, o Options) (*Server, error) {
 	}
 	s := &Server{
 		config: c, began: time.Now(), given: o,
-		heap:     process.NewHeap(process.HeapOptions{Limit: o.LimitHeap, Size: o.HeapSize, Free: o.FreeHeap}),
+		heap:     process.NewHeap(process.HeapOptions{Limit: o.LimitHeap, Size: o.HeapSize, Percent: o.HeapPercent, Free: o.FreeHeap}),
 		stopping: stopping{stop: make(chan struct{})},
 	}
 	if o.FS == nil {
@@ -552,7 +555,7 @@ func (s *Server) janitor(ctx context.Context) {
 			s.keyspace.SetBeside(s.besideKeys())
 			s.boundHeap()
 			s.longInput.most.Store(0)
-			s.returnHeap()
+			s.tendHeap()
 			transport.TrimInput()
 			s.limits.ReportLeftOut(false)
 		}

@@ -37,6 +37,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/process"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -132,6 +133,9 @@ func serve(i invocation, environ []string, stderr io.Writer) int {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		o.LimitHeap = debug.SetMemoryLimit
 	}
+	if os.Getenv("GOGC") == "" {
+		o.HeapPercent = debug.SetGCPercent
+	}
 	s, err := server.New(c, o)
 	if err != nil {
 		return fail(stderr, err)
@@ -155,10 +159,9 @@ func tuneRuntime(c *config.Config) {
 	if n := c.Processors(); n > 0 && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(n)
 	}
-	// Most long-lived data is outside of Go's heap, and the hot path allocates nothing. So
-	// collecting earlier costs little and keeps the heap small.
+	// The server sets it again in its first second. Until then it loads files.
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
+		debug.SetGCPercent(process.MinPercent)
 	}
 }
 
