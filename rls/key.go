@@ -9,8 +9,8 @@ import (
 const MaxKey = 1024
 
 const (
-	// all is the key without a part.
-	all = "all"
+	// All is the key without a part.
+	All = "all"
 	// same is the part of an entry whose "key_value" is the key of a step without a value. No other part has a '%'
 	// that two hexadecimal digits do not follow.
 	same = "%_"
@@ -19,7 +19,7 @@ const (
 // appendKey appends the key of the state of the entries that p.path has. own says that it is for a limit of the
 // request, for which values of shared steps are different. unit is appended if it is not 0.
 //
-// The key has the parts of the steps that are neither exact nor shared, joined by '|', or is [all]. The text of an
+// The key has the parts of the steps that are neither exact nor shared, joined by '|', or is [All]. The text of an
 // exact step may also be the key of an entry, which then has a part. In this case all exact steps have parts,
 // so that keys differ by the number of parts.
 func (p *Plan) appendKey(dst []byte, own bool, unit Unit) []byte {
@@ -41,17 +41,17 @@ func (p *Plan) appendKey(dst []byte, own bool, unit Unit) []byte {
 		if dst = separate(dst, parts); marked {
 			dst = append(dst, same...)
 		} else {
-			dst = appendEscaped(dst, part)
+			dst = AppendPart(dst, part)
 		}
 		parts++
 	}
 	switch {
 	case parts == 0:
-		dst = append(dst, all...)
-	case own && parts == 1 && string(dst[from:]) == all:
-		dst = append(dst[:from], "%61ll"...) // the key of a shared step is all
+		dst = append(dst, All...)
+	case own && parts == 1 && string(dst[from:]) == All:
+		dst = append(dst[:from], "%61ll"...) // the key of a shared step is All
 	}
-	return bounded(appendUnit(dst, unit), from)
+	return BoundKey(appendUnit(dst, unit), from)
 }
 
 // appendRequestKey appends the key of the state of entries that no rule matches, for a limit of the request.
@@ -59,14 +59,14 @@ func appendRequestKey(dst []byte, entries []Entry, unit Unit) []byte {
 	from := len(dst)
 	for i := range entries {
 		dst = separate(dst, i)
-		dst = appendEscaped(dst, entries[i].Key)
+		dst = AppendPart(dst, entries[i].Key)
 		dst = append(dst, '_')
-		dst = appendEscaped(dst, entries[i].Value)
+		dst = AppendPart(dst, entries[i].Value)
 	}
 	if len(entries) == 0 {
-		dst = append(dst, all...)
+		dst = append(dst, All...)
 	}
-	return bounded(appendUnit(dst, unit), from)
+	return BoundKey(appendUnit(dst, unit), from)
 }
 
 // separate appends '|' if there are parts before.
@@ -85,9 +85,9 @@ func appendUnit(dst []byte, unit Unit) []byte {
 	return append(append(dst, "%@"...), unit.String()...)
 }
 
-// appendEscaped appends part with %25, %7C and %23 for '%', '|' and '#'. So parts can be told apart, and no key
+// AppendPart appends part with %25, %7C and %23 for '%', '|' and '#'. So parts can be told apart, and no key
 // ends as the key of a second clause does.
-func appendEscaped(dst, part []byte) []byte {
+func AppendPart(dst, part []byte) []byte {
 	for _, c := range part {
 		switch c {
 		case '%':
@@ -103,9 +103,9 @@ func appendEscaped(dst, part []byte) []byte {
 	return dst
 }
 
-// bounded cuts a key to [MaxKey] bytes. The key is the rest of the text from the index from. A key that is too long
+// BoundKey cuts a key to [MaxKey] bytes. The key is the rest of the text from the index from. A key that is too long
 // keeps its first 960 bytes, and gets "%~" and 32 hexadecimal digits of its SHA-256.
-func bounded(dst []byte, from int) []byte {
+func BoundKey(dst []byte, from int) []byte {
 	const kept, digits = 960, 32
 	if len(dst)-from <= MaxKey {
 		return dst

@@ -14,25 +14,30 @@ import (
 // Prefix is the beginning of the names of all policies of rules.
 const Prefix = policy.RulesPrefix
 
-// NameOf returns the name of the policy of the rule with the given path in a domain: [Prefix], and the domain and
-// the texts of the steps, joined by '.'. Characters that the name of a policy must not have, and each '.' of the
-// domain or of a text, become '_'. If there was one, or if the name is too long, it is cut to 55 bytes, and '-'
-// and the FNV-1a hash of the name before that are appended. So the name depends on nothing but the path.
+// NameOf returns the name of the policy of the rule with the given path in a domain: [PolicyName] of [Prefix], the
+// domain and the texts of the steps. So the name depends on nothing but the path.
 func NameOf(domain string, path ...string) string {
+	return PolicyName(Prefix, append([]string{domain}, path...)...)
+}
+
+// PolicyName returns the name of the policy of a limit of a file: prefix, and parts joined by '.'. Characters that
+// the name of a policy must not have, and each '.' of a part, become '_'. If there was one, or if the name is too
+// long, it is cut to 55 bytes, and '-' and the FNV-1a hash of the name before that are appended.
+func PolicyName(prefix string, parts ...string) string {
 	const most = policy.MaxName - 1 - 8 // '-' and the hash in hexadecimal digits
-	raw := Prefix + strings.Join(append([]string{domain}, path...), ".")
-	name := append([]byte(Prefix), allowed(domain)...)
-	changed := allowed(domain) != domain
-	for _, text := range path {
-		is := allowed(text)
-		name = append(append(name, '.'), is...)
-		changed = changed || is != text
+	raw := strings.Join(parts, ".")
+	changed := false
+	names := make([]string, len(parts))
+	for i, part := range parts {
+		names[i] = allowed(part)
+		changed = changed || names[i] != part
 	}
+	name := prefix + strings.Join(names, ".")
 	if !changed && len(name) <= policy.MaxName {
-		return string(name)
+		return name
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(raw)) // Write never fails
+	_, _ = h.Write([]byte(prefix + raw)) // Write never fails
 	return fmt.Sprintf("%s-%08x", name[:min(most, len(name))], h.Sum32())
 }
 

@@ -154,7 +154,7 @@ func (p *Plan) note(d *domain, c *Charge, unit Unit) {
 	from := len(p.keys)
 	p.keys = append(p.keys, c.Policy...)
 	p.keys = append(p.keys, "%0"...)
-	p.keys = bounded(append(p.keys, c.Key...), from)
+	p.keys = BoundKey(append(p.keys, c.Key...), from)
 	p.Charges = append(p.Charges, Charge{
 		Descriptor: c.Descriptor, Policy: d.request, Key: p.keys[from:len(p.keys):len(p.keys)], Hits: c.Hits,
 		Own: Window{1, unit.Seconds()}, Note: true,
