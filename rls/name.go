@@ -59,12 +59,17 @@ func (r *Rule) path() string { return strings.Join(append([]string{r.Domain}, r.
 func (r *Rule) comment() string {
 	var text string
 	if r.Limit.Name != "" {
-		text = "name " + shown(r.Limit.Name) + ", "
+		text = "name " + Shown(r.Limit.Name) + ", "
 	}
-	text += "path " + shown(r.path())
+	text += "path " + Shown(r.path())
 	if !r.Limit.Unlimited {
 		text += ", unit " + r.Limit.Unit.String()
 	}
+	return Comment(text)
+}
+
+// Comment returns text as the comment of a policy, cut to [policy.MaxComment] bytes.
+func Comment(text string) string {
 	if len(text) > policy.MaxComment {
 		const more = "..."
 		end := policy.MaxComment - len(more)
@@ -76,8 +81,8 @@ func (r *Rule) comment() string {
 	return text
 }
 
-// shown returns text, in quotes if it has characters that are not printable.
-func shown(text string) string {
+// Shown returns text, in quotes if it has characters that are not printable.
+func Shown(text string) string {
 	for _, c := range text {
 		if !unicode.IsPrint(c) || c == utf8.RuneError {
 			return strconv.Quote(text)
