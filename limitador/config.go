@@ -104,9 +104,9 @@ func (l *loader) add(is *Limit, sum string) {
 	name := ""
 	if is.Name != nil {
 		name = *is.Name
-		if l.names[[2]string{is.Namespace, name}] == 1 {
-			sum = ""
-		}
+	}
+	if name != "" && l.names[[2]string{is.Namespace, name}] == 1 {
+		sum = ""
 	}
 	is.Policy = PolicyOf(is.Namespace, name, sum)
 	is.policy = []byte(is.Policy)

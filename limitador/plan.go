@@ -37,9 +37,10 @@ type Call struct {
 // Plan says which limits apply to a request. A front keeps a Plan for its requests, one after another. The zero
 // Plan is ready for use.
 //
-// The calls have the quantity [Request.Delta] each, and no two of them have the same policy. All are decided at one
-// instant: ShouldRateLimit and POST /check_and_report charge all of them if all pass, and otherwise none.
-// CheckRateLimit and POST /check charge nothing, and Report and POST /report charge them even beyond the limits.
+// The calls have the quantity [Plan.Delta] each, and no two of them have the same policy. ShouldRateLimit and POST
+// /check_and_report have all of them decided together at one instant, which charges all if all pass, and otherwise
+// none. CheckRateLimit and POST /check do the same but charge nothing. Report and POST /report force each call by
+// itself, at one instant: a limit of 0 denies even a forced call, and must not keep the others from being charged.
 type Plan struct {
 	// Calls are in the order of the file. They are valid until the next request.
 	Calls []Call

@@ -83,7 +83,16 @@ func (s *service) call(t testing.TB, r *limitador.Request, m ratelimit.Mode) *li
 		c := &s.plan.Calls[i]
 		s.parts = append(s.parts, ratelimit.Part{Lookup: ratelimit.Lookup{Call: ratelimit.Call{Policy: c.Policy, Key: c.Key, Quantity: s.plan.Delta, Mode: m, Now: s.store.Now(), From: s}}})
 	}
-	if len(s.parts) > 0 {
+	switch {
+	case len(s.parts) == 0:
+	case m == ratelimit.Force:
+		for i := range s.parts {
+			l := &s.parts[i].Lookup
+			require.NoError(t, s.decider.Find(l))
+			_, err := s.decider.Decide(l, &s.ask)
+			require.NoError(t, err)
+		}
+	default:
 		_, err := s.decider.FindAll(s.parts)
 		require.NoError(t, err)
 		_, _, err = s.decider.All(s.parts, &s.ask)
