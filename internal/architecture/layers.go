@@ -187,6 +187,14 @@ var layers = map[string]layer{
 		imports: []string{"policy/strict"}, pure: true,
 		why: "the files of ratelimit are text: the service and the conversion read them in one way, so rulefile imports neither",
 	},
+	"limitador": {
+		imports: []string{"limit", "limitador/cel", "policy", "policy/strict", "rls", "rls/rulefile", "slidingwindow"}, pure: true,
+		why: "what a request of Limitador charges and what its answer is do not depend on a protocol, a store or a clock, as in rls",
+	},
+	"limitador/cel": {
+		imports: []string{"rls"}, pure: true,
+		why: "an expression is about the descriptors of a request alone: it knows no limit of a file and no policy",
+	},
 	"ratelimit/hotkeys": {
 		imports: []string{"decide", "limit", "policy", "reservation", "stats"},
 		why:     "the statistics of keys are those of all fronts: a front describes its calls by an interface",
