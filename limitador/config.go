@@ -49,30 +49,31 @@ type Limit struct {
 	sorted []*cel.Expr
 }
 
-// Load reads a limits file. It returns a Config, and remarks on limits that have no effect, which have the form of
-// faults: at most [strict.MaxFaults], in the order of the lines. If there are faults, Config is nil. They are fields
+// Load reads a limits file. It returns a Config, and remarks on limits that have no effect or no max_value, which
+// have the form of faults: at most [strict.MaxFaults], in the order of the lines. If there are faults, Config is nil. They are fields
 // that are unknown, missing, there twice or of another type, a limit without a valid window, an expression that
 // package cel does not support, two limits whose policies have the same name, and more than [MaxLimits] limits. Of
 // two limits that differ in nothing but max_value, name and id, the first counts, as in Limitador.
 func Load(f rulefile.File) (c *Config, remarks, faults strict.Faults) {
-	r := reader{file: f.Name}
+	var r reader
 	limits, faults := r.read(f)
 	if faults != nil {
 		return nil, nil, faults
 	}
-	l := loader{config: &Config{namespaces: map[string][]*Limit{}, named: map[string]*Limit{}}, sums: make([]string, 0, len(limits)), same: map[string]*Limit{}, names: map[[2]string]int{}}
+	l := loader{config: &Config{namespaces: map[string][]*Limit{}, named: map[string]*Limit{}}, sums: make([]string, 0, len(limits)), same: map[string]*Limit{}, names: map[[2]string]int{}, reader: &r}
 	l.load(limits)
 	if l.faults != nil {
 		return nil, nil, l.faults
 	}
-	return l.config, l.remarks, nil
+	return l.config, r.remarks.Sorted(), nil
 }
 
 // loader makes a Config of what was read.
 type loader struct {
-	config          *Config
-	remarks, faults strict.Faults
-	sums            []string
+	config *Config
+	reader *reader // for remarks
+	faults strict.Faults
+	sums   []string
 	// same has the limits by their checksums, and names the number of those with a namespace and a name.
 	same  map[string]*Limit
 	names map[[2]string]int
@@ -83,9 +84,7 @@ func (l *loader) load(limits []*Limit) {
 	for _, is := range limits {
 		sum := is.sum()
 		if other := l.same[sum]; other != nil {
-			if len(l.remarks) < strict.MaxFaults {
-				l.remarks = append(l.remarks, strict.Fault{File: is.File, Line: is.Line, Text: fmt.Sprintf("the limit has no effect: line %d has the same namespace, seconds, conditions and variables", other.Line)})
-			}
+			l.reader.remark(is.File, is.Line, fmt.Sprintf("the limit has no effect: line %d has the same namespace, seconds, conditions and variables", other.Line))
 			continue
 		}
 		l.same[sum] = is

@@ -124,21 +124,33 @@ func TestNames(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":         "l.yaml:1: the text is empty",
-		"a: b":     "l.yaml:1: a limits file must be a list, not a mapping",
-		"- a\n- 5": "l.yaml:1: a limit must be a mapping\nl.yaml:2: a limit must be a mapping",
-		"- {}": `
-l.yaml:1: namespace is missing
-l.yaml:1: max_value is missing
-l.yaml:1: seconds is missing
-l.yaml:1: conditions is missing
-l.yaml:1: variables is missing`,
+		"a: b":     "l.yaml:1: the text must be a list, not a mapping",
+		"- a\n- 5": "l.yaml:1: a limit must be a mapping, not the text \"a\"\nl.yaml:2: a limit must be a mapping, not \"5\"",
+		"- {}":     "l.yaml:1: namespace is missing\nl.yaml:1: seconds is missing\nl.yaml:1: conditions is missing\nl.yaml:1: variables is missing",
 		`
 - namespace: ""
   max: 5
   max_value: -1
+  name: [a]
   seconds: 0
-  name: 5
-  id: [a]
+  conditions: []
+  variables: []
+- {namespace: a, namespace: b, max_value: 1.5, seconds: 60s, conditions: x, variables: {}}
+---
+- {}`: `
+l.yaml:3: unknown field "max"
+l.yaml:4: max_value must be from 0 to 9223372036854775807, not "-1"
+l.yaml:5: name must be text, not a list
+l.yaml:9: "namespace" is there twice: its first is in line 9
+l.yaml:9: max_value must be a whole number, not "1.5"
+l.yaml:9: seconds must be a whole number, not the text "60s"
+l.yaml:9: conditions must be a list, not the text "x"
+l.yaml:9: variables must be a list, not a mapping
+l.yaml:10: a limits file has one document`,
+		`
+- namespace: ""
+  max_value: 1
+  seconds: 0
   conditions:
     - "descriptors[0].x == 'a'"
     - "int(descriptors[0].x) > 5"
@@ -148,32 +160,29 @@ l.yaml:1: variables is missing`,
     - descriptors[0]
     - user_id
     - descriptors[0].x
-- {namespace: a, namespace: b, max_value: 1.5, seconds: 99999999999, conditions: x, variables: {}}
----
-- {}`: `
+- {namespace: a, max_value: 1, seconds: 2305843010, conditions: [5], variables: []}`: `
 l.yaml:2: namespace is empty
-l.yaml:3: unknown field "max"
-l.yaml:4: max_value must be from 0 to 9223372036854775807, not "-1"
-l.yaml:5: seconds must be from 1 to 2305843009, not "0"
-l.yaml:6: name must be text, not "5": write quotes around it
-l.yaml:7: id must be text, not a list
-l.yaml:10: "int(descriptors[0].x) > 5": the function int is not supported
-l.yaml:11: an element of conditions must be text, not "true": write quotes around it
-l.yaml:12: "req.method == 'GET'": the name req is not known: there are descriptors and, in conditions, limit
-l.yaml:14: "descriptors[0]": a variable must not be a descriptor
-l.yaml:15: "user_id": the name user_id is not known: there are descriptors and, in conditions, limit
-l.yaml:17: "namespace" is there twice: its first is in line 17
-l.yaml:17: max_value must be a whole number, not "1.5"
-l.yaml:17: seconds must be from 1 to 2305843009, not "99999999999"
-l.yaml:17: variables must be a list, not a mapping
-l.yaml:17: conditions must be a list, not the text "x"
-l.yaml:18: a limits file has one document`,
+l.yaml:2: seconds must be from 1 to 2305843009, not 0
+l.yaml:7: "int(descriptors[0].x) > 5": the function int is not supported
+l.yaml:9: "req.method == 'GET'": the name req is not known: there are descriptors and, in conditions, limit
+l.yaml:11: "descriptors[0]": a variable must not be a descriptor
+l.yaml:12: "user_id": the name user_id is not known: there are descriptors and, in conditions, limit
+l.yaml:14: "5": a condition must be true or false, not a number
+l.yaml:14: seconds must be from 1 to 2305843009, not 2305843010`,
 	} {
 		c, remarks, faults := limitador.Load(rulefile.File{Name: "l.yaml", Text: []byte(text)})
 		require.Nil(t, c)
 		require.Nil(t, remarks)
 		require.EqualError(t, faults, strings.TrimSpace(want))
 	}
+}
+
+// TestMaxValue: a limit without max_value is 0, as in Limitador, with a remark.
+func TestMaxValue(t *testing.T) {
+	c, remarks, faults := limitador.Load(rulefile.File{Name: "l.yaml", Text: []byte("- {namespace: ns, seconds: 1, conditions: [true], variables: [1]}")})
+	require.NoError(t, faults.Err())
+	require.EqualError(t, remarks, "l.yaml:1: max_value is missing: the limit is 0")
+	require.Equal(t, []string{"SW 0 1 FIXED ANCHOR FIRST"}, c.Limits()[0].Limits.Text)
 }
 
 // TestEqualNames: two limits whose policies have the same name are a fault.

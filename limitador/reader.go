@@ -1,21 +1,20 @@
 package limitador
 
 import (
-	"math"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/cellserver/cellserver/limitador/cel"
+	"github.com/cellserver/cellserver/limitador/limitfile"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/strict"
 	"github.com/cellserver/cellserver/rls/rulefile"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// reader reads a limits file.
+// reader makes the limits of a limits file.
 type reader struct {
-	file string
+	r       *strict.Reader
+	remarks strict.Faults
 	// limits has the limits of policies by the numbers that they are made of. Many policies share them.
 	limits map[[2]int64]*policy.Limits
 }
@@ -29,114 +28,72 @@ func (e *reader) read(f rulefile.File) ([]*Limit, strict.Faults) {
 	if second > 0 {
 		r.Fault(second, "a limits file has one document")
 	}
-	e.limits = map[[2]int64]*policy.Limits{}
-	var limits []*Limit
-	for item := range root.Items("a limits file") {
-		if item.IsMapping() {
-			limits = append(limits, e.limit(item))
-		} else {
-			item.Fault("a limit must be a mapping")
-		}
+	e.r, e.limits = r, map[[2]int64]*policy.Limits{}
+	unknown := func(key strict.Key) { r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text)) }
+	read := limitfile.Read(f.Name, root, unknown)
+	if faults := r.Faults(); faults != nil {
+		return nil, faults.Sorted()
+	}
+	limits := make([]*Limit, len(read))
+	for i, l := range read {
+		limits[i] = e.limit(l)
 	}
 	return limits, r.Faults().Sorted()
 }
 
-// required are the fields that a limit must have.
-var required = []string{"namespace", "max_value", "seconds", "conditions", "variables"}
-
-// limit reads v as a limit.
-func (e *reader) limit(v strict.Value) *Limit {
-	is := &Limit{File: e.file, Line: v.Line()}
-	var conditions strict.Value
-	has := map[string]bool{}
-	valid := true
-	for key, value := range v.Fields("a limit") {
-		has[key.Text] = true
-		ok := true
-		switch key.Text {
-		case "namespace":
-			if is.Namespace, ok = value.String(key.Text); ok && is.Namespace == "" {
-				value.Fault("namespace is empty")
-			}
-		case "max_value":
-			is.Max, ok = value.Number(key.Text, 0, math.MaxInt64)
-		case "seconds":
-			is.Seconds, ok = value.Number(key.Text, 1, int64(slidingwindow.MaxWindow/time.Second))
-		case "name":
-			is.Name = optional(value, key.Text)
-		case "id":
-			is.ID = optional(value, key.Text)
-		case "conditions":
-			conditions = value
-		case "variables":
-			is.Variables = expressions(value, key.Text, cel.Variable)
-		default:
-			value.Fault("unknown field %s", strict.Clipped(key.Text))
-		}
-		valid = valid && ok
+// limit returns the limit for l.
+func (e *reader) limit(l *limitfile.Limit) *Limit {
+	is := &Limit{Namespace: l.Namespace, Name: l.Name, ID: l.ID, Max: l.Max, Seconds: l.Seconds, File: l.File, Line: l.Line}
+	if l.Namespace == "" {
+		e.r.Fault(l.Line, "namespace is empty")
 	}
-	for _, field := range required {
-		if !has[field] {
-			v.Fault("%s is missing", field)
-			valid = false
-		}
+	if !l.HasMax {
+		e.remark(l.File, l.Line, "max_value is missing: the limit is 0")
 	}
-	if conditions.IsSet() {
-		of := cel.Limit{Name: is.Name, ID: is.ID}
-		is.Conditions = expressions(conditions, "conditions", func(source string) (*cel.Expr, error) { return cel.Condition(source, of) })
-	}
+	of := cel.Limit{Name: l.Name, ID: l.ID}
+	is.Conditions = e.expressions(l.Conditions, "conditions", func(text string) (*cel.Expr, error) { return cel.Condition(text, of) })
+	is.Variables = e.expressions(l.Variables, "variables", cel.Variable)
 	is.sorted = sorted(is.Variables)
-	if valid {
-		is.Limits = e.limitsOf(v, is.Max, is.Seconds)
+	if l.Seconds < 1 || l.Seconds > maxSeconds {
+		e.r.Fault(l.Line, "seconds must be from 1 to %d, not %d", maxSeconds, l.Seconds)
+	} else {
+		is.Limits = e.limitsOf(l.Max, l.Seconds)
 	}
 	return is
 }
 
-// optional returns the text of a field that may be null. what is its name.
-func optional(v strict.Value, what string) *string {
-	if v.IsNull() {
-		return nil
+// remark adds a remark, unless there are too many.
+func (e *reader) remark(file string, line int, text string) {
+	if len(e.remarks) < strict.MaxFaults {
+		e.remarks = append(e.remarks, strict.Fault{File: file, Line: line, Text: text})
 	}
-	text, _ := v.String(what)
-	return &text
 }
 
-// expressions reads a list of expressions, which may be null, and leaves out repetitions. what is the name of the
-// field.
-func expressions(v strict.Value, what string, parse func(string) (*cel.Expr, error)) (list []*cel.Expr) {
-	if v.IsNull() {
-		return nil
-	}
-	for item := range v.Items(what) {
-		source, ok := item.String("an element of " + what)
-		if !ok || slices.ContainsFunc(list, func(e *cel.Expr) bool { return e.String() == source }) {
-			continue
-		}
-		if len(list) == MaxExpressions {
-			item.Fault("a limit has at most %d %s", MaxExpressions, what)
+// expressions parses the expressions of a field called what.
+func (e *reader) expressions(of []limitfile.Expression, what string, parse func(string) (*cel.Expr, error)) (list []*cel.Expr) {
+	for i, is := range of {
+		if i == MaxExpressions {
+			e.r.Fault(is.Line, "a limit has at most %d %s", MaxExpressions, what)
 			break
 		}
-		e, err := parse(source)
+		parsed, err := parse(is.Text)
 		if err != nil {
-			item.Fault("%s: %s", strict.Clipped(source), err)
+			e.r.Fault(is.Line, "%s: %s", strict.Clipped(is.Text), err)
 			continue
 		}
-		list = append(list, e)
+		list = append(list, parsed)
 	}
 	return list
 }
 
-// limitsOf returns the limits of a policy. v is the limit of the file that they are for.
-func (e *reader) limitsOf(v strict.Value, most, seconds int64) *policy.Limits {
+// maxSeconds is the length of the longest window in seconds.
+const maxSeconds = int64(slidingwindow.MaxWindow / time.Second)
+
+// limitsOf returns the limits of a policy, whose numbers are within their bounds.
+func (e *reader) limitsOf(most, seconds int64) *policy.Limits {
 	l := e.limits[[2]int64{most, seconds}]
 	if l == nil {
-		words := [][]byte{[]byte("SW"), strconv.AppendInt(nil, most, 10), strconv.AppendInt(nil, seconds, 10), []byte("FIXED"), []byte("ANCHOR"), []byte("FIRST")}
-		is, err := policy.ParseLimits(words, false, policy.Bounds{})
-		if err != "" {
-			v.Fault("%s", err)
-			return nil
-		}
-		l = is
+		l = policy.FixedWindowFromFirst(most, seconds)
 		e.limits[[2]int64{most, seconds}] = l
 	}
 	return l

@@ -9,8 +9,18 @@ func FixedWindow(most, seconds int64) *Limits { return fixedWindow(most, seconds
 // FixedWindowMillis does what [FixedWindow] does, for a window in milliseconds.
 func FixedWindowMillis(most, millis int64) *Limits { return fixedWindow(most, millis, true) }
 
-func fixedWindow(most, window int64, millis bool) *Limits {
-	l, err := ParseLimits([][]byte{[]byte("SW"), strconv.AppendInt(nil, most, 10), strconv.AppendInt(nil, window, 10), []byte("FIXED")}, millis, Bounds{})
+// FixedWindowFromFirst returns the limits "SW most seconds FIXED ANCHOR FIRST", whose windows begin with the first
+// call. The bounds are those of [FixedWindow].
+func FixedWindowFromFirst(most, seconds int64) *Limits {
+	return fixedWindow(most, seconds, false, "ANCHOR", "FIRST")
+}
+
+func fixedWindow(most, window int64, millis bool, options ...string) *Limits {
+	words := [][]byte{[]byte("SW"), strconv.AppendInt(nil, most, 10), strconv.AppendInt(nil, window, 10), []byte("FIXED")}
+	for _, word := range options {
+		words = append(words, []byte(word))
+	}
+	l, err := ParseLimits(words, millis, Bounds{})
 	if err != "" {
 		panic("policy: a fixed window: " + string(err))
 	}

@@ -188,8 +188,12 @@ var layers = map[string]layer{
 		why: "the files of ratelimit are text: the service and the conversion read them in one way, so rulefile imports neither",
 	},
 	"limitador": {
-		imports: []string{"limit", "limitador/cel", "policy", "policy/strict", "rls", "rls/rulefile", "slidingwindow"}, pure: true,
+		imports: []string{"limit", "limitador/cel", "limitador/limitfile", "policy", "policy/strict", "rls", "rls/rulefile", "slidingwindow"}, pure: true,
 		why: "what a request of Limitador charges and what its answer is do not depend on a protocol, a store or a clock, as in rls",
+	},
+	"limitador/limitfile": {
+		imports: []string{"policy/strict"}, pure: true,
+		why: "limits files are text: the service and the conversion read them in one way, so limitfile imports neither",
 	},
 	"limitador/cel": {
 		imports: []string{"rls"}, pure: true,
@@ -251,7 +255,7 @@ var layers = map[string]layer{
 		why:     "policyfile reads the file, and the registry puts it in force",
 	},
 	"policy/convert": {
-		imports: []string{"policy", "policy/document", "policy/strict", "rls/rulefile"},
+		imports: []string{"limitador/limitfile", "policy", "policy/document", "policy/strict", "rls/rulefile"},
 		why:     "files of other rate limiters become a document, and nothing else of them reaches the server",
 	},
 

@@ -2,11 +2,11 @@ package convert
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/limitador/limitfile"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
 	"github.com/cellserver/cellserver/policy/strict"
@@ -39,7 +39,6 @@ func fromLimitador(files []File, all *names) (*Result, strict.Faults) {
 // limitador converts limits to policies.
 type limitador struct {
 	result     *Result
-	r          *strict.Reader
 	groups     map[string]*limitGroup
 	order      []*limitGroup
 	namespaces map[string]*namespace
@@ -53,12 +52,9 @@ type namespace struct {
 	clauses int // of all its policies
 }
 
-// counterLimit is one limit of a file.
+// counterLimit is one limit of a file, with its conditions and variables as sorted texts.
 type counterLimit struct {
-	file                  string
-	line                  int
-	namespace, name, id   string
-	most, seconds         int64
+	*limitfile.Limit
 	conditions, variables []string
 }
 
@@ -79,10 +75,12 @@ func (c *limitador) read(f File) strict.Faults {
 		root.Fault("the text must be a list of limits. In a ConfigMap it is the text below data")
 		return r.Faults()
 	}
-	c.r = r
-	for item := range root.Items("the text") {
-		l := c.limit(f.Name, item)
-		key := fmt.Sprintf("%q %q %q", l.namespace, l.conditions, l.variables)
+	unknown := func(key strict.Key) { // Limitador ignores it
+		c.result.note(f.Name, key.Line, strict.Clipped(key.Text), "the field is not known")
+	}
+	for _, is := range limitfile.Read(f.Name, root, unknown) {
+		l := &counterLimit{Limit: is, conditions: texts(is.Conditions), variables: texts(is.Variables)}
+		key := fmt.Sprintf("%q %q %q", l.Namespace, l.conditions, l.variables)
 		g := c.groups[key]
 		if g == nil {
 			g = &limitGroup{seconds: map[int64]bool{}}
@@ -90,70 +88,30 @@ func (c *limitador) read(f File) strict.Faults {
 			c.order = append(c.order, g)
 		}
 		switch {
-		case g.seconds[l.seconds]:
+		case g.seconds[l.Seconds]:
 			c.note(l, "limit", "there is one like it with the same seconds, which is in force")
 			continue
 		case len(g.limits) == policy.MaxClauses:
 			c.note(l, "limit", "it is left out: a policy has at most %d clauses", policy.MaxClauses)
 			continue
 		}
-		g.seconds[l.seconds] = true
+		g.seconds[l.Seconds] = true
 		g.limits = append(g.limits, l)
 	}
 	return r.Faults().Sorted()
 }
 
-// limit parses v as one limit of the file called file.
-func (c *limitador) limit(file string, v strict.Value) *counterLimit {
-	l := &counterLimit{file: file, line: v.Line()}
-	var given []string
-	for key, value := range v.Fields("a limit") {
-		given = append(given, key.Text)
-		switch key.Text {
-		case "namespace":
-			l.namespace, _ = value.Scalar(key.Text)
-		case "name":
-			l.name, _ = value.Scalar(key.Text)
-		case "id":
-			l.id, _ = value.Scalar(key.Text)
-		case "max_value":
-			l.most, _ = value.Number(key.Text, 0, math.MaxInt64)
-		case "seconds":
-			l.seconds, _ = value.Number(key.Text, 0, math.MaxInt64)
-		case "conditions":
-			l.conditions = texts(value, key.Text)
-		case "variables":
-			l.variables = texts(value, key.Text)
-		default: // Limitador ignores it
-			c.result.note(file, key.Line, strict.Clipped(key.Text), "the field is not known")
-		}
+// texts returns the texts of list, sorted.
+func texts(list []limitfile.Expression) (sorted []string) {
+	for _, e := range list {
+		sorted = append(sorted, e.Text)
 	}
-	if v.IsMapping() {
-		for _, field := range []string{"namespace", "seconds", "conditions", "variables"} {
-			if !slices.Contains(given, field) {
-				v.Fault("%s is missing", field)
-			}
-		}
-	}
-	return l
-}
-
-// texts parses v as a list of strings, and returns them sorted and without duplicates. For null it
-// returns nil. what names the list in faults.
-func texts(v strict.Value, what string) (list []string) {
-	if v.IsNull() {
-		return nil
-	}
-	for item := range v.Items(what) {
-		text, _ := item.Scalar(what)
-		list = append(list, text)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	slices.Sort(sorted)
+	return sorted
 }
 
 func (c *limitador) note(l *counterLimit, what, why string, args ...any) {
-	c.result.note(l.file, l.line, what, why, args...)
+	c.result.note(l.File, l.Line, what, why, args...)
 }
 
 // add adds the policy of the group g to the result. It returns a fault if there are too many
@@ -163,15 +121,15 @@ func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 	var p document.Policy
 	var comments []string
 	for _, l := range g.limits {
-		clause := window(l.most, l.seconds, " ANCHOR FIRST")
+		clause := window(l.Max, l.Seconds, " ANCHOR FIRST")
 		if fault := clauseFault(clause); fault != "" {
-			c.note(l, fmt.Sprintf("max_value: %d, seconds: %d", l.most, l.seconds), "it does not convert: %s", fault)
+			c.note(l, fmt.Sprintf("max_value: %d, seconds: %d", l.Max, l.Seconds), "it does not convert: %s", fault)
 			continue
 		}
 		p.Limits = append(p.Limits, clause)
-		for _, text := range []string{l.name, l.id} {
-			if text != "" && !slices.Contains(comments, text) {
-				comments = append(comments, text)
+		for _, text := range []*string{l.Name, l.ID} {
+			if text != nil && *text != "" && !slices.Contains(comments, *text) {
+				comments = append(comments, *text)
 			}
 		}
 	}
@@ -179,11 +137,11 @@ func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 		return nil
 	}
 	if len(c.result.Document.Policies) == document.MaxPolicies {
-		return strict.Faults{{File: first.file, Line: first.line, Text: fmt.Sprintf("there are more than %d policies", document.MaxPolicies)}}
+		return strict.Faults{{File: first.File, Line: first.Line, Text: fmt.Sprintf("there are more than %d policies", document.MaxPolicies)}}
 	}
-	p.Comment, p.Line = remark(strings.Join(comments, ", ")), first.line
-	call := Call{Was: "namespace " + shown(first.namespace), When: first.conditions}
-	parts := []string{first.namespace}
+	p.Comment, p.Line = remark(strings.Join(comments, ", ")), first.Line
+	call := Call{Was: "namespace " + shown(first.Namespace), When: first.conditions}
+	parts := []string{first.Namespace}
 	for _, v := range first.variables {
 		name := variable(v)
 		parts = append(parts, name)
@@ -192,12 +150,12 @@ func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 	if len(call.Key) == 0 {
 		call.Key = []string{"all"}
 	}
-	p.Name = all.unique(fmt.Sprintf("%q %q %q", first.namespace, first.conditions, first.variables), parts...)
+	p.Name = all.unique(fmt.Sprintf("%q %q %q", first.Namespace, first.conditions, first.variables), parts...)
 	call.Policy = p.Name
-	n := c.namespaces[first.namespace]
+	n := c.namespaces[first.Namespace]
 	if n == nil {
 		n = &namespace{}
-		c.namespaces[first.namespace], c.names = n, append(c.names, first.namespace)
+		c.namespaces[first.Namespace], c.names = n, append(c.names, first.Namespace)
 	}
 	if n.calls, n.clauses = append(n.calls, call), n.clauses+len(p.Limits); len(n.calls) == 2 {
 		n.first = first
