@@ -14,6 +14,9 @@ const (
 	MaxClauses = 16
 )
 
+// MaxCallClauses is the maximum number of clauses that the policies of one call have in all, and so of its policies.
+const MaxCallClauses = 64
+
 // RulesPrefix is the beginning of the names of the policies that the option rls-config makes.
 const RulesPrefix = "rls."
 

@@ -39,7 +39,7 @@ func (p *Part) terms() reservation.Terms {
 	return t
 }
 
-// ErrClauses says that the policies of a call have more than [policy.MaxClauses] clauses in all.
+// ErrClauses says that the policies of a call have more than [policy.MaxCallClauses] clauses in all.
 var ErrClauses = errors.New("too many clauses")
 
 // FindAll is [Decider.Find] for each of parts, and sets the fingerprint of their ID. The errors are
@@ -63,7 +63,7 @@ func (d *Decider) findParts(parts []Part) (at int, err error) {
 		if p.Network != nil && sharesState(parts[:i], p) {
 			return i, ErrTwice
 		}
-		if n += len(p.Limits.Clauses); n > policy.MaxClauses {
+		if n += len(p.Limits.Clauses); n > policy.MaxCallClauses {
 			return i, ErrClauses
 		}
 	}

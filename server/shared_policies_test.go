@@ -170,7 +170,11 @@ func TestSeveralPoliciesOfAStore(t *testing.T) {
 		require.Equal(t, inproc.Five(1, 3, 0, 600, 600), do(one, "RL.USE api m AND org o"))
 		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), do(other, "RL.USE api m"), "a denied call charges no policy")
 		require.Equal(t, "-NOPOLICY No such policy 'none'\r\n", do(one, "RL.USE api m AND none x"))
-		require.Equal(t, "-ERR the policies have too many clauses, at most 16 in all\r\n", do(one, "RL.USE org 0 AND org 1 AND org 2 AND org 3 AND org 4 AND org 5 AND org 6 AND org 7 AND org 8"))
+		many := "RL.USE org 0"
+		for i := range 32 {
+			many += fmt.Sprint(" AND org ", i+1)
+		}
+		require.Equal(t, "-ERR the policies have too many clauses, at most 64 in all\r\n", do(one, many))
 		require.Equal(t, "+OK\r\n", do(one, "MULTI"))
 		for _, words := range []string{"RL.USE api x AND org x", "RL.USE api x AND org y", "RL.USE api x AND org z"} {
 			require.Equal(t, "+QUEUED\r\n", do(one, words))

@@ -23,15 +23,15 @@ type severalCall struct {
 	parts []ratelimit.Part // refers to room
 
 	room struct {
-		parts      [policy.MaxClauses]ratelimit.Part
-		callers    [policy.MaxClauses]policyCaller
-		quantities [policy.MaxClauses]quantities
+		parts      [policy.MaxCallClauses]ratelimit.Part
+		callers    [policy.MaxCallClauses]policyCaller
+		quantities [policy.MaxCallClauses]quantities
 	}
 }
 
-// errTooManyPolicies is the error for a call whose policies have more than [policy.MaxClauses]
-// clauses in all.
-const errTooManyPolicies resp.Error = "ERR the policies have too many clauses, at most 16 in all"
+// errTooManyPolicies is the error for a call whose policies have more than [policy.MaxCallClauses] clauses
+// in all, which is so if there are more policies than that.
+const errTooManyPolicies resp.Error = "ERR the policies have too many clauses, at most 64 in all"
 
 // useSeveral is the Run function of RL.USE for calls that name several policies.
 func useSeveral(c *command.Call) {

@@ -41,7 +41,7 @@ func (u *severalCall) parse(args [][]byte) resp.Error {
 	var rest [][]byte
 	for at := policyKeys.Last; at > 0; at = policyKeys.After(args, at) {
 		i := len(u.parts)
-		if i == policy.MaxClauses {
+		if i == policy.MaxCallClauses {
 			return errTooManyPolicies
 		}
 		if err := u.join(args[at-2], i); err != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/policy"
 )
 
 // ruled is the test's model of a policy with entries of all kinds.
@@ -296,7 +297,7 @@ func (o *together) call() {
 
 // refused returns the error reply to a call that cannot be decided, or "".
 func (o *together) refused(all []*share, anyOf, looks bool) string {
-	if len(all) > 16 {
+	if len(all) > policy.MaxCallClauses {
 		return tooMany
 	}
 	for _, s := range all {
@@ -309,7 +310,7 @@ func (o *together) refused(all []*share, anyOf, looks bool) string {
 		if s.rules == nil {
 			return "-NOPOLICY No such policy '" + s.policy + "'\r\n"
 		}
-		if clauses += len(s.limits.clauses); clauses > 16 {
+		if clauses += len(s.limits.clauses); clauses > policy.MaxCallClauses {
 			return tooMany
 		}
 	}
@@ -334,7 +335,7 @@ func (o *together) refused(all []*share, anyOf, looks bool) string {
 	return ""
 }
 
-const tooMany = "-ERR the policies have too many clauses, at most 16 in all\r\n"
+const tooMany = "-ERR the policies have too many clauses, at most 64 in all\r\n"
 
 // expressible reports whether every decision of the call can be asked of the other server.
 func (o *together) expressible(all []*share, anyOf bool) bool {

@@ -175,8 +175,8 @@ func (c *limitador) join() {
 		n := c.namespaces[name]
 		switch {
 		case len(n.calls) == 1:
-		case n.clauses > policy.MaxClauses:
-			c.note(n.first, "namespace "+shown(name), "Limitador charges nothing if one limit denies. RL.USE does so for policies with at most %d clauses in all, joined by AND: of several calls, one that passes has charged before the next one denies", policy.MaxClauses)
+		case n.clauses > policy.MaxCallClauses:
+			c.note(n.first, "namespace "+shown(name), "Limitador charges nothing if one limit denies. RL.USE does so for policies with at most %d clauses in all, joined by AND: of several calls, one that passes has charged before the next one denies", policy.MaxCallClauses)
 		default:
 			joint := n.calls[0]
 			joint.Was, joint.When, joint.And = "namespace "+shown(name)+", as one call, which charges all policies or none", nil, n.calls[1:]

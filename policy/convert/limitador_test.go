@@ -83,15 +83,15 @@ policies:
 // TestLimitadorWithManyLimits: policies that have more clauses than a call may have are not joined.
 func TestLimitadorWithManyLimits(t *testing.T) {
 	var text strings.Builder
-	for i := range 17 {
-		fmt.Fprintf(&text, "- {namespace: n, max_value: 1, seconds: %d, conditions: [], variables: [v%d]}\n", i+1, i%2)
-		if i == 15 {
-			require.Contains(t, converted(t, convert.FromLimitador, text.String()), "\n#     RL.USE n.v0 <v0> AND n.v1 <v1>\n")
+	for i := range 65 {
+		fmt.Fprintf(&text, "- {namespace: n, max_value: 1, seconds: %d, conditions: [], variables: [v%d]}\n", i+1, i%5)
+		if i == 63 {
+			require.Contains(t, converted(t, convert.FromLimitador, text.String()), "\n#     RL.USE n.v0 <v0> AND n.v1 <v1> AND n.v2 <v2> AND n.v3 <v3> AND n.v4 <v4>\n")
 		}
 	}
 	many := converted(t, convert.FromLimitador, text.String())
 	require.NotContains(t, many, "<v0> AND")
-	require.Contains(t, many, "#   shop.yaml:2: namespace n: Limitador charges nothing if one limit denies. RL.USE does so for policies with at most 16 clauses in all,")
+	require.Contains(t, many, "#   shop.yaml:2: namespace n: Limitador charges nothing if one limit denies. RL.USE does so for policies with at most 64 clauses in all,")
 }
 
 // TestLimitadorFaults: faults are reported with all lines.
