@@ -72,7 +72,7 @@ func (headerNames) of(v string) (names [3]string) {
 func (c *Config) rateLimitService() env.RateLimitService {
 	return env.RateLimitService{
 		Together: c.Value("rls-charge") == "together", Shadow: c.Yes("rls-shadow"), Quota: c.Yes("rls-quota"), Metadata: c.Yes("rls-metadata"),
-		Headers: headerNames{}.of(c.Value("rls-headers")),
+		Headers: headerNames{}.of(c.Value("rls-headers")), LimitsHeaders: c.Value("limitador-headers") != "none",
 	}
 }
 

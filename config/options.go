@@ -31,6 +31,7 @@ func optionGroups() []optionGroup {
 		{"Admin port", adminOptions()},
 		{"Decisions over HTTP", httpOptions()},
 		{"Envoy's rate limit service", serviceOptions()},
+		{"Limits of Limitador", limitadorOptions()},
 		{"Metrics", metricsOptions()},
 		{"Process", processOptions()},
 	}

@@ -14,6 +14,8 @@ type RateLimitService struct {
 	Together, Shadow, Quota, Metadata bool
 	// Headers are the names of the header fields of answers: limit, remaining and reset. They are all "" for no fields.
 	Headers [3]string
+	// LimitsHeaders says that answers for limits of Limitador have header fields.
+	LimitsHeaders bool
 }
 
 // Limits are the settings that sessions use. CONFIG SET replaces the whole struct and never changes

@@ -101,15 +101,24 @@ type Options struct {
 	// PolicyFile is the file of RL.POLICY RELOAD; nil if there is no such file.
 	PolicyFile PolicyFile
 	// ReloadRules reads the files of rules again, and returns the number of policies that have changed. It may wait for a
-	// disk. It is nil without the option rls-config.
+	// disk. It is nil without an option that names such files.
 	ReloadRules func() (changed int, err error)
-	// RulesFault returns, in one line, the reason why the latest attempt to load the files of rules has failed; "" if
-	// their rules are in force. It is nil without the option rls-config.
-	RulesFault func() string
+	// RuleFiles describes the files of rules, one element for each option that names some.
+	RuleFiles []RuleFiles
 	// Groups says how decisions are counted by groups of keys.
 	Groups stats.GroupOptions
 	// Log receives messages for operators; nil means that they are discarded.
 	Log *slog.Logger
+}
+
+// RuleFiles describes files of another rate limiter, whose limits are policies.
+type RuleFiles struct {
+	// Figures are the names of their figures, in the order of INFO, and Field is the field of INFO that has the fault.
+	Figures []string
+	Field   string
+	// Fault returns why the files were not loaded when they were looked at last, in one line; "" if their rules are in
+	// force. Any goroutine may call it.
+	Fault func() string
 }
 
 // Machine is the clock by which clients are delayed, for example after failed logins and by CLIENT PAUSE. A [Store] is

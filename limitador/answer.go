@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/rls"
 )
 
 // These are the names of the headers of DRAFT_VERSION_03, in the order in which Limitador sends them.
@@ -44,6 +45,24 @@ type Answer struct {
 	Limits []byte
 	// Remaining and Reset are those of the limit with the least remaining units. Reset is in seconds.
 	Remaining, Reset int64
+
+	numbers []byte // the values of Fields
+	fields  [3]rls.Field
+}
+
+// Fields returns the header fields of a, or nil if it has none, in the order in which Limitador sends them. The values are
+// valid as long as a is.
+func (a *Answer) Fields() []rls.Field {
+	if !a.HasHeaders {
+		return nil
+	}
+	a.numbers = strconv.AppendInt(a.numbers[:0], a.Remaining, 10)
+	end := len(a.numbers)
+	a.numbers = strconv.AppendInt(a.numbers, a.Reset, 10)
+	a.fields = [...]rls.Field{
+		{Name: HeaderLimit, Value: a.Limits}, {Name: HeaderRemaining, Value: a.numbers[:end:end]}, {Name: HeaderReset, Value: a.numbers[end:]},
+	}
+	return a.fields[:]
 }
 
 // forever is the reset of a block without an end, in seconds.
@@ -53,7 +72,7 @@ const forever = 365 * 86400
 // the headers, which CheckRateLimit and POST /check do not have. Answer allocates nothing once the memory of p and a
 // is large enough.
 func (p *Plan) Answer(decisions []Decision, headers bool, a *Answer) {
-	*a = Answer{Limits: a.Limits[:0]}
+	*a = Answer{Limits: a.Limits[:0], numbers: a.numbers}
 	for i := range p.Calls {
 		is := p.Calls[i].Limit
 		if decisions[i].Denied && (a.Limit == nil || len(a.Limit.Variables) > 0 && len(is.Variables) == 0) {

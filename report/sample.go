@@ -56,8 +56,10 @@ func (s *Sample) Take(v *figure.View) {
 	s.Loops = v.Max("loop_busy_ratio")
 	s.ClockStep = time.Duration(value("clock_step_seconds") * float64(time.Second))
 	s.ManualClock = value("clock_manual") == 1
-	_, s.HasRules = v.Value("rls_config_ok")
-	s.Rules = int64(value("rls_rules"))
+	_, ruled := v.Value("rls_config_ok")
+	_, limited := v.Value("limitador_limits_ok")
+	s.HasRules = ruled || limited
+	s.Rules = int64(value("rls_rules") + value("limitador_limits"))
 	_, s.HasStore = v.Value("store_up")
 	age, read := v.Value("store_policies_age_seconds")
 	s.PoliciesRead, s.PoliciesAge = read, time.Duration(age*float64(time.Second))
@@ -88,8 +90,8 @@ type Figures struct {
 	OutOfMemory   int64 // OOM replies since the start
 	Keeps         bool  // there is a log
 	Fault         string
-	// HasRules says that the option rls-config is set. Rules is the number of rules in force. RulesFault is the reason
-	// why the latest load of the files has failed; "" if it was successful.
+	// HasRules says that an option names files of rules, Rules is the number of rules in force, and RulesFault says why
+	// those of the files were not loaded, "" if they were.
 	HasRules   bool
 	Rules      int64
 	RulesFault string

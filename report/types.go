@@ -104,7 +104,7 @@ const (
 	CheckLink      = "link"
 	CheckReplicas  = "replicas"
 	CheckAcks      = "acks"
-	// CheckRules exists if the option rls-config is set.
+	// CheckRules exists if an option names files of rules.
 	CheckRules = "rules"
 )
 

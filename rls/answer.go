@@ -54,6 +54,12 @@ type Answer struct {
 	Metadata Struct
 }
 
+// Field is a header field of an answer. Value may refer to the memory of the answer.
+type Field struct {
+	Name  string
+	Value []byte
+}
+
 // forever is the reset of a block without an end, in seconds: the longest unit.
 const forever = 365 * 86400
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cellserver/cellserver/figure"
@@ -11,14 +12,7 @@ import (
 
 // frontFigures returns the figures of http-port and of the rules. A server without the option does not emit them.
 func frontFigures() []figure.Figure {
-	rules := func(read func(s *Server) float64) func(*figure.View, figure.Emit) {
-		return func(v *figure.View, emit figure.Emit) {
-			if s := figure.Of[*Server](v); s.config.Path("rls-config") != "" {
-				emit(read(s))
-			}
-		}
-	}
-	return append([]figure.Figure{
+	return slices.Concat(ruleFigures(), []figure.Figure{
 		{
 			Name: "http_requests_total", Kind: figure.Counter, Labels: []string{"code"},
 			Values: "`200`, `400`, `401`, `403`, `404`, `429`, `500`, `503`, `other`",
@@ -31,31 +25,16 @@ func frontFigures() []figure.Figure {
 			},
 		},
 		{
-			Name: "rls_config_ok", Kind: figure.Gauge, Info: figure.Field("Ratelimit", "rls_config_ok"),
-			Help: "1 while the rules in force are those of the files of rls-config, 0 while these have a fault, and the rules before stay in force. Absent without the option rls-config.",
-			Read: rules(func(s *Server) float64 { return figure.Bit(s.rules.fault.Load() == nil) }),
-		},
-		{
-			Name: "rls_config_age_seconds", Kind: figure.Gauge, Info: figure.Field("Ratelimit", "rls_config_age_seconds"),
-			Help: "Time since the server has seen that the rules in force are those of the files of rls-config, at which it looks each second. Absent without the option rls-config.",
-			Read: rules(func(s *Server) float64 { return (s.stopwatch() - time.Duration(s.rules.confirmed.Load())).Seconds() }),
-		},
-		{
-			Name: "rls_rules", Kind: figure.Gauge, Info: figure.Field("Ratelimit", "rls_rules"),
-			Help: "Rules of the files of rls-config that are in force: each is a policy. Absent without the option rls-config.",
-			Read: rules(func(s *Server) float64 { return float64(s.rulesInForce().Len()) }),
-		},
-		{
 			Name: "rls_requests_total", Kind: figure.Counter, Labels: []string{"domain", "code"},
 			Values: "`ok`, `over_limit`, `invalid_argument`, `permission_denied`, `unknown`, `unavailable`",
-			Help:   "Requests of Envoy's rate limit service by the domain and the code of the answer. Domains beyond 100, those without rules, and errors have the domain other. Absent without the option rls-config.",
+			Help:   "Requests of Envoy's rate limit service by the domain and the code of the answer. Domains beyond 100, those without rules, and errors have the domain other. Absent without the options rls-config and limitador-limits.",
 			Read: func(v *figure.View, emit figure.Emit) {
 				for _, c := range figure.Of[*Server](v).service.counts.Snapshot() {
 					emit(float64(c.Calls), c.Domain, c.Code.String())
 				}
 			},
 		},
-	}, ratelimitFigures()...)
+	}, ratelimitFigures())
 }
 
 // ratelimitFigures returns the statistics of envoyproxy/ratelimit by rule, as its exporter for Prometheus names them.
@@ -81,4 +60,35 @@ func ratelimitFigures() []figure.Figure {
 		of("near_limit", "Those of them within the limit, and beyond the part of it that metrics-near-limit says.", func(h *rls.Hits) int64 { return h.Near }),
 		of("shadow_mode", "Those of them that are over the limit and pass because of shadow_mode.", func(h *rls.Hits) int64 { return h.Shadow }),
 	}
+}
+
+// ruleFigures returns the figures of rules of files. A server without the option does not emit those of its files.
+func ruleFigures() (all []figure.Figure) {
+	for _, kind := range ruleKinds() {
+		gauge := func(i int, help string, read func(s *Server, f *ruleFiles) float64) figure.Figure {
+			return figure.Figure{
+				Name: kind.figures[i], Kind: figure.Gauge, Info: figure.Field("Ratelimit", kind.figures[i]),
+				Help: fmt.Sprintf(help, kind.option),
+				Read: func(v *figure.View, emit figure.Emit) {
+					s := figure.Of[*Server](v)
+					for _, f := range s.rules {
+						if f.option == kind.option {
+							emit(read(s, f))
+						}
+					}
+				},
+			}
+		}
+		all = append(all,
+			gauge(0, "1 while the rules in force are those of the files of %[1]s, 0 while these have a fault, and the rules before stay in force. Absent without the option %[1]s.",
+				func(_ *Server, f *ruleFiles) float64 { return figure.Bit(f.fault.Load() == nil) }),
+			gauge(1, "Time since the server has seen that the rules in force are those of the files of %[1]s, at which it looks each second. Absent without the option %[1]s.",
+				func(s *Server, f *ruleFiles) float64 {
+					return (s.stopwatch() - time.Duration(f.confirmed.Load())).Seconds()
+				}),
+			gauge(2, "Rules of the files of %[1]s that are in force: each is a policy. Absent without the option %[1]s.",
+				func(_ *Server, f *ruleFiles) float64 { return float64(f.inForce.Load()) }),
+		)
+	}
+	return all
 }

@@ -49,7 +49,7 @@ func (s *Server) httpConfig() web.Config {
 		Log:            s.log,
 		MaxConnections: int(c.Number("maxclients")),
 	}
-	if c.Value("rls-config") != "" {
+	if len(s.rules) > 0 {
 		w.Service, w.NotReady = s.descriptors(), s.healthNotReady
 	}
 	return w

@@ -90,6 +90,7 @@ func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
 
 // newRegistry creates the registry of policies. readable is that of its options.
 func (s *Server) newRegistry(o *env.Options, readable func(level int) error) *registry.Registry {
+	s.openRules()
 	r := registry.New(registry.Options{
 		Readable: readable,
 		Failed:   func(err error) { s.log.Error("a record of policies cannot be read", "error", err) },
@@ -98,15 +99,18 @@ func (s *Server) newRegistry(o *env.Options, readable func(level int) error) *re
 				"zone", zone, "policy", policy, "tzdata", calendar.Release())
 		},
 		Shared: s.config.Remote(),
-		Rules:  s.config.Path("rls-config") != "",
+		Rules:  len(s.rules) > 0,
 		Unfit: func(n int) {
 			s.log.Warn("entries of policies in the store are not in force: their patterns are no networks, and the keys of the policy are addresses (KEY IP)",
 				"entries", n)
 		},
 	})
 	s.policies.registry, o.Policies = r, r
-	if s.config.Path("rls-config") != "" {
-		o.ReloadRules, o.RulesFault = s.reloadRules, func() string { return s.rules.fault.Load().String() }
+	if len(s.rules) > 0 {
+		o.ReloadRules = s.reloadRules
+	}
+	for _, f := range s.rules {
+		o.RuleFiles = append(o.RuleFiles, env.RuleFiles{Figures: f.figures[:], Field: f.field, Fault: func() string { return f.fault.Load().String() }})
 	}
 	return r
 }

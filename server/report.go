@@ -123,7 +123,7 @@ func (r *reporting) figures() report.Figures {
 	if running, ok := e.Running(); ok {
 		f.Script = &report.RunningScript{SHA: running.Script, Client: running.Client.ID, Name: report.Key(running.Client.Name()), Running: running.For, Busy: running.Busy}
 	}
-	f.RulesFault = r.s.rules.fault.Load().String()
+	f.RulesFault = r.s.rulesFault()
 	f.Logins = r.failedLogins()
 	if r.s.remote != nil {
 		f.StoreFault = (&remoteState{Info: r.s.remote.Info()}).reason()

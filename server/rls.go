@@ -46,8 +46,7 @@ func (s *Server) openService() error {
 
 // descriptors returns the service that answers requests of rls-port and of POST /json.
 func (s *Server) descriptors() *descriptors.Service {
-	return &descriptors.Service{
-		Rules: s.rulesInForce,
+	d := &descriptors.Service{
 		Options: func() (rls.Options, wire.Headers) {
 			o := &s.engine.Limits().Service
 			return rls.Options{
@@ -55,10 +54,16 @@ func (s *Server) descriptors() *descriptors.Service {
 				Near: s.engine.Limits().NearLimit,
 			}, wire.Headers{Limit: o.Headers[0], Remaining: o.Headers[1], Reset: o.Headers[2]}
 		},
-		Now:    s.engine.Options.Now,
-		Counts: &s.service.counts,
-		Tally:  s.service.tally,
+		Now:           s.engine.Options.Now,
+		Limits:        s.policies.registry.Limits,
+		LimitsHeaders: func() bool { return s.engine.Limits().Service.LimitsHeaders },
+		Counts:        &s.service.counts,
+		Tally:         s.service.tally,
 	}
+	if s.config.Path("rls-config") != "" {
+		d.Rules = s.rulesInForce
+	}
+	return d
 }
 
 // rulesInForce returns the rules of rls-config in force, or nil if there are none.

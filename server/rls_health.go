@@ -17,10 +17,20 @@ func (s *Server) serviceNotReady() string {
 	switch {
 	case s.engine.ChangesRefused() != "":
 		return "refuses-changes"
-	case s.rulesInForce() == nil, s.rulesInForce().Len() == 0 && s.config.Yes("rls-health-needs-rules"):
+	case !s.rulesLoaded():
 		return noRules
 	}
 	return s.notReady(ctx)
+}
+
+// rulesLoaded reports whether there are rules: those of rls-config if it is set, and otherwise limits of Limitador. With
+// rls-health-needs-rules files of rls-config without a rule do not count.
+func (s *Server) rulesLoaded() bool {
+	if s.config.Path("rls-config") == "" {
+		return s.policies.registry.Limits() != nil
+	}
+	rules := s.rulesInForce()
+	return rules != nil && (rules.Len() > 0 || !s.config.Yes("rls-health-needs-rules"))
 }
 
 // noRules is the reason of [Server.serviceNotReady] for a server without rules.

@@ -124,7 +124,7 @@ type Server struct {
 	reports     *reporting
 	reloading   reloading
 	policies    policies
-	rules       rules
+	rules       []*ruleFiles // of the options that are set
 	sharing     sharing
 	recent      stats.Recent
 	lastKeys    lastKeys

@@ -394,9 +394,9 @@ func infoRatelimit(w *infoWriter) {
 			fmt.Fprintf(w, "%s:allowed=%d,denied=%d,errors=%d\r\n", cmd.Name, t.Calls-t.Denied-t.Failed, t.Denied, t.Failed+t.Rejected)
 		}
 	}
-	if fault := w.e.Options.RulesFault; fault != nil {
-		w.figures("rls_config_ok", "rls_config_age_seconds", "rls_rules")
-		w.str("rls_config_fault", fault())
+	for _, f := range w.e.Options.RuleFiles {
+		w.figures(f.Figures...)
+		w.str(f.Field, f.Fault())
 	}
 }
 

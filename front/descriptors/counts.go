@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/limitador"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/rls"
 )
@@ -42,7 +43,7 @@ func (c Code) String() string { return names[c] }
 // After an error Envoy lets the request of its client pass, unless failure_mode_deny is set.
 func CodeOf(err error) Code {
 	switch {
-	case rls.Invalid(err), errors.Is(err, ErrMessage):
+	case rls.Invalid(err), errors.Is(err, ErrMessage), errors.Is(err, limitador.ErrCalls):
 		return InvalidArgument
 	case errors.Is(err, rls.ErrNoConfig), errors.Is(err, rls.ErrNoDomain), errors.Is(err, rls.ErrNoDescriptors):
 		return Unknown
@@ -63,8 +64,7 @@ var ErrMessage = errors.New("the message is no request")
 // maxDomains is the maximum number of domains that are counted by themselves.
 const maxDomains = 100
 
-// other is the domain under which requests are counted that have failed, whose domain has no rules, or whose domain is
-// one more than maxDomains.
+// other is the domain of requests whose domain has no rules and no limits, of those beyond maxDomains, and of requests that have failed.
 const other = "other"
 
 // Counts counts answers by domain and code. The zero Counts is ready for use. Any goroutine may call its methods.
@@ -114,7 +114,7 @@ func (n *Counts) of(s *Service, domain []byte) *counters {
 	switch {
 	case is != nil:
 		return is
-	case full || string(domain) == other || !s.Rules().Has(domain):
+	case full || string(domain) == other || !s.has(domain):
 		return &n.other
 	}
 	return n.add(string(domain))

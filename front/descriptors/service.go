@@ -1,7 +1,8 @@
 // Package descriptors answers requests of Envoy's rate limit service by calls of RL.USE.
 //
 // The ports of the service decode a request into [Call.Request], call [Service.Answer], and encode [Call.Answer]. The rules
-// of rls-config say which policies and keys a request charges: see package rls.
+// of rls-config say which policies and keys a request charges: see package rls. For the namespaces of limitador-limits its
+// limits do: see package limitador.
 package descriptors
 
 import (
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/limitador"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/rls"
 	"github.com/cellserver/cellserver/rls/wire"
@@ -23,8 +25,13 @@ type Caller interface {
 
 // Service has the parts of the server that answers need. All fields are required but Counts and Tally.
 type Service struct {
-	// Rules returns the rules in force, or nil if there are none.
+	// Rules returns the rules in force, or nil if there are none. It is nil if there can be none.
 	Rules func() *rls.Config
+	// Limits returns the limits of Limitador in force, or nil if there are none. It is nil if there can be none. A domain
+	// that is one of their namespaces is theirs. Without Rules all domains are.
+	Limits func() *limitador.Config
+	// LimitsHeaders reports whether answers for limits of Limitador have header fields. It is required with Limits.
+	LimitsHeaders func() bool
 	// Options returns the options of the service, and the names of the header fields of answers.
 	Options func() (rls.Options, wire.Headers)
 	// Now returns the time of the server.
@@ -43,16 +50,30 @@ type Call struct {
 	Answer rls.Answer
 	// Names are the names of the header fields that Answer may have.
 	Names wire.Headers
+	// Limited is the answer if limits of Limitador have answered the request. It is valid until the next one.
+	Limited limitador.Answer
 
 	plan      rls.Plan
 	commands  []byte
 	replies   []byte
 	decisions []rls.Decision
 	reply     use.Answer
+	limited
 }
 
 // Bytes returns the memory that c keeps for keys, commands and replies, in bytes.
-func (c *Call) Bytes() int { return c.plan.Bytes() + cap(c.commands) + cap(c.replies) }
+func (c *Call) Bytes() int {
+	return c.plan.Bytes() + cap(c.commands) + cap(c.replies) + c.limited.plan.Bytes()
+}
+
+// AppendResponse appends the response with the answer to dst, as the message of the service.
+func (c *Call) AppendResponse(dst []byte) []byte {
+	dst = wire.AppendResponse(dst, &c.Answer, c.Names)
+	if c.Limited.HasHeaders {
+		dst = wire.AppendFields(dst, c.Limited.Fields())
+	}
+	return dst
+}
 
 // ErrReplaced says that the rules of a request were replaced while it ran.
 var ErrReplaced = errors.New("UNAVAILABLE the rules were replaced meanwhile, try again")
@@ -61,15 +82,29 @@ var ErrReplaced = errors.New("UNAVAILABLE the rules were replaced meanwhile, try
 // [rls.Config.Plan], those of by, [ErrReplaced], and error replies of RL.USE as a [resp.Error]. After an error some
 // descriptors of the request may have been charged. Any goroutine may call it, with a Call of its own.
 func (s *Service) Answer(c *Call, by Caller) error {
-	err := s.answer(c, by)
+	var err error
+	if s.isLimited(c.Request.Domain) {
+		err = s.answerLimits(c, Whole, max(c.Request.Hits, 1), s.LimitsHeaders(), by)
+	} else {
+		err = s.answer(c, by)
+	}
 	s.Counts.note(s, c, err)
 	return err
+}
+
+// rules returns the rules in force, or nil if there are none.
+func (s *Service) rules() *rls.Config {
+	if s.Rules == nil {
+		return nil
+	}
+	return s.Rules()
 }
 
 func (s *Service) answer(c *Call, by Caller) error {
 	var o rls.Options
 	o, c.Names = s.Options()
-	if err := s.Rules().Plan(&c.Request, &c.plan); err != nil {
+	c.Limited.HasHeaders = false
+	if err := s.rules().Plan(&c.Request, &c.plan); err != nil {
 		return err //nolint:wrapcheck // its text is the answer
 	}
 	if o.Together {

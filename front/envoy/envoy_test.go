@@ -306,7 +306,7 @@ func TestWhatTheServiceDoesNotServe(t *testing.T) {
 	}
 	for size, want := range map[int]codes.Code{wire.MaxRequest + 1: codes.InvalidArgument, 2*wire.MaxRequest + 1: codes.ResourceExhausted} {
 		in, out := bytes.Repeat([]byte("x"), size), []byte(nil)
-		require.Equal(t, want, status.Code(c.Invoke(t.Context(), "/"+service.ServiceName+"/ShouldRateLimit", &in, &out, grpc.ForceCodecV2(raw{}))))
+		require.Equal(t, want, status.Code(c.Invoke(t.Context(), "/"+services[0].ServiceName+"/ShouldRateLimit", &in, &out, grpc.ForceCodecV2(raw{}))))
 	}
 }
 

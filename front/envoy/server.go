@@ -131,7 +131,9 @@ func New(c Config) *Server {
 		grpc.InTapHandle(bound),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
-	s.grpc.RegisterService(&service, s)
+	for i := range services {
+		s.grpc.RegisterService(&services[i], s)
+	}
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.health.look()
 	s.ended.Go(s.watch)

@@ -18,12 +18,30 @@ import (
 	"github.com/cellserver/cellserver/rls/wire"
 )
 
-// service describes the rate limit service to grpc-go.
-var service = grpc.ServiceDesc{
-	ServiceName: "envoy.service.ratelimit.v3.RateLimitService",
-	HandlerType: (*any)(nil),
-	Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: shouldRateLimit}},
-	Metadata:    "envoy/service/ratelimit/v3/rls.proto",
+// services describe to grpc-go the rate limit service of Envoy and that of Limitador, with the same messages.
+var services = [...]grpc.ServiceDesc{
+	{
+		ServiceName: "envoy.service.ratelimit.v3.RateLimitService",
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: handler((*descriptors.Service).Answer)}},
+		Metadata:    "envoy/service/ratelimit/v3/rls.proto",
+	},
+	{
+		ServiceName: "kuadrant.service.ratelimit.v1.RateLimitService",
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "CheckRateLimit", Handler: handler(checkLimits)}, {MethodName: "Report", Handler: handler(reportHits)}},
+		Metadata:    "ratelimit.proto",
+	},
+}
+
+// checkLimits answers a call of CheckRateLimit, which is about one hit, whatever the request says.
+func checkLimits(s *descriptors.Service, c *descriptors.Call, by descriptors.Caller) error {
+	return s.AnswerLimits(c, descriptors.Check, 1, false, by) //nolint:wrapcheck // its text is that of the status
+}
+
+// reportHits answers a call of Report.
+func reportHits(s *descriptors.Service, c *descriptors.Call, by descriptors.Caller) error {
+	return s.AnswerLimits(c, descriptors.Report, max(c.Request.Hits, 1), false, by) //nolint:wrapcheck // its text is that of the status
 }
 
 // message is a request, and then its response. After the first calls a message allocates no memory.
@@ -60,7 +78,7 @@ type codec struct{}
 // Name implements [encoding.CodecV2].
 func (codec) Name() string { return "proto" }
 
-// Unmarshal implements [encoding.CodecV2]. It copies a request, which shouldRateLimit decodes.
+// Unmarshal implements [encoding.CodecV2]. It copies a request, which the handler decodes.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ok := v.(*message)
 	if !ok {
@@ -90,32 +108,37 @@ var errKept = status.Errorf(codes.ResourceExhausted, "the calls of the connectio
 // messageCopies is how many times a request may be in memory while its call runs: as its bytes, decoded, and as the answer.
 const messageCopies = 3
 
-// shouldRateLimit answers a call.
-func shouldRateLimit(of any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order of grpc-go
-	s, p := of.(*Server), peerOf(ctx)
-	m := s.messages.Get().(*message)
-	m.by = p
-	m.late.Reset(messageTime)
-	err := decode(m) // waits for the message
-	if !m.late.Stop() {
-		return nil, errLate // m is not recycled: late may use it
-	}
-	s.running.Add(1)
-	defer s.finish()
-	takes := int64(messageCopies * len(m.in))
-	if others := p.running.Add(takes) - takes; err == nil && others > maxKept {
-		err = errKept
-	} else if err == nil {
-		if err = m.answer(s.config.Service); err != nil {
-			err = status.Error(statuses[descriptors.CodeOf(err)], err.Error())
+// answering answers the request of a call by calls of a client.
+type answering = func(s *descriptors.Service, c *descriptors.Call, by descriptors.Caller) error
+
+// handler returns the handler of a method whose calls answer answers.
+func handler(answer answering) grpc.MethodHandler {
+	return func(of any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order of grpc-go
+		s, p := of.(*Server), peerOf(ctx)
+		m := s.messages.Get().(*message)
+		m.by = p
+		m.late.Reset(messageTime)
+		err := decode(m) // waits for the message
+		if !m.late.Stop() {
+			return nil, errLate // m is not recycled: late may use it
 		}
+		s.running.Add(1)
+		defer s.finish()
+		takes := int64(messageCopies * len(m.in))
+		if others := p.running.Add(takes) - takes; err == nil && others > maxKept {
+			err = errKept
+		} else if err == nil {
+			if err = m.answer(s.config.Service, answer); err != nil {
+				err = status.Error(statuses[descriptors.CodeOf(err)], err.Error())
+			}
+		}
+		p.running.Add(-takes)
+		if err != nil {
+			m.recycle()
+			return nil, err
+		}
+		return m, nil // Marshal recycles it
 	}
-	p.running.Add(-takes)
-	if err != nil {
-		m.recycle()
-		return nil, err
-	}
-	return m, nil // Marshal recycles it
 }
 
 // errLate is the end of a call whose message did not come in time. Its connection is closed.
@@ -134,15 +157,15 @@ func peerOf(ctx context.Context) *client {
 }
 
 // answer sets out to the response of s to the request in m.in.
-func (m *message) answer(s *descriptors.Service) error {
+func (m *message) answer(s *descriptors.Service, answer answering) error {
 	if err := wire.Decode(m.in, &m.call.Request); err != nil {
 		s.Counts.Refused()
 		return fmt.Errorf("%w: %w", descriptors.ErrMessage, err)
 	}
-	if err := s.Answer(&m.call, m.by); err != nil {
-		return err //nolint:wrapcheck // its text is that of the status
+	if err := answer(s, &m.call, m.by); err != nil {
+		return err
 	}
-	m.out = wire.AppendResponse(m.out[:0], &m.call.Answer, m.call.Names)
+	m.out = m.call.AppendResponse(m.out[:0])
 	return nil
 }
 

@@ -107,7 +107,7 @@ func (a *Answer) Read(replies []byte) (rest []byte, err error) {
 	}
 	a.Clauses = a.Clauses[:0]
 	a.Binding = r.decision()
-	for range r.integer('*') {
+	for range max(r.integer('*'), 0) {
 		a.Clauses = append(a.Clauses, r.decision())
 	}
 	if r.bad || len(a.Clauses) == 0 {
@@ -122,11 +122,11 @@ type reader struct {
 	bad  bool
 }
 
-// maxElements is the maximum length of an array in a reply of RL.USE, which has an element for each clause.
-const maxElements = 16
+// maxElements is the maximum length of an array in a reply of RL.USE, which has an element for each clause or policy.
+const maxElements = 64
 
-// integer reads an integer, or the length of an array, which is at most maxElements. kind is the character that it begins
-// with.
+// integer reads an integer, or the length of an array, which is at most maxElements, or -1 if there is none. kind is the
+// character that it begins with.
 func (r *reader) integer(kind byte) int64 {
 	line, rest, ok := bytes.Cut(r.rest, []byte("\r\n"))
 	if r.bad || !ok || len(line) == 0 || line[0] != kind {
@@ -135,7 +135,7 @@ func (r *reader) integer(kind byte) int64 {
 	}
 	r.rest = rest
 	n, err := strconv.ParseInt(string(line[1:]), 10, 64)
-	if err != nil || kind == '*' && (n < 0 || n > maxElements) {
+	if err != nil || kind == '*' && (n < -1 || n > maxElements) {
 		r.bad = true
 		return 0
 	}

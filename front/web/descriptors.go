@@ -25,26 +25,13 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusMethodNotAllowed, "a request of the rate limit service is a POST")
 		return
 	}
-	if headerSize(r) > MaxHeader {
-		s.refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
-		return
-	}
-	body, err := readBody(w, r)
-	if err != nil {
-		s.badRequest(w)
-		return
-	}
-	user, _, ok := s.user(w, r, true)
+	body, by, ok := s.message(w, r)
 	if !ok {
-		return
-	}
-	by, err := connectionOf(r.Context()).caller(user, s.Open)
-	if err != nil {
-		s.refuse(w, statusOf(err), err.Error())
 		return
 	}
 	m := s.borrow()
 	defer s.giveBack(m)
+	var err error
 	if m.in, err = messages.AppendRequest(m.in[:0], body); err == nil {
 		err = wire.Decode(m.in, &m.call.Request)
 	}
@@ -57,7 +44,7 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 		s.refuseDescriptors(w, err)
 		return
 	}
-	m.out = wire.AppendResponse(m.out[:0], &m.call.Answer, m.call.Names)
+	m.out = m.call.AppendResponse(m.out[:0])
 	text, err := messages.AppendJSON(nil, m.out)
 	if err != nil {
 		panic("web: a response cannot be written as JSON") // its texts are those of rules and of the request, which are UTF-8
@@ -70,6 +57,30 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // the client may be gone
+}
+
+// message returns the body of a request of a rate limit service, and the client that makes its calls. If ok is false,
+// message has sent the response.
+func (s *Server) message(w http.ResponseWriter, r *http.Request) (body []byte, by Caller, ok bool) {
+	if headerSize(r) > MaxHeader {
+		s.refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
+		return nil, nil, false
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		s.badRequest(w)
+		return nil, nil, false
+	}
+	user, _, ok := s.user(w, r, true)
+	if !ok {
+		return nil, nil, false
+	}
+	by, err = connectionOf(r.Context()).caller(user, s.Open)
+	if err != nil {
+		s.refuse(w, statusOf(err), err.Error())
+		return nil, nil, false
+	}
+	return body, by, true
 }
 
 // badRequest responds to a faulty request as ratelimit does.

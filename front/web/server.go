@@ -152,6 +152,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.descriptors(w, r)
 	case path == healthPath && s.Service != nil:
 		s.health(w, r)
+	case s.serveLimits(w, r, path):
 	default:
 		s.refuse(w, http.StatusNotFound, "there is nothing at this path")
 	}

@@ -247,7 +247,7 @@ var layers = map[string]layer{
 		why:     "commands, files and programs read and write policies in one way, so document imports none of them",
 	},
 	"policy/registry": {
-		imports: []string{"entry", "limit", "policy", "policy/document", "rls", "yield"},
+		imports: []string{"entry", "limit", "limitador", "policy", "policy/document", "rls", "yield"},
 		why:     "the registry reads records of policies and has them written: the caller passes the store and the author",
 	},
 	"policy/policyfile": {
@@ -371,7 +371,7 @@ var layers = map[string]layer{
 	"front/headers": {pure: true, why: "the header fields of a decision are the same for every front and for callers in other languages: headers knows none of them"},
 	"front/use":     {imports: []string{"resp"}, pure: true, why: "the words and the reply of RL.USE are the same for every front: use knows no session"},
 	"front/descriptors": {
-		imports: []string{"front/use", "limit", "resp", "rls", "rls/wire"},
+		imports: []string{"front/use", "limit", "limitador", "resp", "rls", "rls/wire"},
 		why:     "the answers to descriptors are those of RL.USE: descriptors knows no port and no store, and the server passes it functions",
 	},
 	"front/envoy": {
@@ -383,7 +383,7 @@ var layers = map[string]layer{
 		why:     "passwords are checked in one way for all HTTP ports: login knows no request",
 	},
 	"front/web": {
-		imports: []string{"front/descriptors", "front/headers", "front/login", "front/use", "listen", "resp", "rls", "rls/messages", "rls/wire"},
+		imports: []string{"front/descriptors", "front/headers", "front/login", "front/use", "limitador", "listen", "resp", "rls", "rls/messages", "rls/wire"},
 		why:     "the port asks by RL.USE on a session within the process: it knows no policy, and the server passes it functions",
 	},
 	"admin": {
@@ -423,7 +423,7 @@ var layers = map[string]layer{
 		why: "the variables of another program become options of this one: only the names of options are known here, and the caller reads the environment",
 	},
 	"server": {
-		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "clause", "command", "command/policystore", "commands", "config", "env", "figure", "front/descriptors", "front/envoy", "front/headers", "front/login", "front/use", "front/web", "keyspace", "keyspace/clock", "limit", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "process", "ratelimit", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "rls", "rls/ruledir", "rls/rulefile", "rls/wire", "session", "slidingwindow", "stats", "tlsconfig", "transport", "transport/direct", "transport/epoll", "transport/goroutine"},
+		imports: []string{"acl", "acl/userfile", "admin", "admin/page", "calendar", "clause", "command", "command/policystore", "commands", "config", "env", "figure", "front/descriptors", "front/envoy", "front/headers", "front/login", "front/use", "front/web", "keyspace", "keyspace/clock", "limit", "limitador", "listen", "local", "loglimit", "metrics", "optionfile", "persistence", "persistence/manager", "policy", "policy/policyfile", "policy/registry", "policy/strict", "process", "ratelimit", "remote", "remote/adapter", "remote/records", "remote/servers", "replication", "replication/protocol", "replication/redis", "report", "resp", "rls", "rls/ruledir", "rls/wire", "session", "slidingwindow", "stats", "tlsconfig", "transport", "transport/direct", "transport/epoll", "transport/goroutine"},
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

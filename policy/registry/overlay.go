@@ -296,7 +296,7 @@ func (r *Registry) records() policy.Sizes {
 	all.Policies -= len(o.rules)
 	for _, e := range o.plain {
 		switch n := nameOf(e); {
-		case n.kind == policy.Main && r.rules.Rule(n.policy) != nil: // it is counted with the rules
+		case n.kind == policy.Main && r.files.path(n.policy) != "": // it is counted with the rules
 		case n.kind == policy.Override:
 			all.Overrides--
 		case n.kind == policy.Main && all.Policies > policy.DefaultPolicies && !r.hasRecords(n.policy):

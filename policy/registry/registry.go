@@ -8,7 +8,6 @@ import (
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
-	"github.com/cellserver/cellserver/rls"
 )
 
 // Database is the number of the database that contains the records.
@@ -94,8 +93,7 @@ type Registry struct {
 	patient    bool                             // guarded by mu: the change in progress gives way
 	builder    *policy.Builder                  // guarded by mu
 	overlay    *overlay                         // guarded by mu; nil without Options.Shared and Options.Rules
-	rules      *rls.Config                      // guarded by mu: see SetRules; nil without rules
-	rulesPath  string                           // guarded by mu: see SetRules
+	files      ruleFiles                        // guarded by mu: see SetRules and SetLimits
 	history    history                          // guarded by mu
 	fault      error                            // guarded by mu: the error of the first record of an entry that could not be read
 	unreadable unreadable                       // guarded by mu
@@ -125,9 +123,9 @@ func New(o Options) *Registry {
 
 // publish puts the entries of the builder in force. The caller holds mu.
 func (r *Registry) publish() {
-	r.bytes.Store(r.builder.Bytes() + r.overlay.bytes() + r.history.bytes + r.rules.Bytes())
+	r.bytes.Store(r.builder.Bytes() + r.overlay.bytes() + r.history.bytes + r.files.bytes())
 	r.publishUnreadable()
-	r.published.Store(&published{table: r.builder.Table(), rules: r.rules, path: r.rulesPath})
+	r.published.Store(&published{r.builder.Table(), r.files})
 	r.countUnfit()
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"github.com/cellserver/cellserver/limitador"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/rls"
 )
@@ -8,28 +9,66 @@ import (
 // published has the table that calls use, and the rules. Both are replaced together.
 type published struct {
 	table *policy.Table
-	// rules are the rules whose policies the table has; nil if there are none. path is the option that names their
-	// files.
-	rules *rls.Config
-	path  string
+	ruleFiles
 }
 
-// SetRules puts the policies of the rules of c in force, in place of those of earlier rules. It is for a Registry with
-// Options.Rules. The policies are not records, so they are neither written to a store nor replicated, and commands
-// cannot change them. They hide records and entries of the policy file with the same names. Overrides, boosts, blocks
-// and exemptions of their keys are records as for other policies, and remain while there is no such rule. path is the
-// option that names the files. If c is nil, there are no rules. changed is the number of policies that were added,
-// removed or changed. SetRules does not use the store. It waits for other changes.
+// ruleFiles are the rules whose policies a table has, of the files of other rate limiters.
+type ruleFiles struct {
+	// rules are those of envoyproxy/ratelimit, and rulesPath is where they are from; rules is nil without any.
+	rules     *rls.Config
+	rulesPath string
+	// limits are those of Limitador, and limitsPath is where they are from; limits is nil without any.
+	limits     *limitador.Config
+	limitsPath string
+}
+
+// entries returns the entries of the policies.
+func (f *ruleFiles) entries() []*policy.Entry {
+	all := make([]*policy.Entry, 0, f.rules.Len()+len(f.limits.Limits()))
+	for _, rule := range f.rules.Rules() {
+		all = append(all, rule.Entry())
+	}
+	for _, is := range f.limits.Limits() {
+		all = append(all, is.Entry())
+	}
+	return all
+}
+
+// path returns where the rule is from whose policy has the given name, or "" if there is none.
+func (f *ruleFiles) path(policy string) string {
+	switch {
+	case f.rules.Rule(policy) != nil:
+		return f.rulesPath
+	case f.limits.Limit(policy) != nil:
+		return f.limitsPath
+	}
+	return ""
+}
+
+func (f *ruleFiles) bytes() int64 { return f.rules.Bytes() + f.limits.Bytes() }
+
+// SetRules makes the policies of the rules of c those of this server, in the place of those of earlier rules. It is
+// for a Registry with Options.Rules. The policies are no records, so they are neither written to a store nor
+// replicated, and commands cannot change them. They hide records and entries of the policy file with the same names.
+// Overrides, boosts, blocks and exemptions of their keys are records as ever, also while there is no such rule. path
+// is the option that names the files. c may be nil: then there are no rules. changed is the number of policies
+// that differ from those before. SetRules does not use the store. It waits for other changes.
 func (r *Registry) SetRules(path string, c *rls.Config) (changed int) {
+	return r.setFiles(func(f *ruleFiles) { f.rules, f.rulesPath = c, path })
+}
+
+// SetLimits does what [Registry.SetRules] does, for the limits of Limitador. The policies of rules stay.
+func (r *Registry) SetLimits(path string, c *limitador.Config) (changed int) {
+	return r.setFiles(func(f *ruleFiles) { f.limits, f.limitsPath = c, path })
+}
+
+func (r *Registry) setFiles(set func(f *ruleFiles)) (changed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.patient = false
 	r.drain()
-	r.rules, r.rulesPath = c, path
-	r.overlay.rules = make([]*policy.Entry, 0, c.Len())
-	for _, rule := range c.Rules() {
-		r.overlay.rules = append(r.overlay.rules, rule.Entry())
-	}
+	set(&r.files)
+	r.overlay.rules = r.files.entries()
 	changed = r.lay()
 	r.recount()
 	r.publish()
@@ -39,20 +78,28 @@ func (r *Registry) SetRules(path string, c *rls.Config) (changed int) {
 // InForce returns the policies in force and the rules whose policies are among them. Both are of one version. c is nil
 // if there are no rules. InForce takes as long as [Registry.Table].
 func (r *Registry) InForce() (t *policy.Table, c *rls.Config) {
+	p := r.inForce()
+	return p.table, p.rules
+}
+
+// Limits returns the limits of Limitador whose policies are in force, or nil if there are none. It costs what
+// [Registry.Table] does.
+func (r *Registry) Limits() *limitador.Config { return r.inForce().limits }
+
+func (r *Registry) inForce() *published {
 	if r.behind.Load() {
 		r.catchUp()
 	}
-	p := r.published.Load()
-	return p.table, p.rules
+	return r.published.Load()
 }
 
 // Fixed reports whether the policy file or a rule of files defines e, so that no command may change e.
 func (r *Registry) Fixed(e *policy.Entry) bool { return r.Defines(e) || r.ruled(e) != "" }
 
-// ruled returns the path of the rules if e is the policy of a rule; otherwise "".
+// ruled returns where the rule is from if e is the policy of a rule, and otherwise "".
 func (r *Registry) ruled(e *policy.Entry) string {
-	if p := r.published.Load(); e.Kind == policy.Main && e.File && p.rules.Rule(e.Policy) != nil {
-		return p.path
+	if e.Kind != policy.Main || !e.File {
+		return ""
 	}
-	return ""
+	return r.published.Load().path(e.Policy)
 }

@@ -42,12 +42,24 @@ func AppendResponse(dst []byte, a *rls.Answer, h Headers) []byte {
 	}
 	if a.Header >= 0 {
 		s := &a.Statuses[a.Header]
-		dst = appendHeader(dst, h.Limit, int64(s.Requests))
-		dst = appendHeader(dst, h.Remaining, int64(s.Remaining))
-		dst = appendHeader(dst, h.Reset, s.Reset)
+		for _, of := range [...]struct {
+			name  string
+			value int64
+		}{{h.Limit, int64(s.Requests)}, {h.Remaining, int64(s.Remaining)}, {h.Reset, s.Reset}} {
+			var digits [20]byte
+			dst = appendHeader(dst, of.name, strconv.AppendInt(digits[:0], of.value, 10))
+		}
 	}
 	if a.Metadata != nil {
 		dst = appendMessage(dst, responseMetadata, func(dst []byte) []byte { return appendStruct(dst, a.Metadata) })
+	}
+	return dst
+}
+
+// AppendFields appends header fields to dst, a RateLimitResponse without any.
+func AppendFields(dst []byte, fields []rls.Field) []byte {
+	for i := range fields {
+		dst = appendHeader(dst, fields[i].Name, fields[i].Value)
 	}
 	return dst
 }
@@ -68,10 +80,10 @@ func appendStatus(dst []byte, s *rls.Status) []byte {
 	return dst
 }
 
-func appendHeader(dst []byte, name string, value int64) []byte {
+func appendHeader(dst []byte, name string, value []byte) []byte {
 	return appendMessage(dst, responseHeaders, func(dst []byte) []byte {
 		dst = appendText(dst, headerKey, name)
-		return appendText(dst, headerValue, strconv.FormatInt(value, 10))
+		return protowire.AppendBytes(protowire.AppendTag(dst, headerValue, protowire.BytesType), value)
 	})
 }
 
