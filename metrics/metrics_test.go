@@ -87,7 +87,11 @@ func crowd() map[string]reader {
 }
 
 // fronts are figures that are absent with the default options, which open no port of another protocol and name no rules.
-var fronts = []string{"http_requests_total", "rls_config_ok", "rls_config_age_seconds", "rls_rules", "rls_requests_total"}
+var fronts = []string{
+	"http_requests_total", "rls_requests_total",
+	"rls_config_ok", "rls_config_age_seconds", "rls_rules",
+	"limitador_limits_ok", "limitador_limits_age_seconds", "limitador_limits",
+}
 
 // registry returns the figures of a server with fake readers. The given ones replace those of
 // crowd.
