@@ -12,7 +12,8 @@ import (
 type Way uint8
 
 const (
-	// Whole charges all limits that apply or, if one denies the request, none: ShouldRateLimit and POST /check_and_report.
+	// Whole charges all limits that apply or, if one denies the request, none: ShouldRateLimit and POST
+	// /check_and_report.
 	Whole Way = iota
 	// Check charges nothing: CheckRateLimit and POST /check.
 	Check
@@ -29,8 +30,8 @@ type limited struct {
 }
 
 // AnswerLimits answers the request of c by the limits of Limitador, whatever its domain is. delta takes the place of its
-// hits: 0 charges nothing. headers says that c.Limited has header fields, which it has only with [Whole]. Without an error, c.Answer is the answer, and c.Limited, too. The errors are those of
-// [Service.Answer] and of [limitador.Config.Plan].
+// hits: 0 charges nothing. headers says that c.Limited has header fields, which it has only with [Whole]. Without an
+// error, c.Answer and c.Limited are the answer. The errors are those of [Service.Answer] and of [limitador.Config.Plan].
 func (s *Service) AnswerLimits(c *Call, way Way, delta uint64, headers bool, by Caller) error {
 	err := s.answerLimits(c, way, delta, headers, by)
 	s.Counts.note(s, c, err)
@@ -118,7 +119,8 @@ func (c *Call) decideLimits(way Way, by Caller) (err error) {
 		}
 		for _, o := range l.outcomes.Outcomes {
 			l.of = append(l.of, limitador.Decision{
-				Denied: o.Refused != 0, Untried: o.Untried, Limit: o.Limit, Remaining: o.Remaining, Reset: time.Duration(o.ResetMillis) * time.Millisecond,
+				Denied: l.outcomes.Denied && o.Refused != 0, Untried: o.Untried,
+				Limit: o.Limit, Remaining: o.Remaining, Reset: time.Duration(o.ResetMillis) * time.Millisecond,
 			})
 		}
 	}

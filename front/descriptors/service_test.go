@@ -32,8 +32,13 @@ func (r *replies) Do(commands []byte, _ int, out []byte) ([]byte, error) {
 
 // reply is the reply to a call of RL.USE.
 func reply(refused, limit, remaining, reset int64) string {
-	five := fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n:%d\r\n:-1\r\n:%d\r\n", refused, limit, remaining, reset)
+	five := clause(refused, limit, remaining, reset)
 	return "*2\r\n" + five + "*1\r\n" + five
+}
+
+// clause is a decision in a reply.
+func clause(refused, limit, remaining, reset int64) string {
+	return fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n:%d\r\n:-1\r\n:%d\r\n", refused, limit, remaining, reset)
 }
 
 // open returns a service with one rule for each of the domains.

@@ -9,7 +9,7 @@ type Part struct {
 }
 
 // AppendAll appends a call of RL.USE to dst that charges all of parts or none. There is at least one, and no two have the
-// same policy and key. mode is PEEK or "". [Parts.Read] reads the reply.
+// same policy and key. mode is PEEK or "". [Parts.Read] reads the reply. AppendAll allocates nothing if dst is large enough.
 func AppendAll(dst []byte, parts []Part, mode string) []byte {
 	const each, fixed = 4, 2 // AND, policy, key and quantity; RL.USE in the place of the first AND, MS and WITHDETAILS
 	words := each*len(parts) + fixed
@@ -31,7 +31,8 @@ func AppendAll(dst []byte, parts []Part, mode string) []byte {
 
 // Outcome is the decision on one policy of a call that names several.
 type Outcome struct {
-	// Decision is that of the limit that denies the call, or else of that with the least remaining units.
+	// Decision is that of the limit that denies, or else of that with the least remaining units. With an exemption its
+	// Refused may be 1 although the policy does not deny the call: see [Parts.Denied].
 	Decision
 	// Untried says that the limits were not tried, because another policy has a block. Decision has no meaning then.
 	Untried bool
@@ -39,6 +40,8 @@ type Outcome struct {
 
 // Parts are the outcomes of a call that names several policies. Read reuses its memory.
 type Parts struct {
+	// Denied says that the call is denied.
+	Denied bool
 	// Outcomes has an element for each policy.
 	Outcomes []Outcome
 
@@ -51,7 +54,8 @@ func (p *Parts) Read(replies []byte, n int) (rest []byte, err error) {
 	p.Outcomes = p.Outcomes[:0]
 	if n == 1 || len(replies) > 0 && replies[0] == '-' {
 		if rest, err = p.one.Read(replies); err == nil {
-			p.Outcomes = append(p.Outcomes, p.one.Outcome())
+			p.Denied = p.one.Binding.Refused != 0
+			p.Outcomes = append(p.Outcomes, p.one.outcome())
 		}
 		return rest, err
 	}
@@ -59,7 +63,7 @@ func (p *Parts) Read(replies []byte, n int) (rest []byte, err error) {
 	if r.integer('*') != 2 {
 		return nil, ErrReply
 	}
-	r.decision()
+	p.Denied = r.decision().Refused != 0
 	if r.integer('*') != int64(n) {
 		return nil, ErrReply
 	}
@@ -69,9 +73,7 @@ func (p *Parts) Read(replies []byte, n int) (rest []byte, err error) {
 		for i := range clauses {
 			is.add(r.decision(), i == 0)
 		}
-		if clauses == 0 {
-			r.bad = true
-		}
+		r.bad = r.bad || clauses == 0
 		p.Outcomes = append(p.Outcomes, is)
 	}
 	if r.bad {
@@ -80,8 +82,8 @@ func (p *Parts) Read(replies []byte, n int) (rest []byte, err error) {
 	return r.rest, nil
 }
 
-// Outcome returns the outcome that the answer to a call of one policy has.
-func (a *Answer) Outcome() (is Outcome) {
+// outcome returns the outcome that the answer to a call of one policy has.
+func (a *Answer) outcome() (is Outcome) {
 	for i, d := range a.Clauses {
 		is.add(d, i == 0)
 	}
