@@ -40,8 +40,8 @@ type limitsRequest struct {
 // errLimitsRequest says that a body is no request to Limitador.
 var errLimitsRequest = errors.New("the body is no JSON object with a namespace, values that are texts, and a delta from 0 to 2^63-1")
 
-// decodeLimits decodes the body of a request to Limitador, and sets to to the request. As Limitador does, it ignores unknown
-// fields. headers says that the answer is to have header fields.
+// decodeLimits decodes the body of a request to Limitador, and sets to to the request. As Limitador does, it ignores
+// unknown fields. headers says that the answer is to have header fields.
 func decodeLimits(body []byte, to *rls.Request) (headers bool, err error) {
 	var is limitsRequest
 	if !utf8.Valid(body) || json.Unmarshal(body, &is) != nil || is.Namespace == nil || is.Values == nil || is.Delta == nil || *is.Delta > math.MaxInt64 {
@@ -63,6 +63,10 @@ func (s *Server) limits(w http.ResponseWriter, r *http.Request, way descriptors.
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		s.refuse(w, http.StatusMethodNotAllowed, "a request about limits is a POST")
+		return
+	}
+	if !isJSON(r) {
+		s.refuse(w, http.StatusUnsupportedMediaType, "the body of a request about limits is application/json")
 		return
 	}
 	body, by, ok := s.message(w, r)

@@ -40,9 +40,7 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
 		return
 	}
-	// A browser sends this type from a page of another origin only after a preflight request, which this server never
-	// answers.
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+	if !isJSON(r) {
 		s.refuse(w, http.StatusUnsupportedMediaType, "the body of a call is application/json")
 		return
 	}
@@ -88,6 +86,13 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 	p := headers.ProblemOf(&a.Answer, http.StatusTooManyRequests)
 	answered.Problem = &p
 	write(w, http.StatusTooManyRequests, headers.ProblemType, answered)
+}
+
+// isJSON reports whether the body of r is declared as JSON. A browser sends this type from a page of another origin only
+// after a preflight request, which this server never answers.
+func isJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
 }
 
 // readBody reads the body of a request. After an error, such as that of a body that does not come in time, a connection of HTTP/1.1
