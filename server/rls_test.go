@@ -39,8 +39,13 @@ func onService(t *testing.T, more ...string) []string {
 // calls returns a client of the rate limit service of n.
 func calls(t *testing.T, w *inproc.World, n *inproc.Node, creds credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
-	dial := w.Dialer(n.Host)
-	c, err := grpc.NewClient("passthrough:"+n.Server.ServiceAddr().String(), grpc.WithTransportCredentials(creds),
+	return serviceAt(t, w.Dialer(n.Host), n.Server.ServiceAddr(), creds)
+}
+
+// serviceAt returns a client of the rate limit service at an address, to which dial connects.
+func serviceAt(t *testing.T, dial func(ctx context.Context, network, address string) (net.Conn, error), address net.Addr, creds credentials.TransportCredentials) *grpc.ClientConn {
+	t.Helper()
+	c, err := grpc.NewClient("passthrough:"+address.String(), grpc.WithTransportCredentials(creds),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
