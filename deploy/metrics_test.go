@@ -82,7 +82,9 @@ func TestEveryMetricOfRulesAndDashboardIsShown(t *testing.T) {
 	admin, web := activation.Open(t, "admin-port"), activation.Open(t, "http-port")
 	limits := filepath.Join(t.TempDir(), "limits.yaml")
 	require.NoError(t, os.WriteFile(limits, []byte("domain: a\n"), 0o600))
-	s := startWith(t, exec.Command(program(t), "--dir="+t.TempDir(), "--appendonly=yes", "--maxmemory=64mb", "--admin-port="+admin.Port(), "--http-port="+web.Port(), "--rls-config="+limits), "", admin, web)
+	limitador := filepath.Join(t.TempDir(), "limitador.yaml")
+	require.NoError(t, os.WriteFile(limitador, []byte("[]\n"), 0o600))
+	s := startWith(t, exec.Command(program(t), "--dir="+t.TempDir(), "--appendonly=yes", "--maxmemory=64mb", "--admin-port="+admin.Port(), "--http-port="+web.Port(), "--rls-config="+limits, "--limitador-limits="+limitador), "", admin, web)
 	for range 40 {
 		for _, command := range []string{"CL.THROTTLE api:k 9 10 3600", "EVAL return(1) 0", "KEYS *", "NOSUCH"} {
 			_, err := s.ask(command)

@@ -180,10 +180,12 @@ func TestChartRefusesWhatWouldNotWork(t *testing.T) {
 		"{http: {port: 6379}}":                                "port",
 		"{config: {http-port: 1}}":                            "http-port",
 		"{config: {rls-config: x}}":                           "rls-config",
-		"{rls: {enabled: true}}":                              "has no limits without rules",
+		"{rls: {enabled: true}}":                              "has no limits without rules or limitador",
 		"{rules: {files: {.a.yaml: x}}}":                      "propertyName '.a.yaml'",
 		"{rules: {files: {a.json: x}}}":                       "propertyName 'a.json'",
 		"{rules: {existingConfigMap: a, files: {a.yaml: x}}}": "either files or existingConfigMap",
+		"{config: {limitador-limits: x}}":                     "limitador-limits",
+		"{limitador: {limits: x, existingConfigMap: a}}":      "either limits or existingConfigMap",
 		"{http: {enabled: true}, rls: {port: 8080, enabled: true}, rules: {existingConfigMap: a}}": "rls.port: 8080 is that of http, too",
 	} {
 		_, err := render(t, text)
@@ -285,6 +287,34 @@ func TestChartOpensPortsForGateways(t *testing.T) {
 		}
 	}
 	require.Len(t, pods, 1)
+}
+
+// TestChartHasTheLimitsOfLimitador: the text of the values, or a ConfigMap that exists, is where the configuration says.
+func TestChartHasTheLimitsOfLimitador(t *testing.T) {
+	for text, want := range map[string]string{"limits: \"- {a: b}\"": "limits-cellserver-limits", "existingConfigMap: mine": "mine"} {
+		objects, err := render(t, "{rls: {enabled: true}, limitador: {"+text+"}}")
+		require.NoError(t, err)
+		var name string
+		for _, o := range objects {
+			switch o := o.(type) {
+			case *appsv1.StatefulSet:
+				pod := o.Spec.Template.Spec
+				require.Contains(t, pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "limits", MountPath: "/etc/cellserver-limits", ReadOnly: true})
+				for _, v := range pod.Volumes {
+					if v.Name == "limits" {
+						name = v.ConfigMap.Name
+					}
+				}
+			case *corev1.ConfigMap:
+				if conf := o.Data["cellserver.conf"]; conf != "" {
+					require.Contains(t, conf, "limitador-limits /etc/cellserver-limits\n")
+					continue
+				}
+				require.Equal(t, map[string]string{"limits.yaml": "- {a: b}"}, o.Data)
+			}
+		}
+		require.Equal(t, want, name)
+	}
 }
 
 // TestChartKnowsTheNamesOfItsServices: the admin port may be asked for by every name of the

@@ -21,6 +21,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- else }}{{ .Values.rules.existingConfigMap }}{{ end }}
 {{- end }}
 
+{{- /* The ConfigMap with the limits file of Limitador; empty without one. */}}
+{{- define "cellserver.limits" -}}
+{{- if .Values.limitador.limits }}{{ include "cellserver.name" . }}-limits
+{{- else }}{{ .Values.limitador.existingConfigMap }}{{ end }}
+{{- end }}
+
 {{- /* The names by which the admin port may be asked for: those of its service, and admin.hosts. */}}
 {{- define "cellserver.hosts" -}}
 {{- $service := printf "%s-pods" (include "cellserver.name" .) }}
