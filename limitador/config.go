@@ -118,7 +118,7 @@ func (l *loader) add(is *Limit, sum string) {
 	l.config.named[is.Policy] = is
 	l.config.limits = append(l.config.limits, is)
 	l.config.namespaces[is.Namespace] = append(l.config.namespaces[is.Namespace], is)
-	l.config.bytes += is.bytes()
+	l.config.bytes += is.Bytes()
 }
 
 func (l *loader) fault(is *Limit, text string) {
@@ -131,8 +131,8 @@ func (l *loader) fault(is *Limit, text string) {
 // registry of policies keeps of it beside its table.
 const limitBytes = 900
 
-// bytes estimates the memory of is in bytes.
-func (is *Limit) bytes() int64 {
+// Bytes estimates the memory of is in bytes.
+func (is *Limit) Bytes() int64 {
 	n := limitBytes + int64(2*len(is.Policy)+len(is.Namespace))
 	for _, text := range []*string{is.Name, is.ID} {
 		if text != nil {

@@ -22,16 +22,17 @@ const (
 
 const (
 	errNoRules        resp.Error = "ERR there are no rules: see the option rls-config"
+	errNothingListed  resp.Error = "ERR there are no rules: see the options rls-config and limitador-limits"
 	errLongDescriptor resp.Error = "ERR a descriptor is too long, at most 65536 bytes"
 )
 
-// rulesCommands returns the entries of the commands that show the rules of files of envoyproxy/ratelimit. Each server
+// rulesCommands returns the entries of the commands that show the rules of files of other rate limiters. Each server
 // has rules of its own, so these commands need no store.
 func rulesCommands() []*command.Command {
 	return []*command.Command{
 		{
 			Name: "rl.rules", Arity: -1, Flags: show,
-			Summary: "Lists the rules that were read from the files of rls-config.", Syntax: "[domain] [OFFSET offset] [COUNT count]",
+			Summary: "Lists the rules that were read from the files of rls-config and limitador-limits.", Syntax: "[domain] [OFFSET offset] [COUNT count]",
 			Complexity: "O(N) of the rules that it shows",
 			Reply:      "a map: total, the number of rules, and rules, an array of maps: domain, steps, policy, limit, unit, name, replaces, flags, place",
 			Run:        showRules, ReplySize: rulesSize,
@@ -99,17 +100,6 @@ func parseRulesCount(b []byte, n *int64) resp.Error {
 	return ""
 }
 
-// of returns the number of rules of the domain, or of all, and the part of them to show. ok is false if there is no such
-// domain.
-func (w *whichRules) of(c *rls.Config) (total int, part []*rls.Rule, ok bool) {
-	all, ok := c.Rules(), true
-	if w.domain != nil {
-		all, ok = c.RulesOf(w.domain)
-	}
-	rest := all[min(w.offset, int64(len(all))):]
-	return len(all), rest[:min(w.count, int64(len(rest)))], ok
-}
-
 // showRules is the Run function of RL.RULES. It replies with rules in the order of the files.
 func showRules(c *command.Call) {
 	which, err := parseRules(c.Args[1:])
@@ -117,25 +107,25 @@ func showRules(c *command.Call) {
 		c.Fail(c.Usage(err))
 		return
 	}
-	rules := rulesOf(c.Server)
-	if rules == nil {
-		c.Fail(errNoRules)
+	all := listedOf(c.Server)
+	if all.none() {
+		c.Fail(errNothingListed)
 		return
 	}
-	total, part, ok := which.of(rules)
+	total, part, ok := all.part(&which)
 	if !ok {
 		c.Fail(resp.Error("ERR No such domain '" + string(command.Echo(which.domain, command.MaxEcho)) + "'"))
 		return
 	}
 	outside(c, func() {
-		reply := elements.WholeOf(c.W, len(part))
+		reply := elements.WholeOf(c.W, part.len())
 		c.W.Map(2)
 		c.W.BulkString("total")
 		c.W.Int(int64(total))
 		c.W.BulkString("rules")
-		c.W.Array(len(part))
-		for _, r := range part {
-			writeRule(c.W, r)
+		c.W.Array(part.len())
+		for i := range part.len() {
+			part.write(c.W, i)
 			if !reply.More() {
 				c.W.Cut(reply.Mark)
 				c.Fail(errSmallerCount)
@@ -151,18 +141,9 @@ func rulesSize(cl *command.Client, _ env.Store, _ *command.Command, args [][]byt
 	if err != "" {
 		return 0
 	}
-	const other = 256 // the names of the fields, and what is short
-	size := 0
-	_, part, _ := which.of(rulesOf(cl.Server))
-	for _, r := range part {
-		size += other + len(r.Domain) + len(r.Policy) + len(r.Limit.Name) + len(r.File)
-		for _, list := range [][]string{r.Path, r.Limit.Replaces} {
-			for _, text := range list {
-				size += len(text) + 16
-			}
-		}
-	}
-	return min(size, command.MaxReply)
+	all := listedOf(cl.Server)
+	_, part, _ := all.part(&which)
+	return min(part.size(), command.MaxReply)
 }
 
 // ruleFlags are the flags of a rule, in the order in which they are shown.
@@ -178,37 +159,19 @@ var ruleFlags = [...]struct {
 }
 
 func writeRule(w *resp.Writer, r *rls.Rule) {
-	text := func(name, value string) {
-		w.BulkString(name)
-		w.BulkString(value)
+	is := shownRule{
+		domain: r.Domain, steps: r.Path, policy: r.Policy, limit: r.Limits.Text[0], name: r.Limit.Name,
+		replaces: r.Limit.Replaces, place: r.File + ":" + strconv.Itoa(r.Line),
 	}
-	list := func(name string, of []string) {
-		w.BulkString(name)
-		w.Array(len(of))
-		for _, is := range of {
-			w.BulkString(is)
-		}
-	}
-	var flags []string
 	for _, f := range ruleFlags {
 		if f.is(r) {
-			flags = append(flags, f.name)
+			is.flags = append(is.flags, f.name)
 		}
 	}
-	unit := ""
 	if r.Limit.Unit.Valid() {
-		unit = r.Limit.Unit.String()
+		is.unit = r.Limit.Unit.String()
 	}
-	w.Map(9)
-	text("domain", r.Domain)
-	list("steps", r.Path)
-	text("policy", r.Policy)
-	text("limit", r.Limits.Text[0])
-	text("unit", unit)
-	text("name", r.Limit.Name)
-	list("replaces", r.Limit.Replaces)
-	list("flags", flags)
-	text("place", r.File+":"+strconv.Itoa(r.Line))
+	is.write(w)
 }
 
 // parseEntries parses args, each of which is `key=value`. The first '=' ends the key. The error is "" on success.

@@ -107,3 +107,37 @@ func TestRulesOfAReplica(t *testing.T) {
 		require.Contains(t, c.Say("RL.MATCH shop foo=x"), inproc.Bulk("rls.shop.foo"))
 	})
 }
+
+// TestLimitsOfLimitadorAreShown: RL.RULES lists the limits of a file behind the rules, part by part.
+func TestLimitsOfLimitadorAreShown(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		file := filepath.Join(t.TempDir(), "limits.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(`
+- {namespace: d, name: user, max_value: 3, seconds: 60, conditions: ["descriptors[0].a == 'b'"], variables: ["descriptors[0].user"]}
+- {namespace: other, max_value: 9, seconds: 1, conditions: [], variables: []}`), 0o600))
+		c := w.Start("--limitador-limits", file).Dial()
+		text := func(words ...string) (all string) {
+			for _, word := range words {
+				all += inproc.Bulk(word)
+			}
+			return all
+		}
+		user := "*18\r\n" + text("domain", "d", "steps") + "*2\r\n" + text("descriptors[0].a == 'b'", "descriptors[0].user", "policy", "lim.d.user", "limit", "SW 3 60 FIXED ANCHOR FIRST", "unit", "", "name", "user", "replaces") +
+			"*0\r\n" + text("flags") + "*1\r\n" + text("limitador", "place", file+":2")
+		require.Equal(t, "*4\r\n"+text("total")+":1\r\n"+text("rules")+"*1\r\n"+user, c.Say("RL.RULES d"))
+		require.Contains(t, c.Say("RL.RULES"), text("total")+":2\r\n")
+		require.Equal(t, "-ERR No such domain 'none'\r\n", c.Say("RL.RULES none"))
+		require.Equal(t, "-ERR there are no rules: see the option rls-config\r\n", c.Say("RL.MATCH d a=b"))
+
+		c = w.Start("--limitador-limits", file, "--rls-config", manyRules(t, 3, 6)).Dial()
+		for from, want := range map[int][]string{0: {"k00000", "k00001"}, 1: {"k00001", "k00002"}, 2: {"k00002", "user"}, 3: {"user", "lim.other."}, 4: {"lim.other."}, 5: nil} {
+			reply := c.Say(fmt.Sprintf("RL.RULES OFFSET %d COUNT 2", from))
+			require.Contains(t, reply, text("total")+":5\r\n")
+			require.Equal(t, len(want), strings.Count(reply, text("place")))
+			for _, part := range want {
+				require.Contains(t, reply, part)
+			}
+		}
+		require.Contains(t, c.Say("RL.RULES d"), text("total")+":4\r\n")
+	})
+}
