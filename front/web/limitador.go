@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cellserver/cellserver/front/descriptors"
 	"github.com/cellserver/cellserver/limitador"
+	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/rls"
 )
 
@@ -118,7 +120,25 @@ type limit struct {
 	Variables  []string `json:"variables"`
 }
 
-// showLimits serves GET /limits/NAMESPACE: the limits of the namespace in the order of the file.
+// mayList returns an error unless the user may call RL.RULES.
+func (s *Server) mayList(r *http.Request, user string) error {
+	by, err := connectionOf(r.Context()).caller(user, s.Open)
+	if err != nil {
+		return err
+	}
+	reply, err := by.Do([]byte("*3\r\n$8\r\nRL.RULES\r\n$5\r\nCOUNT\r\n$1\r\n1\r\n"), 1, nil)
+	if err != nil {
+		return err //nolint:wrapcheck // its text is the answer
+	}
+	if text, failed := bytes.CutPrefix(reply, []byte{'-'}); failed {
+		line, _, _ := bytes.Cut(text, []byte("\r\n"))
+		return resp.Error(line)
+	}
+	return nil
+}
+
+// showLimits serves GET /limits/NAMESPACE, for users that may call RL.RULES: the limits of the namespace in the order of
+// the file.
 func (s *Server) showLimits(w http.ResponseWriter, r *http.Request, namespace string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -130,7 +150,12 @@ func (s *Server) showLimits(w http.ResponseWriter, r *http.Request, namespace st
 		s.refuse(w, http.StatusBadRequest, "the namespace is not percent-encoded")
 		return
 	}
-	if _, _, ok := s.user(w, r, true); !ok {
+	user, _, ok := s.user(w, r, true)
+	if !ok {
+		return
+	}
+	if err := s.mayList(r, user); err != nil {
+		s.refuse(w, statusOf(err), err.Error())
 		return
 	}
 	list := []limit{}

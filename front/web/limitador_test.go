@@ -121,12 +121,17 @@ func TestRequestsAboutLimitsThatAreRefused(t *testing.T) {
 
 func TestLimitsAreShown(t *testing.T) {
 	p, ready := limitsPort(t)
+	require.Equal(t, 400, p.ask(t, "GET", "/limits/a%2Fb", "", nil).Code, "RL.RULES of the session has no rules")
+	p.reply = "*0\r\n" // that of RL.RULES
 	w := p.ask(t, "GET", "/limits/a%2Fb", "", nil)
 	require.Equal(t, 200, w.Code)
 	require.JSONEq(t, `[
 		{"id":"u1","namespace":"a/b","max_value":3,"seconds":60,"name":"user","conditions":["has(descriptors[0].user)"],"variables":["descriptors[0].user"]},
 		{"id":null,"namespace":"a/b","max_value":100,"seconds":3600,"name":null,"conditions":[],"variables":[]}]`, w.Body.String())
 	require.Equal(t, "[]\n", p.ask(t, "GET", "/limits/none", "", nil).Body.String())
+	require.Equal(t, "RL.RULES COUNT 1", p.asked[len(p.asked)-1])
+	p.reply = "-NOPERM no\r\n"
+	require.Equal(t, 403, p.ask(t, "GET", "/limits/a%2Fb", "", nil).Code)
 	require.Equal(t, 405, p.ask(t, "DELETE", "/limits/a%2Fb", "", nil).Code)
 	require.Equal(t, 401, p.ask(t, "GET", "/limits/a%2Fb", "", basic("ann", "b")).Code)
 	require.Equal(t, "null\n", p.ask(t, "GET", "/status", "", nil).Body.String())
