@@ -54,8 +54,8 @@ type Plan struct {
 	order []int
 }
 
-// Bytes returns the memory that p keeps for keys of requests, in bytes.
-func (p *Plan) Bytes() int { return cap(p.keys) + cap(p.value) }
+// Bytes returns the memory that p keeps for keys and texts of requests, in bytes.
+func (p *Plan) Bytes() int { return cap(p.keys) + cap(p.value) + p.scope.Bytes() }
 
 // Plan sets p to the calls that r makes: one for each limit of its namespace whose conditions hold and whose
 // variables exist. In an unknown namespace there are none. c is nil if no limits were loaded. The errors are [ErrCalls],

@@ -105,6 +105,9 @@ type Scope struct {
 	joined []byte // texts that were joined
 }
 
+// Bytes returns the memory that s keeps for evaluations, in bytes.
+func (s *Scope) Bytes() int { return cap(s.joined) }
+
 // Holds reports whether the condition holds. One without a value does not. It allocates nothing once the memory of s
 // is large enough.
 func (e *Expr) Holds(s *Scope) bool {
@@ -275,8 +278,8 @@ func (n *node) sum(v, w value, s *Scope) (value, bool) {
 	return value{text: s.joined[from:len(s.joined):len(s.joined)]}, true
 }
 
-// maxJoined is the maximum length of the texts that an expression joins, in bytes.
-const maxJoined = 1 << 20
+// maxJoined is the maximum length of the texts that an expression joins, in bytes. A longer text has no value.
+const maxJoined = 64 << 10
 
 // ordered compares v and w.
 func (n *node) ordered(v, w value) bool {
