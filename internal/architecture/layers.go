@@ -349,7 +349,7 @@ var layers = map[string]layer{
 		why:     "commands and the policy file join the registry with the store in one way, so policystore imports neither",
 	},
 	"commands/policies": {
-		imports: append([]string{"policy/document", "policy/policyfile", "policy/registry", "rls"}, groupLayer.imports...),
+		imports: append([]string{"policy/document", "policy/policyfile", "policy/registry", "limitador", "rls"}, groupLayer.imports...),
 		why:     "the commands change policies through the registry, which has the store as an interface, and show the rules that it has",
 	},
 	"commands/replication": {
