@@ -40,6 +40,11 @@ async function plain(socket) {
   return (key) => redis.call('RL.USE', 'api', key, '1', 'MS', 'WITHDETAILS')
 }
 
+// fieldsOf returns the values of the header fields that this package writes, which a plain client has to write too.
+function fieldsOf([, [[, limit, remaining, , reset]]]) {
+  return [`"api";q=${limit};w=60`, `"api";r=${remaining};t=${Math.ceil(reset / 1000)}`]
+}
+
 const options = async (socket) => {
   const { ip } = await import('../dist/esm/index.js')
   return { url: socket, policy: 'api', key: ip(), onUnavailable: 'allow', deadlineMs: 1000, denialCacheMs: 0 }
@@ -49,7 +54,12 @@ const servers = {
   'express: none': () => makers.express(),
   'express: plain ioredis': async (cell) => {
     const use = await plain(cell)
-    return makers.express((req, res, next) => use(req.socket.remoteAddress).then(([[refused]]) => (refused ? res.status(429).end() : next()), next))
+    return makers.express((req, res, next) => use(req.socket.remoteAddress).then((reply) => {
+      const [policies, limits] = fieldsOf(reply)
+      res.setHeader('RateLimit-Policy', policies)
+      res.setHeader('RateLimit', limits)
+      return reply[0][0] ? res.status(429).end() : next()
+    }, next))
   },
   'express: this package': async (cell) => {
     const { cellserver } = await import('../dist/esm/express.js')
@@ -66,8 +76,11 @@ const servers = {
   'fastify: plain ioredis': async (cell) => {
     const use = await plain(cell)
     return makers.fastify(Object.assign(async (app) => app.addHook('onRequest', async (request, reply) => {
-      const [[refused]] = await use(request.ip)
-      if (refused) return reply.code(429).send()
+      const answer = await use(request.ip)
+      const [policies, limits] = fieldsOf(answer)
+      reply.header('RateLimit-Policy', policies)
+      reply.header('RateLimit', limits)
+      if (answer[0][0]) return reply.code(429).send()
     }), { [Symbol.for('skip-override')]: true }))
   },
   'fastify: this package': async (cell) => {
@@ -84,6 +97,7 @@ const servers = {
 if (process.argv[2] === 'serve') {
   const port = await servers[process.argv[3]](process.argv[4], process.argv[5])
   process.on('message', () => process.send(process.cpuUsage()))
+  process.on('SIGINT', () => process.exit())
   process.send(port)
 } else {
   await compare(Number(process.argv[2] ?? 9), Number(process.argv[3] ?? 3000))

@@ -1,7 +1,8 @@
 /** What a middleware answers. */
 
 import { type Field } from './headers.js'
-import { type Limiter, type LimiterOptions } from './limiter.js'
+import { type Limiter } from './limiter.js'
+import { type LimiterOptions } from './options.js'
 import { type Result } from './result.js'
 
 /** The options of a middleware. */
@@ -29,37 +30,70 @@ export function denialOf<R>(limiter: Limiter<R>, result: Result): Denial {
 /** A request that may go ahead, or not. */
 export interface Admission {
   result: Result
-  /** Has to be told the status of the response, or undefined if there was none. It is there with chargeWhen alone. */
-  ended?: (status: number | undefined) => void
+  /**
+   * Has to be told the status of the response once it has ended, or undefined if there was none. It charges with
+   * chargeWhen, and gives the places of CC back. Undefined if there is nothing to do.
+   */
+  ended: ((status: number | undefined) => void) | undefined
 }
 
 /** Admits a request: `undefined` is one that is not limited. */
-export async function admit<R>(limiter: Limiter<R>, { chargeWhen }: Pick<MiddlewareOptions<R>, 'chargeWhen'>, request: R): Promise<Admission | undefined> {
-  if (chargeWhen === undefined) {
-    const result = await limiter.decide(request)
-    return result && { result }
-  }
-  const reservation = await limiter.reserveFor(request)
-  if (reservation === undefined) return undefined
-  const ended = (status: number | undefined): void => {
-    void (status !== undefined && chargeWhen(status) ? reservation.commit() : reservation.cancel())
-  }
-  return { result: reservation.result, ended }
+export function admit<R>(limiter: Limiter<R>, { chargeWhen }: Pick<MiddlewareOptions<R>, 'chargeWhen'>, request: R): Promise<Admission | undefined> {
+  if (chargeWhen === undefined) return limiter.decide(request).then((result) => result && admissionOf(limiter, result))
+  return limiter.reserveFor(request).then((reservation) => reservation && {
+    result: reservation.result,
+    ended: (status) => void (status !== undefined && chargeWhen(status) ? reservation.commit() : reservation.cancel()),
+  })
 }
 
-/** A response of Node. */
-interface NodeResponse {
+function admissionOf<R>(limiter: Limiter<R>, result: Result): Admission {
+  const { place } = result
+  return { result, ended: place && (() => void limiter.release(place)) }
+}
+
+/** The part of a response of Node that is used. */
+export interface NodeResponse {
   once(event: 'close', listener: () => void): unknown
+  writeHead(status: number, ...rest: never[]): unknown
+  hasHeader(name: string): boolean
+  setHeader(name: string, value: string): unknown
   readonly closed: boolean
   readonly destroyed: boolean
   readonly headersSent: boolean
   readonly statusCode: number
 }
 
-/** Tells an admission how the response ends. A client that goes after the header was sent has had the status. */
-export function follow({ ended }: Admission, response: NodeResponse): void {
+/** Tells an admission how the response ends, also if its connection breaks. A client that goes after the header was sent has had the status. */
+export function follow({ ended }: Admission, response: Pick<NodeResponse, 'once' | 'closed' | 'destroyed' | 'headersSent' | 'statusCode'>): void {
   if (ended === undefined) return
   const tell = (): void => ended(response.headersSent ? response.statusCode : undefined)
   if (response.closed || response.destroyed) tell()
   else response.once('close', tell)
+}
+
+/** Reports whether a response with this status has header fields of limits. A redirection and an outage have none. */
+export function carries(status: number): boolean {
+  return status !== 503 && (status < 300 || status >= 400)
+}
+
+/**
+ * Adds header fields to a response when its header is written, because its status is not known before. Those that are there
+ * then are kept: an inner limiter wins. set and has are those of a framework that keeps the fields itself.
+ */
+export function addFields(response: NodeResponse, fields: Field[], set?: (name: string, value: string) => unknown, has?: (name: string) => boolean): void {
+  if (fields.length === 0) return
+  const write = response.writeHead
+  let added = false
+  response.writeHead = function (this: NodeResponse, status: number, ...rest: never[]): unknown {
+    if (!added && carries(status)) {
+      const framework = set !== undefined && rest.length > 0
+      for (const [name, value] of fields) {
+        if (this.hasHeader(name) || has?.(name)) continue
+        if (framework) set(name, value)
+        else this.setHeader(name, value)
+      }
+    }
+    added = true
+    return write.call(this, status, ...rest)
+  }
 }

@@ -1,7 +1,7 @@
 /** Middleware for Express and for every other framework with `(req, res, next)` on Node's own request and response. */
 
 import { type IncomingMessage, type ServerResponse } from 'node:http'
-import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
+import { addFields, admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
 import { Limiter } from './limiter.js'
 
 export interface Middleware<R> {
@@ -21,21 +21,16 @@ export function cellserver<R extends IncomingMessage = IncomingMessage>(options:
       const { result } = admission
       follow(admission, res)
       if (result.allowed) {
-        setFields(res, limiter.headers(result))
+        addFields(res, limiter.headers(result))
         return next()
       }
       const denial = denialOf(limiter, result)
-      setFields(res, denial.fields)
+      for (const [name, value] of denial.fields) if (!res.hasHeader(name)) res.setHeader(name, value)
       res.statusCode = denial.status
       res.end(denial.body)
     }, next)
   }
   return Object.assign(middleware, { limiter })
-}
-
-/** Sets header fields that are not there: an inner limiter wins. */
-function setFields(res: ServerResponse, fields: [string, string][]): void {
-  for (const [name, value] of fields) if (!res.hasHeader(name)) res.setHeader(name, value)
 }
 
 export default cellserver

@@ -1,7 +1,9 @@
 /** A plugin for Fastify, a hook for single routes, and a store for @fastify/rate-limit. */
 
-import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
-import { Limiter, type LimiterOptions } from './limiter.js'
+import { addFields, admit, denialOf, follow, type MiddlewareOptions, type NodeResponse } from './answer.js'
+import { type Field } from './headers.js'
+import { Limiter } from './limiter.js'
+import { type LimiterOptions } from './options.js'
 import { hitsOf, limiterOfWindow } from './store.js'
 
 /** The part of a Fastify request that is used, beside what keys read. */
@@ -9,7 +11,8 @@ export type FastifyRequestLike = object
 
 /** The part of a Fastify reply that is used. */
 export interface FastifyReplyLike {
-  raw: { once(event: 'close', listener: () => void): unknown; closed: boolean; destroyed: boolean; headersSent: boolean; statusCode: number }
+  raw: NodeResponse
+  sent: boolean
   hasHeader(name: string): boolean
   header(name: string, value: string): unknown
   code(status: number): unknown
@@ -22,6 +25,12 @@ export interface Hook<R> {
   limiter: Limiter<R>
 }
 
+/** Adds header fields to a reply as {@link addFields} does. A reply that the application writes itself is a response of Node. */
+export function addReplyFields(reply: FastifyReplyLike, fields: Field[]): void {
+  const set = (name: string, value: string): unknown => (reply.sent ? reply.raw.setHeader(name, value) : reply.header(name, value))
+  addFields(reply.raw, fields, set, (name) => reply.hasHeader(name))
+}
+
 /** Returns a hook, for `onRequest` or `preHandler` of a route. */
 export function limit<R extends FastifyRequestLike = FastifyRequestLike>(options: MiddlewareOptions<R> | Limiter<R>): Hook<R> {
   const limiter = options instanceof Limiter ? options : new Limiter<R>(options)
@@ -31,9 +40,12 @@ export function limit<R extends FastifyRequestLike = FastifyRequestLike>(options
     if (admission === undefined) return undefined
     const { result } = admission
     follow(admission, reply.raw)
-    const denial = result.allowed ? undefined : denialOf(limiter, result)
-    for (const [name, value] of denial?.fields ?? limiter.headers(result)) if (!reply.hasHeader(name)) reply.header(name, value)
-    if (denial === undefined) return undefined
+    if (result.allowed) {
+      addReplyFields(reply, limiter.headers(result))
+      return undefined
+    }
+    const denial = denialOf(limiter, result)
+    for (const [name, value] of denial.fields) if (!reply.hasHeader(name)) reply.header(name, value)
     reply.code(denial.status)
     return reply.send(denial.body)
   }

@@ -1,7 +1,9 @@
 /** A storage for @nestjs/throttler, and a guard of our own. */
 
-import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
-import { Limiter, type LimiterOptions } from './limiter.js'
+import { addFields, admit, denialOf, follow, type MiddlewareOptions, type NodeResponse } from './answer.js'
+import { addReplyFields, type FastifyReplyLike } from './fastify.js'
+import { Limiter } from './limiter.js'
+import { type LimiterOptions } from './options.js'
 import { hitsOf, limiterOfWindow } from './store.js'
 
 interface ThrottlerRecord {
@@ -44,16 +46,8 @@ interface ContextLike {
   switchToHttp(): { getRequest(): never; getResponse(): ResponseLike }
 }
 
-interface ResponseLike {
-  raw?: ResponseLike
-  once(event: 'close', listener: () => void): unknown
-  setHeader?(name: string, value: string): unknown
-  header?(name: string, value: string): unknown
-  closed: boolean
-  destroyed: boolean
-  headersSent: boolean
-  statusCode: number
-}
+/** The response of Express, or the reply of Fastify. */
+type ResponseLike = NodeResponse | FastifyReplyLike
 
 /** A guard that limits by a policy, or by several limits at once: one round trip, whatever their number. */
 export class CellserverGuard {
@@ -76,13 +70,20 @@ export class CellserverGuard {
     if (admission === undefined) return true
     const { result } = admission
     const response = http.getResponse()
-    follow(admission, response.raw ?? response)
-    const denial = result.allowed ? undefined : denialOf(this.limiter, result)
-    for (const [name, value] of denial?.fields ?? this.limiter.headers(result)) {
-      if (response.setHeader) response.setHeader(name, value)
-      else response.header?.(name, value)
+    const reply = 'raw' in response
+    follow(admission, reply ? response.raw : response)
+    if (result.allowed) {
+      const fields = this.limiter.headers(result)
+      if (reply) addReplyFields(response, fields)
+      else addFields(response, fields)
+      return true
     }
-    if (denial === undefined) return true
+    const denial = denialOf(this.limiter, result)
+    for (const [name, value] of denial.fields) {
+      if (response.hasHeader(name)) continue
+      if (reply) response.header(name, value)
+      else response.setHeader(name, value)
+    }
     const name = '@nestjs/common' // a module that only applications of Nest have
     const { HttpException } = (await import(name)) as { HttpException: new (body: unknown, status: number) => Error }
     throw new HttpException(JSON.parse(denial.body), denial.status)
