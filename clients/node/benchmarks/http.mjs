@@ -1,7 +1,7 @@
 // Compares the CPU time that a request takes in a server: without a limiter, with a plain client, with this package, and with the
 // packages that are used most, on redis-server.
 //
-//     CELL_SERVER_CMD=/path/of/cellserver npm run bench -- [rounds] [requests of a round]
+//     CELL_SERVER_CMD=/path/of/cellserver npm run bench -- [rounds] [requests of a round] [express or fastify]
 //
 // Each server is a process of its own, asked by 32 connections. The rounds take turns, and the medians count, less the
 // median of the server without a limiter.
@@ -100,7 +100,7 @@ if (process.argv[2] === 'serve') {
   process.on('SIGINT', () => process.exit())
   process.send(port)
 } else {
-  await compare(Number(process.argv[2] ?? 9), Number(process.argv[3] ?? 3000))
+  await compare(Number(process.argv[2] ?? 9), Number(process.argv[3] ?? 3000), process.argv[4] ?? '')
 }
 
 async function listening(command, socket, ...args) {
@@ -126,7 +126,7 @@ async function load(port, requests) {
   agent.destroy()
 }
 
-async function compare(rounds, requests) {
+async function compare(rounds, requests, framework) {
   const dir = mkdtempSync(join(tmpdir(), 'bench-'))
   const [cell, redis] = [join(dir, 'cell'), join(dir, 'redis')]
   const server = (process.env.CELL_SERVER_CMD ?? 'cellserver').split(' ')
@@ -140,7 +140,7 @@ async function compare(rounds, requests) {
     await client.call('RL.POLICY', 'SET', 'api', 'LIMITS', 'SW', '1000000000', '60', 'FIXED')
     client.disconnect()
     const measured = new Map()
-    for (const name of Object.keys(servers)) {
+    for (const name of Object.keys(servers).filter((name) => name.startsWith(framework))) {
       const child = fork(self, ['serve', name, cell, redis])
       children.push(child)
       const [port] = await once(child, 'message')

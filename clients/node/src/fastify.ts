@@ -68,17 +68,28 @@ export async function cellserver(fastify: FastifyLike, options: MiddlewareOption
 
 type Callback = (error: Error | null, result?: { current: number; ttl: number }) => void
 
-interface RouteOptions {
+/** Options of @fastify/rate-limit that a store hears of. */
+interface PluginOptions {
+  ban?: unknown
+  continueExceeding?: unknown
+  exponentialBackoff?: unknown
   routeInfo?: { method?: string; url?: string }
 }
 
+/** Throws for options that need more than the number of hits up to the limit, which is all that the server counts. */
+function checkOptions({ ban, continueExceeding, exponentialBackoff }: PluginOptions): void {
+  if (typeof ban === 'number' && ban > 0) throw new TypeError('cellserver: ban is 0 or not used with this store: denied hits are not counted. A policy with BAN bans')
+  if (continueExceeding) throw new TypeError('cellserver: continueExceeding is not supported by this store')
+  if (exponentialBackoff) throw new TypeError('cellserver: exponentialBackoff is not supported by this store. A policy with BAN has bans that grow')
+}
+
 interface StoreClass {
-  new (globalOptions: unknown): { child(route: RouteOptions): object }
+  new (globalOptions: unknown): { child(route: PluginOptions): object }
   /** The limiter, whose `close` ends the connection of all stores of the class. */
   readonly limiter: Limiter
 }
 
-/** Returns a class for the option `store` of @fastify/rate-limit. Its limits are those of the plugin, as `SW max window FIXED`; `ban` has no effect. */
+/** Returns a class for the option `store` of @fastify/rate-limit. Its limits are those of the plugin, as `SW max window FIXED`. It throws for a `ban` above 0, `continueExceeding` and `exponentialBackoff`. */
 export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>): StoreClass {
   const { policy = 'fastify', ...rest } = options
   const shared = new Limiter({ ...rest, policy, limits: 'SW 1 1 FIXED' })
@@ -86,7 +97,8 @@ export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>):
     static readonly limiter = shared
     readonly prefix: string
 
-    constructor(_globalOptions: unknown, prefix = '') {
+    constructor(globalOptions: unknown, prefix = '') {
+      checkOptions((globalOptions ?? {}) as PluginOptions)
       this.prefix = prefix
     }
 
@@ -100,9 +112,9 @@ export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>):
       )
     }
 
-    child(route: RouteOptions): CellserverStore {
+    child(route: PluginOptions): CellserverStore {
       const { method = '', url = '' } = route.routeInfo ?? {}
-      return new CellserverStore(undefined, `${method}${url}|`)
+      return new CellserverStore(route, `${method}${url}|`)
     }
   }
 }

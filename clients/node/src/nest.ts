@@ -15,7 +15,7 @@ interface ThrottlerRecord {
 
 /**
  * A storage for the option `storage` of ThrottlerModule. Each named throttler is `SW limit ttl FIXED`. A client is denied until its
- * window ends: `blockDuration` is not used.
+ * window ends. A `blockDuration` other than the ttl is an error of each request, because Nest names it to the storage only then.
  */
 export class CellserverStorage {
   readonly #limiter: Limiter
@@ -29,7 +29,8 @@ export class CellserverStorage {
     return this.#limiter.close()
   }
 
-  async increment(key: string, ttl: number, limit: number, _blockDuration: number, throttlerName: string): Promise<ThrottlerRecord> {
+  async increment(key: string, ttl: number, limit: number, blockDuration: number, throttlerName: string): Promise<ThrottlerRecord> {
+    if (blockDuration !== ttl) throw new TypeError(`cellserver: blockDuration of the throttler ${throttlerName} is not supported: take a guard with a policy that has BAN`)
     const result = await limiterOfWindow(this.#limiter, `nest.${throttlerName.replace(/[^A-Za-z0-9_.-]/g, '_')}`.slice(0, 64), limit, ttl).check(key)
     if (!result.allowed && result.source === 'unavailable') throw new Error('cellserver: the server does not decide')
     const seconds = (ms: number | undefined): number => Math.ceil((ms ?? 0) / 1000)
