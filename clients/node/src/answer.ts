@@ -37,13 +37,27 @@ export interface Admission {
   ended: ((status: number | undefined) => void) | undefined
 }
 
-/** Admits a request: `undefined` is one that is not limited. */
-export function admit<R>(limiter: Limiter<R>, { chargeWhen }: Pick<MiddlewareOptions<R>, 'chargeWhen'>, request: R): Promise<Admission | undefined> {
-  if (chargeWhen === undefined) return limiter.decide(request).then((result) => result && admissionOf(limiter, result))
-  return limiter.reserveFor(request).then((reservation) => reservation && {
+/** Admits a request and calls admitted with `undefined` if it is not limited, or failed with a fault of the program. */
+export function admit<R>(
+  limiter: Limiter<R>,
+  { chargeWhen }: Pick<MiddlewareOptions<R>, 'chargeWhen'>,
+  request: R,
+  admitted: (admission: Admission | undefined) => void,
+  failed: (fault: unknown) => void,
+): void {
+  if (chargeWhen === undefined) {
+    limiter.decide(request).then((result) => admitted(result && admissionOf(limiter, result)), failed)
+    return
+  }
+  limiter.reserveFor(request).then((reservation) => admitted(reservation && {
     result: reservation.result,
     ended: (status) => void (status !== undefined && chargeWhen(status) ? reservation.commit() : reservation.cancel()),
-  })
+  }), failed)
+}
+
+/** Admits a request as {@link admit} does, as a promise. */
+export function admission<R>(limiter: Limiter<R>, charges: Pick<MiddlewareOptions<R>, 'chargeWhen'>, request: R): Promise<Admission | undefined> {
+  return new Promise((resolve, reject) => admit(limiter, charges, request, resolve, reject))
 }
 
 function admissionOf<R>(limiter: Limiter<R>, result: Result): Admission {
@@ -76,24 +90,28 @@ export function carries(status: number): boolean {
   return status !== 503 && (status < 300 || status >= 400)
 }
 
+/** Where header fields are set: a response of Node, or of a framework that keeps them itself. */
+export interface Fields {
+  hasHeader(name: string): boolean
+  setHeader(name: string, value: string): unknown
+}
+
 /**
  * Adds header fields to a response when its header is written, because its status is not known before. Those that are there
- * then are kept: an inner limiter wins. set and has are those of a framework that keeps the fields itself.
+ * then are kept: an inner limiter wins. A framework gives its own fields with the status, or has set them before.
  */
-export function addFields(response: NodeResponse, fields: Field[], set?: (name: string, value: string) => unknown, has?: (name: string) => boolean): void {
+export function addFields(response: NodeResponse, fields: Field[], framework: Fields = response): void {
   if (fields.length === 0) return
   const write = response.writeHead
   let added = false
   response.writeHead = function (this: NodeResponse, status: number, ...rest: never[]): unknown {
-    if (!added && carries(status)) {
-      const framework = set !== undefined && rest.length > 0
-      for (const [name, value] of fields) {
-        if (this.hasHeader(name) || has?.(name)) continue
-        if (framework) set(name, value)
-        else this.setHeader(name, value)
-      }
-    }
+    if (!added && carries(status)) setFields(rest.length > 0 ? framework : this, fields)
     added = true
     return write.call(this, status, ...rest)
   }
+}
+
+/** Sets those header fields that are not there. */
+export function setFields(target: Fields, fields: Field[]): void {
+  for (const [name, value] of fields) if (!target.hasHeader(name)) target.setHeader(name, value)
 }

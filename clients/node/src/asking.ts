@@ -2,7 +2,7 @@ import { type Backend, type Waiting } from './backend.js'
 import { type Ticket } from './breaker.js'
 import { errorOf, FaultError } from './connection.js'
 import { Late, type Deadlines } from './deadlines.js'
-import { type Decision, type Result } from './result.js'
+import { readReply, type Decision, type Result } from './result.js'
 import { retries } from './verdict.js'
 import { type Config, type Request } from './wire.js'
 
@@ -25,6 +25,7 @@ export class Asking extends Late implements Waiting {
   readonly #ticket: Ticket
   readonly #resolve: (result: Result | Promise<Result>) => void
   readonly #reject: (error: unknown) => void
+  words: string[] = []
   #again = false
   #forget: (() => void) | undefined
 
@@ -54,7 +55,17 @@ export class Asking extends Late implements Waiting {
     return this.#resolve(this.#asker.answered(this.#request, this.#ticket, decision))
   }
 
-  refused(reason: unknown): void {
+  replied(reply: unknown): void {
+    let decision: Decision
+    try {
+      decision = readReply(reply)
+    } catch (error) {
+      return this.failed(error)
+    }
+    return this.decided(decision)
+  }
+
+  failed(reason: unknown): void {
     const error = errorOf(reason)
     if (error instanceof FaultError && !this.#again && this.live && retries(error.fault, this.#request.id !== undefined)) {
       this.#again = true

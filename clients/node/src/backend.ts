@@ -2,16 +2,12 @@
 
 import { type Breaker } from './breaker.js'
 import { type Connection, type Sent } from './connection.js'
-import { readReply, type Decision } from './result.js'
+import { type Decision } from './result.js'
 import { callWords, type Config, type Request } from './wire.js'
 
-/** A call that waits for its decision. */
-export interface Waiting {
-  /** Whether the caller still waits: a call that does not wait any more is not sent. */
-  readonly live: boolean
+/** A call that waits for its decision: a server replies to its words, and a double decides. */
+export interface Waiting extends Sent {
   decided(decision: Decision): void
-  /** Is told an error of the client's own: see errorOf. */
-  refused(error: unknown): void
 }
 
 export interface Backend {
@@ -34,34 +30,12 @@ export interface Shared {
   pauseMs(): number
 }
 
-/** A call on a connection. */
-class ServerCall implements Sent {
-  constructor(readonly words: string[], readonly waiting: Waiting) {}
-
-  get live(): boolean {
-    return this.waiting.live
-  }
-
-  replied(reply: unknown): void {
-    let decision: Decision
-    try {
-      decision = readReply(reply)
-    } catch (error) {
-      return this.waiting.refused(error)
-    }
-    return this.waiting.decided(decision)
-  }
-
-  failed(error: unknown): void {
-    this.waiting.refused(error)
-  }
-}
-
 export class ServerBackend implements Backend {
   constructor(readonly connection: Connection) {}
 
   decide(config: Config, request: Request, waiting: Waiting): void {
-    this.connection.send(new ServerCall(callWords(config, request), waiting))
+    waiting.words = callWords(config, request)
+    this.connection.send(waiting)
   }
 
   call(words: string[]): Promise<unknown> {

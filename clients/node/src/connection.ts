@@ -23,7 +23,7 @@ export class ServerError extends Error {
 
 /** A command that is sent, and what is told how it ends. */
 export interface Sent {
-  readonly words: string[]
+  words: string[]
   /** Whether anything waits for the reply. What nothing waits for is not sent. */
   readonly live: boolean
   replied(reply: unknown): void
@@ -128,10 +128,18 @@ class Batch {
   }
 }
 
-/** A connection of our own. The calls of one turn of the event loop are written at once. */
+/** For how many milliseconds calls wait for the replies to those before, to be written together. */
+const gatherMs = 1
+
+/**
+ * A connection of our own. The calls of one turn of the event loop are written at once, and those of all turns in which calls are
+ * unanswered, for up to a millisecond: to write takes more of the processor than all else that a call does.
+ */
 class Owned extends Borrowed {
   readonly #redis: Redis
   #waiting: Sent[] = []
+  #unanswered = 0
+  #timer: NodeJS.Timeout | undefined
   #refusal: string | undefined
 
   constructor(url: string, options: RedisOptions) {
@@ -156,10 +164,13 @@ class Owned extends Borrowed {
   }
 
   override send(sent: Sent): void {
-    if (this.#waiting.push(sent) === 1) setImmediate(this.#flush)
+    if (this.#waiting.push(sent) > 1) return
+    if (this.#unanswered === 0) setImmediate(this.#flush)
+    else this.#timer = setTimeout(this.#flush, gatherMs)
   }
 
   readonly #flush = (): void => {
+    clearTimeout(this.#timer)
     const waiting = this.#waiting
     this.#waiting = []
     const batch = new Batch()
@@ -167,10 +178,18 @@ class Owned extends Borrowed {
       if (!sent.live) continue
       const [name, ...args] = sent.words
       const command = new Command(name!, args)
-      command.promise.then((reply) => sent.replied(reply), (error: unknown) => sent.failed(error))
+      this.#unanswered++
+      command.promise.then(
+        (reply) => (this.#ended(), sent.replied(reply)),
+        (error: unknown) => (this.#ended(), sent.failed(error)),
+      )
       this.#redis.sendCommand(command, batch as never)
     }
     if (batch.text !== '') this.#redis.stream.write(batch.text)
+  }
+
+  #ended(): void {
+    if (--this.#unanswered === 0 && this.#waiting.length > 0) setImmediate(this.#flush)
   }
 
   override refusal(): string | undefined {

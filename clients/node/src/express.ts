@@ -1,7 +1,7 @@
 /** Middleware for Express and for every other framework with `(req, res, next)` on Node's own request and response. */
 
 import { type IncomingMessage, type ServerResponse } from 'node:http'
-import { addFields, admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
+import { addFields, admit, denialOf, follow, setFields, type MiddlewareOptions } from './answer.js'
 import { Limiter } from './limiter.js'
 
 export interface Middleware<R> {
@@ -16,7 +16,7 @@ export function cellserver<R extends IncomingMessage = IncomingMessage>(options:
   const charges = options instanceof Limiter ? {} : options
   const middleware = (req: R, res: ServerResponse, next: (error?: unknown) => void): void => {
     // A fault of what comes behind is not one of the limiter: so next is not called within a try.
-    admit(limiter, charges, req).then((admission) => {
+    admit(limiter, charges, req, (admission) => {
       if (admission === undefined) return next()
       const { result } = admission
       follow(admission, res)
@@ -25,7 +25,7 @@ export function cellserver<R extends IncomingMessage = IncomingMessage>(options:
         return next()
       }
       const denial = denialOf(limiter, result)
-      for (const [name, value] of denial.fields) if (!res.hasHeader(name)) res.setHeader(name, value)
+      setFields(res, denial.fields)
       res.statusCode = denial.status
       res.end(denial.body)
     }, next)

@@ -1,7 +1,6 @@
 /** A plugin for Fastify, a hook for single routes, and a store for @fastify/rate-limit. */
 
-import { addFields, admit, denialOf, follow, type MiddlewareOptions, type NodeResponse } from './answer.js'
-import { type Field } from './headers.js'
+import { addFields, admit, denialOf, follow, setFields, type Fields, type MiddlewareOptions, type NodeResponse } from './answer.js'
 import { Limiter } from './limiter.js'
 import { type LimiterOptions } from './options.js'
 import { hitsOf, limiterOfWindow } from './store.js'
@@ -20,34 +19,42 @@ export interface FastifyReplyLike {
 }
 
 export interface Hook<R> {
-  (request: R, reply: FastifyReplyLike): Promise<unknown>
+  (request: R, reply: FastifyReplyLike, done: (error?: Error) => void): void
   /** The limiter, whose `close` ends its connection. */
   limiter: Limiter<R>
 }
 
-/** Adds header fields to a reply as {@link addFields} does. A reply that the application writes itself is a response of Node. */
-export function addReplyFields(reply: FastifyReplyLike, fields: Field[]): void {
-  const set = (name: string, value: string): unknown => (reply.sent ? reply.raw.setHeader(name, value) : reply.header(name, value))
-  addFields(reply.raw, fields, set, (name) => reply.hasHeader(name))
+/** The header fields of a reply. Those of Node count where the application writes the response itself. */
+export class ReplyFields implements Fields {
+  constructor(readonly reply: FastifyReplyLike) {}
+
+  hasHeader(name: string): boolean {
+    return this.reply.hasHeader(name) || this.reply.raw.hasHeader(name)
+  }
+
+  setHeader(name: string, value: string): unknown {
+    return this.reply.sent ? this.reply.raw.setHeader(name, value) : this.reply.header(name, value)
+  }
 }
 
 /** Returns a hook, for `onRequest` or `preHandler` of a route. */
 export function limit<R extends FastifyRequestLike = FastifyRequestLike>(options: MiddlewareOptions<R> | Limiter<R>): Hook<R> {
   const limiter = options instanceof Limiter ? options : new Limiter<R>(options)
   const charges = options instanceof Limiter ? {} : options
-  const hook = async (request: R, reply: FastifyReplyLike): Promise<unknown> => {
-    const admission = await admit(limiter, charges, request)
-    if (admission === undefined) return undefined
-    const { result } = admission
-    follow(admission, reply.raw)
-    if (result.allowed) {
-      addReplyFields(reply, limiter.headers(result))
-      return undefined
-    }
-    const denial = denialOf(limiter, result)
-    for (const [name, value] of denial.fields) if (!reply.hasHeader(name)) reply.header(name, value)
-    reply.code(denial.status)
-    return reply.send(denial.body)
+  const hook = (request: R, reply: FastifyReplyLike, done: (error?: Error) => void): void => {
+    admit(limiter, charges, request, (admission) => {
+      if (admission === undefined) return done()
+      const { result } = admission
+      follow(admission, reply.raw)
+      if (result.allowed) {
+        addFields(reply.raw, limiter.headers(result), new ReplyFields(reply))
+        return done()
+      }
+      const denial = denialOf(limiter, result)
+      setFields(new ReplyFields(reply), denial.fields)
+      reply.code(denial.status)
+      reply.send(denial.body)
+    }, done as (fault: unknown) => void)
   }
   return Object.assign(hook, { limiter })
 }

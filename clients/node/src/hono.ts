@@ -1,6 +1,6 @@
 /** Middleware for Hono. */
 
-import { admit, carries, denialOf, follow, type Admission, type MiddlewareOptions } from './answer.js'
+import { admission as admissionOf, carries, denialOf, follow, type Admission, type MiddlewareOptions } from './answer.js'
 import { Limiter } from './limiter.js'
 
 /** The part of a context of Hono that is used, beside what keys read. */
@@ -21,7 +21,7 @@ export function cellserver<C extends ContextLike>(options: MiddlewareOptions<C> 
   const limiter = options instanceof Limiter ? options : new Limiter<C>(options)
   const charges = options instanceof Limiter ? {} : options
   const middleware = async (c: C, next: () => Promise<void>): Promise<Response | undefined> => {
-    const admission = await admit(limiter, charges, c)
+    const admission = await admissionOf(limiter, charges, c)
     if (admission === undefined) {
       await next()
       return undefined

@@ -342,13 +342,14 @@ export class Limiter<R = unknown> {
   }
 
   #answered(request: Request, ticket: Ticket, decision: Decision): Result {
-    this.#end(ticket, 'answered')
-    if (this.#local !== undefined && this.#now() - this.#localAt > forgetMs) this.#local = undefined
-    this.#refreshPolicy()
+    const now = this.#now()
+    this.#end(ticket, 'answered', now)
+    if (this.#local !== undefined && now - this.#localAt > forgetMs) this.#local = undefined
+    this.#refreshPolicy(now)
     const result = resultOf(decision, request.cost, 'server', request.mode === 'PARTIAL')
     if (this.#places && result.allowed) result.place = placeOf(request, false)
     const scope = result.allowed ? undefined : this.#scope(request)
-    if (scope !== undefined) this.#cache.put(scope, request.cost, decision, this.#now())
+    if (scope !== undefined) this.#cache.put(scope, request.cost, decision, now)
     return result
   }
 
@@ -375,8 +376,8 @@ export class Limiter<R = unknown> {
     return this.#unavailable(request, error.message.split(' ', 1)[0]!)
   }
 
-  #end(ticket: Ticket, outcome: Outcome): void {
-    const opened = this.#breaker.end(ticket, this.#now(), outcome, this.#shared.pauseMs())
+  #end(ticket: Ticket, outcome: Outcome, now = this.#now()): void {
+    const opened = this.#breaker.end(ticket, now, outcome, this.#shared.pauseMs())
     if (opened) {
       if (!ticket.probe) this.#instruments?.breaker(1)
       this.#backend.renew()
@@ -420,9 +421,9 @@ export class Limiter<R = unknown> {
   }
 
   /** Asks for the clauses of the policy again when they are a minute old. The call that finds this does not wait for it. */
-  #refreshPolicy(): void {
-    if (this.#config.limits.length > 0 || this.#now() - this.#fallbackAt < policyMs) return
-    this.#fallbackAt = this.#now()
+  #refreshPolicy(now: number): void {
+    if (this.#config.limits.length > 0 || now - this.#fallbackAt < policyMs) return
+    this.#fallbackAt = now
     void this.#readPolicy().catch(() => {})
   }
 

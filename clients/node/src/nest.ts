@@ -1,7 +1,7 @@
 /** A storage for @nestjs/throttler, and a guard of our own. */
 
-import { addFields, admit, denialOf, follow, type MiddlewareOptions, type NodeResponse } from './answer.js'
-import { addReplyFields, type FastifyReplyLike } from './fastify.js'
+import { addFields, admission as admissionOf, denialOf, follow, setFields, type MiddlewareOptions, type NodeResponse } from './answer.js'
+import { ReplyFields, type FastifyReplyLike } from './fastify.js'
 import { Limiter } from './limiter.js'
 import { type LimiterOptions } from './options.js'
 import { hitsOf, limiterOfWindow } from './store.js'
@@ -67,24 +67,18 @@ export class CellserverGuard {
 
   async canActivate(context: ContextLike): Promise<boolean> {
     const http = context.switchToHttp()
-    const admission = await admit(this.limiter, this.#options, http.getRequest())
+    const admission = await admissionOf(this.limiter, this.#options, http.getRequest())
     if (admission === undefined) return true
     const { result } = admission
     const response = http.getResponse()
-    const reply = 'raw' in response
-    follow(admission, reply ? response.raw : response)
+    const [raw, fields] = 'raw' in response ? [response.raw, new ReplyFields(response)] : [response, response]
+    follow(admission, raw)
     if (result.allowed) {
-      const fields = this.limiter.headers(result)
-      if (reply) addReplyFields(response, fields)
-      else addFields(response, fields)
+      addFields(raw, this.limiter.headers(result), fields)
       return true
     }
     const denial = denialOf(this.limiter, result)
-    for (const [name, value] of denial.fields) {
-      if (response.hasHeader(name)) continue
-      if (reply) response.header(name, value)
-      else response.setHeader(name, value)
-    }
+    setFields(fields, denial.fields)
     const name = '@nestjs/common' // a module that only applications of Nest have
     const { HttpException } = (await import(name)) as { HttpException: new (body: unknown, status: number) => Error }
     throw new HttpException(JSON.parse(denial.body), denial.status)

@@ -25,7 +25,7 @@ class FakeBackend implements Backend {
   }
 
   decide(_config: Config, request: Request, waiting: Waiting): void {
-    this.#decision(request).then((decision) => waiting.decided(decision), (error: unknown) => waiting.refused(error))
+    this.#decision(request).then((decision) => waiting.decided(decision), (error: unknown) => waiting.failed(error))
   }
 
   async #decision(request: Request): Promise<Decision> {

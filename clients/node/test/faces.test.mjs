@@ -123,9 +123,9 @@ test('only failed logins are charged', async (t) => {
   const limiter = fake({ key: () => 'k' })
   const options = { chargeWhen: (status) => status >= 400 }
   const app = express()
-  const { admit } = await import('../dist/esm/answer.js')
+  const { admission: admissionOf } = await import('../dist/esm/answer.js')
   app.use(async (req, res, next) => {
-    const admission = await admit(limiter, options, req)
+    const admission = await admissionOf(limiter, options, req)
     res.once('close', () => admission.ended(res.statusCode))
     next()
   })
