@@ -3,8 +3,8 @@
 //
 //     CELL_SERVER_CMD=/path/of/cellserver npm run bench -- [rounds] [requests of a round] [express or fastify]
 //
-// Each server is a process of its own, asked by 32 connections. The rounds take turns, and the medians count, less the
-// median of the server without a limiter.
+// Each server is a process of its own, asked by 32 connections. The rounds take turns. The medians count, less the median of the
+// server without a limiter, and on a machine with other work the least times tell more.
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -159,10 +159,12 @@ async function compare(rounds, requests, framework) {
         server.times.push((await cpu(server.child) - before) / requests)
       }
     }
-    const median = (name) => measured.get(name).times.sort((a, b) => a - b)[rounds >> 1]
+    const sorted = (name) => measured.get(name).times.sort((a, b) => a - b)
     for (const name of measured.keys()) {
-      const none = median(`${name.split(':')[0]}: none`)
-      console.log(`${name.padEnd(48)} ${median(name).toFixed(1).padStart(7)} us, added ${(median(name) - none).toFixed(1).padStart(6)} us`)
+      const none = sorted(`${name.split(':')[0]}: none`)
+      const columns = [rounds >> 1, 0].flatMap((i) => [sorted(name)[i], sorted(name)[i] - none[i]])
+      const [median, added, least, addedToLeast] = columns.map((us) => us.toFixed(1).padStart(7))
+      console.log(`${name.padEnd(48)} ${median} us, added ${added} us; least ${least} us, added ${addedToLeast} us`)
     }
   } finally {
     for (const child of children) child.kill('SIGKILL')
