@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +18,7 @@ from .breaker import BreakerOptions
 from .core import BaseLimiter, Call, Options, Result, Shared, changed, is_answer
 from .errors import ConfigurationError, LimiterError, Unavailable
 from .link import CONNECT_TIMEOUT, MAX_CONNECTIONS, connection_of, reason_of, url_options
+from .reserve import ChargeWhen, Reservation
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -300,11 +301,11 @@ class Limiter(BaseLimiter):
         self._family[child] = None
         return child
 
-    def __call__(self, **options: Any) -> LimitDependency:
-        """A dependency of FastAPI with other options: Depends(limiter(policy="chat"))."""
+    def __call__(self, *, charge_when: ChargeWhen | None = None, **options: Any) -> LimitDependency:
+        """A dependency of FastAPI with other options: Depends(limiter(policy="chat")). See LimitDependency."""
         from .fastapi import LimitDependency
 
-        return LimitDependency(self.using(**options) if options else self)
+        return LimitDependency(self.using(**options) if options else self, charge_when)
 
     async def check(self, request: Any = None, *, key: str | None = None, cost: int | None = None) -> Result:
         """Decides a request, and charges it if it is allowed.
@@ -312,20 +313,38 @@ class Limiter(BaseLimiter):
         key and cost replace what the options make of the request. The answer comes within the deadline. Raises
         KeyFault, ConfigurationError, ServerFault, and what the functions of the options raise.
         """
-        step = self._begin(request, key, cost)
+        return await self._decide(self._begin(request, key, cost))
+
+    def reserve(
+        self, request: Any = None, units: int | None = None, *, key: str | None = None, ttl: float = 30.0
+    ) -> Reservation:
+        """Takes units before the cost of a request is known: async with limiter.reserve(request, 800) as reservation.
+
+        units and key replace what the options make of the request. ttl is the seconds, 1 to 86,400, after which the
+        server gives the units back if the program has died. See Reservation. Raises ConfigurationError.
+        """
+        return Reservation(self, request, units, key, ttl)
+
+    async def _decide(self, step: Call | Result) -> Result:
+        """Sends what is to be sent for a decision."""
         while isinstance(step, Call):
-            call = step
-            try:
-                outcome = await self._link.send(call)
-            except BaseException:
-                self._give_back(call.ticket)
-                raise
-            step = self._end(call, outcome)
+            step = self._end(step, await self._send(step))
         if self._reads_policy and step.source == "server" and self._wants_policy():
-            task = asyncio.ensure_future(self._refresh())
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
+            self._spawn(self._refresh())
         return step
+
+    async def _send(self, call: Call) -> Any:
+        try:
+            return await self._link.send(call)
+        except BaseException:
+            self._give_back(call.ticket)
+            raise
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
 
     async def _refresh(self) -> None:
         """Reads the limits of the policy again. Those from before stay if they cannot be had."""

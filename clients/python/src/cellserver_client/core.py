@@ -75,7 +75,7 @@ NOT_LIMITED = Result(True, 0, 0, None, 0.0, "none")
 class Call:
     """A call to the server that is under way."""
 
-    __slots__ = ("cost", "deadline", "id", "key", "member", "scope", "started", "target", "ticket", "tried", "words")
+    __slots__ = ("cost", "deadline", "id", "key", "member", "scope", "started", "target", "ticket", "tried", "ttl_ms", "words")
 
     def __init__(
         self, target: wire.Target, words: list[str], key: str, cost: int, member: str, started: float, deadline: float
@@ -89,7 +89,10 @@ class Call:
         self.ticket: Ticket | None = None
         self.started = started
         self.deadline = deadline
+        self.ttl_ms = 0
+        """The milliseconds for which the call reserves its units, or 0."""
         self.scope: object = None
+        """What a denial is remembered by. None if it is not."""
         self.tried = False
 
     def packable(self) -> list[bytes]:
@@ -233,40 +236,43 @@ class BaseLimiter:
 
     # What follows decides without waiting. A subclass sends the calls that _begin returns and passes the outcome on to _end.
 
-    def _begin(self, request: Any, key: str | None, cost: int | None) -> Call | Result:
-        """Decides a call from memory or by the breaker, or returns it to be sent."""
+    def _begin(self, request: Any, key: str | None, cost: int | None, ttl_ms: int = 0) -> Call | Result:
+        """Decides a call from memory or by the breaker, or returns it to be sent. With ttl_ms it reserves its units."""
         if key is None:
             key = self._key(request)
             if key is None:
                 return NOT_LIMITED
         key = bounded(_checked("key", key))
         if cost is None:
-            cost = self._cost if isinstance(self._cost, int) else _charge(self._cost(request))
+            cost = self._cost_of(request)
         member = self._member
         if not isinstance(member, str):
             member = encodable(_checked("member", member(request)))
         shared = self._shared
         now = shared.clock()
-        scope = (key, member)
+        scope = None if ttl_ms else (key, member)
         with shared.lock:
-            if cost > 0:
+            if cost > 0 and scope is not None:
                 found = self._cache.find(scope, cost, now)
                 if found is not None:
                     return self._decided(_repeated(*found))
         # The function of the application comes before the ticket of the breaker, which has to be given back.
-        id = self._new_id(request) if self._with_id else ""
+        id = self._new_id(request) if self._with_id or ttl_ms else ""
         with shared.lock:
             ticket = shared.breaker.begin(now)
             if not ticket.allowed:
                 return self._away(key, cost, member, "breaker")
         try:
-            words = wire.words(self.target, key, cost, member=member, id=id)
+            words = wire.words(self.target, key, cost, member=member, id=id, ttl_ms=ttl_ms)
         except BaseException:
             self._give_back(ticket)
             raise
         call = Call(self.target, words, key, cost, member, now, now + self._deadline)
-        call.id, call.ticket, call.scope = id, ticket, scope
+        call.id, call.ticket, call.ttl_ms, call.scope = id, ticket, ttl_ms, scope
         return call
+
+    def _cost_of(self, request: Any) -> int:
+        return self._cost if isinstance(self._cost, int) else _charge(self._cost(request))
 
     def _new_id(self, request: Any) -> str:
         return encodable(_checked("id", self._id(request))) if callable(self._id) else os.urandom(16).hex()
@@ -294,14 +300,14 @@ class BaseLimiter:
             self._answered = True
             if self._local is not None and now - self._local_at > _FORGET_AFTER:
                 self._local = None
-            if not result.allowed:
+            if not result.allowed and call.scope is not None:
                 limit = min(clause.limit for clause in result.policies)
                 self._cache.store(call.scope, call.cost, limit, result.retry_after, now, result)
         return self._decided(result)
 
     def _refused(self, call: Call, now: float, text: str) -> Call | Result:
         """Decides a call that the server has answered with an error."""
-        verdict, failure = judge(text, started=self._answered, has_id=bool(call.id))
+        verdict, failure = judge(text, started=self._answered, has_id=bool(call.id) and not call.ttl_ms)
         code = text.split(" ", 1)[0]
         if failure:
             return self._failed(call, now, code.lower())
@@ -383,6 +389,54 @@ class BaseLimiter:
     def _decided(self, result: Result) -> Result:
         self._shared.metrics.decision(result.policy, "allowed" if result.allowed else "denied", result.source)
         return result
+
+    # The end of a reservation. It raises nothing: the work that it paid for is done.
+
+    def _settling(self, hold: Call, words: list[str]) -> Call | None:
+        """The call that ends or renews a reservation. None while the breaker is open."""
+        shared = self._shared
+        now = shared.clock()
+        with shared.lock:
+            ticket = shared.breaker.begin(now)
+        if not ticket.allowed:
+            self._not_settled(words[0], "breaker")
+            return None
+        call = Call(self.target, words, hold.key, hold.cost, hold.member, now, now + self._deadline)
+        call.id, call.ticket = hold.id, ticket
+        return call
+
+    def _settled(self, call: Call, outcome: Any) -> Call | int | None:
+        """The answer of the server. A call that is returned is sent again, since it counts once; None is no answer."""
+        now = self._shared.clock()
+        if isinstance(outcome, Unavailable) and outcome.broken and not call.tried and now < call.deadline:
+            call.tried = True
+            return call
+        if isinstance(outcome, int):
+            with self._shared.lock:
+                self._note(call, now, "answered")
+            if outcome < 0:
+                self._not_settled(call.words[0], "unknown")
+            return outcome
+        failure, reason = True, "answer"
+        if isinstance(outcome, Unavailable):
+            reason = outcome.reason
+        elif isinstance(outcome, BaseException):
+            text = text_of(outcome)
+            failure, reason = judge(text, started=True, has_id=False)[1], text.split(" ", 1)[0]
+        with self._shared.lock:
+            self._note(call, now, "failed" if failure else "answered")
+        self._not_settled(call.words[0], reason)
+        return None
+
+    def _not_settled(self, command: str, reason: str) -> None:
+        self._shared.metrics.unavailable(reason.lower())
+        self._shared.say(
+            f"{command} {reason}",
+            logging.WARNING,
+            "a reservation is not settled, and ends at its time to live: command=%s reason=%s",
+            command,
+            reason,
+        )
 
     # The check at the start, and the limits of a policy for the limiter in the process.
 

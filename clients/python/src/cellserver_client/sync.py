@@ -19,6 +19,7 @@ from .breaker import BreakerOptions
 from .core import BaseLimiter, Call, Options, Result, Shared, changed, is_answer
 from .errors import ConfigurationError, LimiterError, Unavailable
 from .link import CONNECT_TIMEOUT, MAX_SYNC_CONNECTIONS, connection_of, reason_of, url_options
+from .reserve import SyncReservation
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -277,18 +278,32 @@ class Limiter(BaseLimiter):
         key and cost replace what the options make of the request. The answer comes within the deadline. Raises
         KeyFault, ConfigurationError, ServerFault, and what the functions of the options raise.
         """
-        step = self._begin(request, key, cost)
+        return self._decide(self._begin(request, key, cost))
+
+    def reserve(
+        self, request: Any = None, units: int | None = None, *, key: str | None = None, ttl: float = 30.0
+    ) -> SyncReservation:
+        """Takes units before the cost of a request is known: with limiter.reserve(request, 800) as reservation.
+
+        units and key replace what the options make of the request. ttl is the seconds, 1 to 86,400, after which the
+        server gives the units back if the program has died. See Reservation. Raises ConfigurationError.
+        """
+        return SyncReservation(self, request, units, key, ttl)
+
+    def _decide(self, step: Call | Result) -> Result:
+        """Sends what is to be sent for a decision."""
         while isinstance(step, Call):
-            call = step
-            try:
-                outcome = self._link.send(call)
-            except BaseException:
-                self._give_back(call.ticket)
-                raise
-            step = self._end(call, outcome)
+            step = self._end(step, self._send(step))
         if self._reads_policy and step.source == "server" and self._wants_policy():
             threading.Thread(target=self._refresh, daemon=True).start()
         return step
+
+    def _send(self, call: Call) -> Any:
+        try:
+            return self._link.send(call)
+        except BaseException:
+            self._give_back(call.ticket)
+            raise
 
     def _refresh(self) -> None:
         """Reads the limits of the policy again. Those from before stay if they cannot be had."""
