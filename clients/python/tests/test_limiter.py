@@ -81,6 +81,20 @@ def test_no_denial_is_kept_if_that_is_off(make: Callable[..., Any], options: dic
     assert [limiter.check().source for _ in range(4)] == ["server"] * 4
 
 
+def test_a_peek_charges_nothing_and_is_not_kept(make: Callable[..., Any]) -> None:
+    for options in ({}, {"on_unavailable": "local", "instances": 1}):
+        limiter = make(**options)
+        if options:
+            limiter.go_away("refused")
+        assert limiter.check(peek=True, cost=2).remaining == 2
+        limiter.check()
+        for _ in range(2):
+            denied = limiter.check(peek=True, cost=2)
+            assert (denied.allowed, denied.remaining, denied.retry_after) == (False, 1, 60)
+            assert denied.source == ("local" if options else "server")
+        assert limiter.check().allowed
+
+
 def test_a_request_without_a_key_is_not_limited(make: Callable[..., Any]) -> None:
     limiter = make(key=lambda request: None)
     assert limiter.check().source == "none"

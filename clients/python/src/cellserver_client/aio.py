@@ -15,10 +15,11 @@ from redis.asyncio.connection import AbstractConnection, ConnectionPool
 
 from . import metrics
 from .breaker import BreakerOptions
-from .core import BaseLimiter, Call, Options, Result, Shared, changed, is_answer
+from .core import BaseLimiter, Call, Options, Shared, changed, is_answer
 from .errors import ConfigurationError, LimiterError, Unavailable
 from .link import CONNECT_TIMEOUT, MAX_CONNECTIONS, connection_of, reason_of, url_options
 from .reserve import ChargeWhen, Reservation
+from .result import Result
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -307,13 +308,15 @@ class Limiter(BaseLimiter):
 
         return LimitDependency(self.using(**options) if options else self, charge_when)
 
-    async def check(self, request: Any = None, *, key: str | None = None, cost: int | None = None) -> Result:
-        """Decides a request, and charges it if it is allowed.
+    async def check(
+        self, request: Any = None, *, key: str | None = None, cost: int | None = None, peek: bool = False
+    ) -> Result:
+        """Decides a request, and charges it if it is allowed, unless peek asks only.
 
         key and cost replace what the options make of the request. The answer comes within the deadline. Raises
         KeyFault, ConfigurationError, ServerFault, and what the functions of the options raise.
         """
-        return await self._decide(self._begin(request, key, cost))
+        return await self._decide(self._begin(request, key, cost, peek=peek))
 
     def reserve(
         self, request: Any = None, units: int | None = None, *, key: str | None = None, ttl: float = 30.0

@@ -11,11 +11,12 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from .aio import Limiter
-from .core import Result, log, merged, respond
+from .core import log
 from .errors import ConfigurationError
 from .headers import PROBLEM_TYPE
 from .keys import combine, first, header, ip, user
 from .reserve import ChargeWhen, Reservation, settle
+from .result import Result, merged, respond
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

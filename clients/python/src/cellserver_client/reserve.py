@@ -13,8 +13,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import wire
-from .core import NOT_LIMITED, BaseLimiter, Call, Result
+from .core import BaseLimiter, Call
 from .errors import ConfigurationError
+from .result import NOT_LIMITED, Result
 
 if TYPE_CHECKING:
     from . import aio, sync

@@ -16,10 +16,11 @@ from redis.connection import ConnectionPool
 
 from . import metrics
 from .breaker import BreakerOptions
-from .core import BaseLimiter, Call, Options, Result, Shared, changed, is_answer
+from .core import BaseLimiter, Call, Options, Shared, changed, is_answer
 from .errors import ConfigurationError, LimiterError, Unavailable
 from .link import CONNECT_TIMEOUT, MAX_SYNC_CONNECTIONS, connection_of, reason_of, url_options
 from .reserve import SyncReservation
+from .result import Result
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -272,13 +273,13 @@ class Limiter(BaseLimiter):
         self._family[child] = None
         return child
 
-    def check(self, request: Any = None, *, key: str | None = None, cost: int | None = None) -> Result:
-        """Decides a request, and charges it if it is allowed.
+    def check(self, request: Any = None, *, key: str | None = None, cost: int | None = None, peek: bool = False) -> Result:
+        """Decides a request, and charges it if it is allowed, unless peek asks only.
 
         key and cost replace what the options make of the request. The answer comes within the deadline. Raises
         KeyFault, ConfigurationError, ServerFault, and what the functions of the options raise.
         """
-        return self._decide(self._begin(request, key, cost))
+        return self._decide(self._begin(request, key, cost, peek=peek))
 
     def reserve(
         self, request: Any = None, units: int | None = None, *, key: str | None = None, ttl: float = 30.0

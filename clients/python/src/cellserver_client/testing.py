@@ -93,9 +93,9 @@ class FakeServer:
         table = self._table(call)
         if table is None:
             return _no_policy(call.target.policy)
-        if call.cost:
+        if call.cost and not call.peek:
             self.calls.append(Asked(call.target.policy, call.key, call.cost))
-        answers = table.check(call.key, call.cost, call.member)
+        answers = table.check(call.key, call.cost, call.member, peek=call.peek)
         whole = binding(answers)
         if call.ttl_ms and not whole.denies:
             until = self._clock.seconds() + call.ttl_ms / 1000
