@@ -49,7 +49,7 @@ _CLAUSES = {
     "log": "SW {limit} {expiry} LOG",
     "slots": "SW {limit} {expiry} BUCKETS 60",
 }
-# The default of sw-log-max-entries of the server. Beyond it a moving window forgets its hits by slots, which are late, not early.
+# The default of sw-log-max-entries of the server. A moving window beyond it forgets its hits by slots, which is later.
 _MAX_LOG = 10_000
 _MAX_LIMITERS = 1000
 _MAX_REPLIES = 10_000
