@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 import cellserver_client.fastapi
+import cellserver_client.limits
 import cellserver_client.sync
 from cellserver_client.fastapi import LimitMiddleware
 from cellserver_client.testing import FakeLimiter, FakeSyncLimiter
@@ -56,6 +57,26 @@ def test_the_double() -> None:
     limiter = asyncio.run(names["run"]())
     assert [tuple(call) for call in limiter.calls] == [("api", "ann", 1)]
     assert asyncio.run(limiter.check()).source == "unavailable"
+
+
+def test_the_settings_of_django() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(example("CELLSERVER"), "README.md", "exec", dont_inherit=True), names)
+    cellserver_client.sync.Limiter(**names["CELLSERVER"]).close()
+
+
+def test_the_storage_of_flask_limiter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fake(url: str, **options: Any) -> FakeSyncLimiter:
+        return FakeSyncLimiter(**options)
+
+    monkeypatch.setattr(cellserver_client.limits, "sync", SimpleNamespace(Limiter=fake))
+    names: dict[str, Any] = {"__name__": "readme"}
+    exec(compile(example("flask_limiter"), "README.md", "exec", dont_inherit=True), names)
+    names["app"].add_url_rule("/", view_func=lambda: "hello")
+    client = names["app"].test_client()
+    answers = [client.get("/") for _ in range(101)]
+    assert [answer.status_code for answer in answers] == [200] * 100 + [429]
+    assert answers[1].headers["X-RateLimit-Remaining"] == "98"
 
 
 def test_the_reservation() -> None:
