@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from redis.asyncio.connection import Connection
 from redis.exceptions import ResponseError
 
 from cellserver_client import ConfigurationError, KeyFault, ServerFault, respond
@@ -132,7 +133,8 @@ def test_a_text_that_utf_8_does_not_have_is_limited_as_any_other(make: Callable[
     assert {call.key for call in limiter.calls} == {hashed("\ud800")}
     assert limiter.check(key="b\ud800").source == "server"
     begun = limiter._begin(None, "c", None)
-    assert begun.packable()[0] in (b"TB.ACQUIRE", b"RL.MULTI")
+    begun.words.append("\u00e4\U0001f600")
+    assert begun.packed() == b"".join(Connection(encoding="utf-8").pack_command(*begun.words))
 
 
 def test_a_key_of_a_function_is_bounded(make: Callable[..., Any]) -> None:

@@ -53,10 +53,10 @@ class _Turn:
 class _Item:
     """A call and the future of its outcome."""
 
-    __slots__ = ("flight", "future", "words")
+    __slots__ = ("flight", "future", "packed")
 
-    def __init__(self, words: list[bytes], future: asyncio.Future[Any]) -> None:
-        self.words = words
+    def __init__(self, packed: bytes, future: asyncio.Future[Any]) -> None:
+        self.packed = packed
         self.future = future
         self.flight: _Flight | None = None
 
@@ -100,7 +100,7 @@ class RedisLink:
             # The connections of another loop cannot be used, not even to be closed.
             self._reset()
             self._loop = loop
-        item = _Item(call.packable(), loop.create_future())
+        item = _Item(call.packed(), loop.create_future())
         self._pending.append(item)
         turn = self._turn
         if turn is None or turn.deadline < call.deadline - 0.001 or turn.deadline > call.deadline:
@@ -187,11 +187,7 @@ class RedisLink:
         usable = False
         outcome: BaseException = Unavailable("timeout")
         try:
-            if len(items) == 1:
-                await connection.send_packed_command(connection.pack_command(*items[0].words), check_health=False)
-            else:
-                packed = connection.pack_commands([item.words for item in items])
-                await connection.send_packed_command(packed, check_health=False)
+            await connection.send_packed_command([b"".join([item.packed for item in items])], check_health=False)
             for item in items:
                 reply: Any
                 try:

@@ -97,7 +97,7 @@ class RedisLink:
             # The connections belong to the parent process, and its locks may be held for ever.
             self._condition = threading.Condition()
             self._reset()
-        words = call.packable()
+        packed = call.packed()
         try:
             connection = self._take(call.deadline)
         except Unavailable as error:
@@ -108,7 +108,7 @@ class RedisLink:
         usable = False
         try:
             sock.deadline = call.deadline
-            connection.send_packed_command(connection.pack_command(*words), check_health=False)
+            connection.send_packed_command([packed], check_health=False)
             try:
                 reply = connection.read_response()
             except Exception as error:
