@@ -4,6 +4,7 @@ import io.netty.util.NetUtil;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 
 /** An address of a client: 4 or 16 bytes. */
@@ -19,7 +20,7 @@ record Address(byte[] bytes) {
          */
         static Network parse(String text) {
             int slash = text.indexOf('/');
-            var address = NetUtil.createByteArrayFromIpAddressString(slash < 0 ? text : text.substring(0, slash));
+            var address = read(slash < 0 ? text : text.substring(0, slash));
             try {
                 int bits = address == null ? 0 : address.length * 8;
                 int prefix = slash < 0 ? bits : Integer.parseInt(text.substring(slash + 1));
@@ -72,10 +73,7 @@ record Address(byte[] bytes) {
             }
             host = host.substring(0, zone);
         }
-        if (host.startsWith("[")) {
-            return null;
-        }
-        var bytes = NetUtil.createByteArrayFromIpAddressString(host);
+        var bytes = read(host);
         if (bytes == null) {
             return null;
         }
@@ -83,19 +81,93 @@ record Address(byte[] bytes) {
         return new Address(mapped ? Arrays.copyOfRange(bytes, MAPPED.length, 16) : bytes);
     }
 
+    /** The 4 or 16 bytes of a bare address, or null. Parsers of Java and Netty take more than addresses, such as 198.051.1.1. */
+    private static byte[] read(String text) {
+        if (text.indexOf(':') < 0) {
+            return v4(text);
+        }
+        int last = text.lastIndexOf(':') + 1;
+        String groups = text;
+        if (text.indexOf('.', last) >= 0) {
+            var tail = v4(text.substring(last));
+            if (tail == null) {
+                return null;
+            }
+            groups = text.substring(0, last) + HexFormat.of().formatHex(tail, 0, 2) + ":" + HexFormat.of().formatHex(tail, 2, 4);
+        }
+        int gap = groups.indexOf("::");
+        if (gap < 0) {
+            return v6(groups.split(":", -1), new String[0], false);
+        }
+        String after = groups.substring(gap + 2);
+        return v6(parts(groups.substring(0, gap)), parts(after), true);
+    }
+
+    private static String[] parts(String groups) {
+        return groups.isEmpty() ? new String[0] : groups.split(":", -1);
+    }
+
+    private static byte[] v4(String text) {
+        var parts = text.split("\\.", -1);
+        var out = new byte[4];
+        if (parts.length != 4) {
+            return null;
+        }
+        for (int i = 0; i < 4; i++) {
+            int n = number(parts[i], 10, 3);
+            if (n < 0 || n > 255 || (parts[i].length() > 1 && parts[i].charAt(0) == '0')) {
+                return null;
+            }
+            out[i] = (byte) n;
+        }
+        return out;
+    }
+
+    private static byte[] v6(String[] before, String[] after, boolean gap) {
+        int n = before.length + after.length;
+        if (gap ? n > 7 : n != 8) {
+            return null;
+        }
+        var out = new byte[16];
+        for (int i = 0; i < n; i++) {
+            int group = number(i < before.length ? before[i] : after[i - before.length], 16, 4);
+            if (group < 0) {
+                return null;
+            }
+            int at = 2 * (i < before.length ? i : 8 - n + i);
+            out[at] = (byte) (group >> 8);
+            out[at + 1] = (byte) group;
+        }
+        return out;
+    }
+
+    /** The number that a text of 1 to most ASCII digits is, or -1. */
+    private static int number(String text, int radix, int most) {
+        if (text.isEmpty() || text.length() > most) {
+            return -1;
+        }
+        int n = 0;
+        for (int i = 0; i < text.length(); i++) {
+            char c = text.charAt(i);
+            int digit = c < 0x80 ? Character.digit(c, radix) : -1;
+            if (digit < 0) {
+                return -1;
+            }
+            n = n * radix + digit;
+        }
+        return n;
+    }
+
     private static boolean isPort(String text) {
         if (text.length() < 2 || text.charAt(0) != ':') {
             return false;
         }
-        int port = 0;
-        for (int i = 1; i < text.length(); i++) {
-            int digit = text.charAt(i) - '0';
-            if (digit < 0 || digit > 9) {
-                return false;
-            }
-            port = Math.min(port * 10 + digit, 1 << 20);
+        int first = 1;
+        while (first < text.length() - 1 && text.charAt(first) == '0') {
+            first++;
         }
-        return port <= 65535;
+        int port = number(text.substring(first), 10, 5);
+        return port >= 0 && port <= 65535;
     }
 
     /** The key of the address: IPv4 as it is, IPv6 as its network. */

@@ -77,7 +77,7 @@ record Clause(String kind, long limit, long count, long period, String calendar,
     }
 
     private static long share(long units, int instances) {
-        return units > 0 ? Math.max(1, units / instances) : units;
+        return units > 0 && instances > 1 ? Math.max(1, units / instances) : units;
     }
 
     /**

@@ -396,7 +396,7 @@ public class Limiter<R> implements AutoCloseable {
         synchronized (shared) {
             if (options.onUnavailable == OnUnavailable.LOCAL && !numbers.isEmpty()) {
                 if (local == null) {
-                    local = new LocalLimiter(numbers, shared.wall, Math.max(1, options.instances.getAsInt()));
+                    local = new LocalLimiter(numbers, shared.wall, options.instances.getAsInt());
                 }
                 localAt = shared.now();
                 var answers = local.check(call.scope.key, call.cost, call.scope.member);

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.LongSupplier;
 
-/** A connection whose outcomes a test gives in their order. Without one, a call waits. */
+/** A connection whose outcomes a test gives in their order, and whose clock stands still. Without an outcome, a call waits. */
 final class ScriptedLink implements Link {
     static final Outcome ALLOWED = new Answered(List.of(0L, 2L, 1L, -1L, 60000L));
     static final Outcome DENIED = new Answered(List.of(1L, 2L, 0L, 58000L, 118000L));
@@ -14,13 +14,14 @@ final class ScriptedLink implements Link {
     final List<List<String>> sent = new ArrayList<>();
     final List<CompletableFuture<Outcome>> waiting = new ArrayList<>();
     Shared shared;
+    long now;
     int renewals;
     boolean closed;
     private final ArrayDeque<Outcome> outcomes = new ArrayDeque<>();
 
     <R> Limiter<R> limiter(LimiterOptions<R> options) {
         options.validate();
-        shared = new Shared(this, options.breaker, options.metrics, System::nanoTime, () -> 0);
+        shared = new Shared(this, options.breaker, options.metrics, () -> now, () -> 0);
         return new Limiter<>(options, shared);
     }
 

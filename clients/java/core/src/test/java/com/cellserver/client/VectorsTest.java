@@ -164,7 +164,7 @@ class VectorsTest {
         if (v.has("fault")) {
             link.reply(new Link.Lost(v.get("fault").asText(), v.get("fault").asText().equals("broken")));
         } else {
-            link.reply(new Link.Refused(v.get("reply").asText()));
+            link.reply(new Link.Refused(v.path("reply").asText()));
         }
         link.reply(ScriptedLink.ALLOWED); // of what is sent again
         String verdict = v.get("verdict").asText();
