@@ -40,10 +40,20 @@ class ServerTest {
     private Process server;
     private final List<AutoCloseable> opened = new ArrayList<>();
 
+    /** Starts a server on a free port. Another process may take the port after it was chosen. */
     @BeforeEach
     void begin() throws Exception {
-        port = freePort();
-        launch();
+        for (int i = 0; ; i++) {
+            port = freePort();
+            try {
+                launch();
+                return;
+            } catch (IllegalStateException e) {
+                if (i == 4) {
+                    throw e;
+                }
+            }
+        }
     }
 
     @AfterEach
