@@ -28,7 +28,7 @@ public final class Keys {
      * The peer's address; no header is believed. The first request with X-Forwarded-For is a warning in the log. It is the
      * right key where the framework resolves the address already, as Spring's ForwardedHeaderFilter does.
      */
-    public static Key<RequestInfo> ip() {
+    public static Ip ip() {
         return new Ip();
     }
 

@@ -65,18 +65,22 @@ final class LettuceLink implements Link {
     }
 
     private static ClientOptions options(ClientOptions given) {
-        var base = given != null ? given : ClientOptions.builder().protocolVersion(ProtocolVersion.RESP2).build();
-        var socket = base.getSocketOptions().mutate().connectTimeout(CONNECT_TIMEOUT).build();
+        var base = given != null ? given : own();
         return base.mutate()
                 .autoReconnect(false)
                 .disconnectedBehavior(ClientOptions.DisconnectedBehavior.REJECT_COMMANDS)
                 .requestQueueSize(MAX_PENDING)
-                .socketOptions(given != null ? socket : keepAlive(socket))
+                .socketOptions(base.getSocketOptions().mutate().connectTimeout(CONNECT_TIMEOUT).build())
                 .build();
     }
 
-    private static SocketOptions keepAlive(SocketOptions socket) {
-        return socket.mutate().keepAlive(true).build();
+    /** Options without a greeting, for which a user needs no permission. */
+    private static ClientOptions own() {
+        return ClientOptions.builder()
+                .protocolVersion(ProtocolVersion.RESP2)
+                .pingBeforeActivateConnection(false)
+                .socketOptions(SocketOptions.builder().keepAlive(true).build())
+                .build();
     }
 
     @Override

@@ -30,7 +30,8 @@ public class Limiter<R> implements AutoCloseable {
     // The time after which the limits of a policy are read again for the limiter in the process.
     private static final long REFRESH_NANOS = 60_000_000_000L;
 
-    private static final long START_NANOS = LimiterOptions.MAX_DEADLINE.toNanos();
+    // The time that start waits for an answer. The first connection of a program takes longer than others.
+    private static final long START_NANOS = 5_000_000_000L;
 
     private final LimiterOptions<R> options;
     private final Shared shared;
@@ -175,25 +176,28 @@ public class Limiter<R> implements AutoCloseable {
     }
 
     /**
-     * Checks the configuration, and connects. An application calls it when it starts. A server that is unavailable is a line
-     * in the log.
+     * Connects, and checks the configuration within 5 s. An application calls it when it starts. A server that is unavailable
+     * is a line in the log, but for LOCAL without limits.
      *
-     * @throws ConfigurationException if a policy or a permission is missing, or the password is wrong
+     * @throws ConfigurationException if a policy or a permission is missing, the password is wrong, or limits are
      */
     public void start() {
-        var words = target.startWords(options.member == null ? "" : "start");
-        if (words != null) {
-            var outcome = await(words, shared.now() + START_NANOS);
-            if (outcome instanceof Refused refused && Verdict.of(refused.text(), false, false) == Verdict.RAISE) {
-                throw new ConfigurationException(refused.text());
+        String member = options.member == null ? "" : "start";
+        var words = target.startWords(member);
+        if (words == null) {
+            // A call of no units makes no key, and shows that the server takes the limits.
+            words = target.words(Target.START_KEY, 0, new Target.CallOptions("", member, "", 0));
+        }
+        var outcome = await(words, shared.now() + START_NANOS);
+        if (outcome instanceof Refused refused && Verdict.of(refused.text(), false, false) == Verdict.RAISE) {
+            throw new ConfigurationException(refused.text());
+        }
+        if (outcome instanceof Answered) {
+            synchronized (shared) {
+                answered = true;
             }
-            if (outcome instanceof Answered) {
-                synchronized (shared) {
-                    answered = true;
-                }
-            } else {
-                shared.say("start", Level.WARNING, "the server is unavailable at the start");
-            }
+        } else {
+            shared.say("start", Level.WARNING, "the server is unavailable at the start");
         }
         if (readsPolicy) {
             readPolicy(await(policyWords(), shared.now() + START_NANOS));

@@ -147,6 +147,15 @@ class LimiterTest {
     }
 
     @Test
+    void theCheckAtTheStartOfInlineLimits() {
+        var link = new ScriptedLink();
+        var limiter = link.limiter(options().limits("TB 2 1 60 NONSENSE"));
+        link.reply(new Refused("ERR syntax error near 'NONSENSE'"));
+        assertThrows(ConfigurationException.class, limiter::start);
+        assertEquals(List.of("TB.ACQUIRE", "api:192.0.2.1", "2", "1", "60000", "0", "NONSENSE", "MS"), link.sent.get(0));
+    }
+
+    @Test
     void localReadsTheLimitsOfThePolicy() {
         var options = options().onUnavailable(OnUnavailable.LOCAL).instances(2);
         var fake = new FakeLimiter<>(options, POLICIES);
@@ -316,7 +325,7 @@ class LimiterTest {
             String line = forged.toString();
             assertEquals("198.51.100.7", hops.key("10.0.0.2", List.of(line, "198.51.100.7")), line);
             assertEquals("198.51.100.7", networks.key("10.0.0.2", List.of(line + ",198.51.100.7, 10.9.9.9")), line);
-            assertEquals("203.0.113.9", ((Keys.Ip) Keys.ip()).key("203.0.113.9", List.of(line)), line);
+            assertEquals("203.0.113.9", (Keys.ip()).key("203.0.113.9", List.of(line)), line);
         }
     }
 

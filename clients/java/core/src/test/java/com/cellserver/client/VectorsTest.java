@@ -215,7 +215,7 @@ class VectorsTest {
     private static void ip(JsonNode v) {
         int hops = v.path("hops").asInt();
         var networks = texts(v.path("networks")).toArray(String[]::new);
-        var ip = hops > 0 ? Keys.trustedHops(hops) : networks.length > 0 ? Keys.trustedNetworks(networks) : (Keys.Ip) Keys.ip();
+        var ip = hops > 0 ? Keys.trustedHops(hops) : networks.length > 0 ? Keys.trustedNetworks(networks) : Keys.ip();
         var key = ip.v6Prefix(v.get("v6Prefix").asInt());
         var lines = texts(v.path("forwarded"));
         if (v.path("error").asBoolean()) {
