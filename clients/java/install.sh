@@ -3,7 +3,7 @@
 # installation into an empty project needs. A single test is run for it, since the runner of tests is fetched with the first one.
 
 java_package() {
-  stale target/.installed install.sh pom.xml */pom.xml || return 0
+  stale target/.installed install.sh pom.xml ./*/pom.xml || return 0
   planned 120 "what clients/java is built and tested with" && return
   have javac mvn || { give_up "no JDK and Maven for the tests of clients/java"; return; }
   echo "installing what clients/java is built and tested with"

@@ -81,6 +81,7 @@ public class Limiter<R> implements AutoCloseable {
         this.cache = new DenialCache<>(options.denialCache.toNanos());
         this.numbers = options.fallback.isEmpty() ? target.clauses() : options.fallback;
         this.readsPolicy = options.onUnavailable == OnUnavailable.LOCAL && numbers.isEmpty();
+        this.readAt = shared.now() - REFRESH_NANOS;
         this.withId = options.id != null || options.randomId;
         sayApproximations();
     }
@@ -494,7 +495,7 @@ public class Limiter<R> implements AutoCloseable {
     /** Reads the limits again once a minute. Those from before stay if they cannot be had. */
     private void refreshPolicy(long now) {
         synchronized (shared) {
-            if (now - readAt < REFRESH_NANOS && !numbers.isEmpty()) {
+            if (now - readAt < REFRESH_NANOS) {
                 return;
             }
             readAt = now;

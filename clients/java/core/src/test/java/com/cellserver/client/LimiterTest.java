@@ -170,6 +170,17 @@ class LimiterTest {
     }
 
     @Test
+    void limitsThatCannotBeReadAreAskedForOnceAMinute() {
+        var link = new ScriptedLink();
+        var limiter = link.limiter(options().onUnavailable(OnUnavailable.LOCAL).instances(1));
+        link.reply(ScriptedLink.ALLOWED, new Refused("NOPERM no permission"), ScriptedLink.ALLOWED, Link.TIMEOUT);
+        limiter.check("ann");
+        limiter.check("ann");
+        assertFalse(limiter.check("ann").allowed(), "an outage without limits denies");
+        assertEquals(List.of("RL.USE", "RL.POLICY", "RL.USE", "RL.USE"), link.sent.stream().map(words -> words.get(0)).toList());
+    }
+
+    @Test
     void theLimiterInTheProcessStaysForAMinute() {
         var fake = new FakeLimiter<>(
                 options().onUnavailable(OnUnavailable.LOCAL).instances(1).fallback("TB 1 1 1h"),
