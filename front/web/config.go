@@ -60,8 +60,9 @@ type Config struct {
 	Limits func(policy, key []byte, dst []Limit) (limits []Limit, blocked, known bool)
 	// Service answers requests of Envoy's rate limit service; nil means that the port does not serve them.
 	Service *descriptors.Service
-	// NotReady returns why Service cannot answer, or "" if it can. It is required with Service.
-	NotReady func() string
+	// NotReady returns why Service cannot answer requests of the user, or "" if it can. The user "" stands for requests with
+	// neither credentials nor a certificate of a user. It is required with Service.
+	NotReady func(user string) string
 	// Style says which header fields answers have.
 	Style headers.Style
 	// Gateway is the kind of gateway that sends checks. Trusted are the networks of proxies whose

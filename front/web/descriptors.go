@@ -90,14 +90,21 @@ func (s *Server) refuseDescriptors(w http.ResponseWriter, err error) {
 	}
 }
 
-// health serves GET /healthcheck: 200 if the rate limit service can answer, and otherwise 500, as ratelimit does.
+// health serves GET /healthcheck: 200 if the rate limit service can answer requests of the user of r, and otherwise 500, as
+// ratelimit does.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		s.refuse(w, http.StatusMethodNotAllowed, "the health is asked for by GET")
 		return
 	}
-	if why := s.NotReady(); why != "" {
+	user, ok := s.certified(r.TLS)
+	if !ok && r.Header.Get("Authorization") != "" {
+		if user, _, ok = s.login(w, r); !ok {
+			return
+		}
+	}
+	if why := s.NotReady(user); why != "" {
 		s.counts.add(http.StatusInternalServerError)
 		http.Error(w, why, http.StatusInternalServerError)
 		return
