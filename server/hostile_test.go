@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"os"
@@ -339,6 +340,32 @@ func TestWatchesAreBounded(t *testing.T) {
 		}
 		require.Equal(t, codes.ResourceExhausted, status.Code(watch()))
 		v.served()
+	})
+}
+
+// TestTimeoutSparesChecksOfTheHealth: a peer that only asks for the health, or watches it, is not idle.
+func TestTimeoutSparesChecksOfTheHealth(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		v := newVictim(t, w, "--timeout", "3")
+		checks := grpc_health_v1.NewHealthClient(calls(t, w, v.Node, insecure.NewCredentials()))
+		watches, stop := context.WithCancel(t.Context())
+		watch, err := grpc_health_v1.NewHealthClient(calls(t, w, v.Node, insecure.NewCredentials())).Watch(watches, &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = watch.Recv()
+		require.NoError(t, err)
+		clients := func() int { return strings.Count(v.c.Do("CLIENT", "LIST"), "lib-name=rls") }
+		for range 10 {
+			_, err = checks.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			require.NoError(t, err)
+			w.Advance(time.Second)
+			require.Equal(t, 2, clients())
+		}
+		stop()
+		for range 5 {
+			require.Equal(t, "+PONG\r\n", v.c.Do("PING"))
+			w.Advance(time.Second)
+		}
+		require.Zero(t, clients())
 	})
 }
 

@@ -125,6 +125,15 @@ func (c *client) get() (Caller, error) {
 	return c.caller, nil
 }
 
+// touch notes that the client is active.
+func (c *client) touch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.caller != nil {
+		c.caller.Touch()
+	}
+}
+
 func (c *client) close() {
 	c.mu.Lock()
 	caller := c.caller

@@ -126,6 +126,8 @@ func (c *caller) Do(commands []byte, replies int, out []byte) ([]byte, error) {
 	return append(out, reply...), err
 }
 
+func (c *caller) Touch() {}
+
 func (c *caller) Close() {
 	if !c.ended.Swap(true) {
 		c.w.closed.Add(1)

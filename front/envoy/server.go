@@ -28,6 +28,8 @@ type Caller interface {
 	// Login logs the client in as the user of a connection with the TLS state is, or without TLS if is is nil. It is called
 	// before the first Do, and after an error again before the next one. The error is for the client.
 	Login(is *tls.ConnectionState) error
+	// Touch notes that the client is active, though it calls nothing. Any goroutine may call it.
+	Touch()
 	// Close ends the client.
 	Close()
 }
@@ -164,7 +166,8 @@ func (s *Server) forget(c *connection) {
 	s.mu.Unlock()
 }
 
-// bound bounds the number of calls of Watch, which have no end, and the time of other calls of the health service. The messages of
+// bound bounds the number of calls of Watch, which have no end, and the time of other calls of the health service. A client is
+// active when it makes such a call, and while a call of Watch runs. The messages of
 // the rate limit service have timers of their own, because a context for each call takes about as much as the rest of the call.
 func bound(ctx context.Context, call *tap.Info) (context.Context, error) {
 	if call.FullMethodName == grpc_health_v1.Health_Watch_FullMethodName {
@@ -173,18 +176,20 @@ func bound(ctx context.Context, call *tap.Info) (context.Context, error) {
 			by.watches.Add(-1)
 			return ctx, status.Errorf(codes.ResourceExhausted, "a connection has at most %d calls of Watch", maxWatches)
 		}
+		by.touch()
 		context.AfterFunc(ctx, func() { by.watches.Add(-1) })
 		return ctx, nil
 	}
 	if !strings.HasPrefix(call.FullMethodName, healthPath) {
 		return ctx, nil
 	}
+	peerOf(ctx).touch()
 	bound, cancel := context.WithTimeout(ctx, messageTime)
 	context.AfterFunc(ctx, cancel) // ctx ends with the call
 	return bound, nil
 }
 
-// watch tells the calls of Watch of the state of the service, until Shutdown.
+// watch tells the calls of Watch of the state of the service, until Shutdown. Their clients are active meanwhile.
 func (s *Server) watch() {
 	tick := time.NewTicker(healthPeriod)
 	defer tick.Stop()
@@ -194,6 +199,17 @@ func (s *Server) watch() {
 			return
 		case <-tick.C:
 			s.health.look()
+			s.touchWatching()
+		}
+	}
+}
+
+func (s *Server) touchWatching() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		if c.client.watches.Load() > 0 {
+			c.client.touch()
 		}
 	}
 }
