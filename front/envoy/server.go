@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/cellserver/cellserver/front/descriptors"
+	"github.com/cellserver/cellserver/front/drain"
 	"github.com/cellserver/cellserver/rls/wire"
 )
 
@@ -85,10 +85,6 @@ const (
 	pingTime  = 20 * time.Second
 	// healthPeriod is the time between two looks at Config.Ready for the calls of Watch.
 	healthPeriod = 250 * time.Millisecond
-	// linger is the time without a call after which Shutdown closes connections that have not ended yet, and stopPeriod that
-	// between two looks.
-	linger     = time.Second
-	stopPeriod = 50 * time.Millisecond
 )
 
 // Server serves the ports. [New] makes one.
@@ -103,7 +99,7 @@ type Server struct {
 	end    chan struct{}
 	ended  sync.WaitGroup
 
-	running, finished atomic.Int64 // the calls of the rate limit service: those that run, and those that have been answered
+	calls drain.Calls // those of the rate limit service
 
 	mu   sync.Mutex
 	open map[*connection]struct{} // guarded by mu
@@ -227,34 +223,21 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) {
 	s.health.Shutdown()
 	s.ending.Do(func() { close(s.end) })
+	ctx, stop := s.calls.Context(ctx)
+	defer stop()
 	done := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
 		close(done)
 	}()
-	s.awaitCalls(ctx, done)
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 	s.hangUp()
 	s.grpc.Stop()
 	<-done
 	s.ended.Wait()
-}
-
-// awaitCalls waits until done is closed, ctx ends, or there was no call for the time linger.
-func (s *Server) awaitCalls(ctx context.Context, done <-chan struct{}) {
-	tick := time.NewTicker(stopPeriod)
-	defer tick.Stop()
-	for quiet, finished := time.Duration(0), s.finished.Load(); quiet < linger; quiet += stopPeriod {
-		select {
-		case <-done:
-			return
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if now := s.finished.Load(); s.running.Load() > 0 || now != finished {
-			quiet, finished = 0, now
-		}
-	}
 }
 
 // hangUp closes all connections, also those in a handshake, for which grpc-go would wait.

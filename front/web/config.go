@@ -73,14 +73,10 @@ type Config struct {
 	TLS *tls.Config
 	// Log receives messages for operators; nil discards them.
 	Log *slog.Logger
-	// MaxConnections is the maximum number of open connections; 0 means [DefaultMaxConnections].
-	MaxConnections int
 }
 
 // These bound what clients of the port can use.
 const (
-	// DefaultMaxConnections is the default of Config.MaxConnections.
-	DefaultMaxConnections = 10_000
 	// MaxHeader and MaxBody are the maximum lengths of the header of a request, with its path, and of the body
 	// of a call, in bytes.
 	MaxHeader = 16 << 10

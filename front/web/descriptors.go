@@ -29,7 +29,7 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
 		return
 	}
-	body, err := readBody(w, r)
+	body, err := s.readBody(w, r)
 	if err != nil {
 		s.badRequest(w)
 		return
