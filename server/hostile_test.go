@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -377,6 +378,35 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		require.InDelta(v, 140, n, 20, "the connection was closed at 8 MiB")
 		v.served()
 	})
+}
+
+// TestHeaderFieldsOfCallsCount: calls without a message, with as many fields as a call may have, count with the memory of the fields.
+func TestHeaderFieldsOfCallsCount(t *testing.T) {
+	for name, fields := range map[string][]hpack.HeaderField{
+		"short": slices.Repeat([]hpack.HeaderField{{Name: "a", Value: "b"}}, 450),
+		"long":  {{Name: "a", Value: strings.Repeat("x", 15_000)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+				v := newVictim(t, w)
+				p := v.speak("rls", true)
+				w.Settle()
+				before, begun := inproc.HeapBytes(), 0
+				for _, err := p.begin(fields...); err == nil && begun < 250; _, err = p.begin(fields...) {
+					w.Settle()
+					if begun++; begun == 60 {
+						took, counted := int64(inproc.HeapBytes())-int64(before), v.c.InfoNumber("mem_clients_normal")
+						require.Less(t, took, counted+(1<<20), "what is counted is what they take")
+					}
+					require.LessOrEqual(t, v.c.InfoNumber("mem_clients_normal"), int64(9<<20))
+				}
+				if name == "short" {
+					require.Less(t, begun, 150, "the connection was closed at 8 MiB")
+				}
+				v.served()
+			})
+		})
+	}
 }
 
 // rlsRequest returns a request with the prefix of gRPC.

@@ -126,7 +126,7 @@ func New(c Config) *Server {
 			MaxConnectionIdle: maxIdle, MaxConnectionAge: c.MaxAge, MaxConnectionAgeGrace: maxAgeLinger, Time: pingAfter, Timeout: pingTime,
 		}),
 		grpc.NumStreamWorkers(streamWorkers),
-		grpc.InTapHandle(bound),
+		grpc.InTapHandle(begun),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
 	s.grpc.RegisterService(&service, s)
@@ -162,24 +162,36 @@ func (s *Server) forget(c *connection) {
 	s.mu.Unlock()
 }
 
+// begun looks at a call that a peer begins: it bounds the calls of the health service, and counts the header fields.
+func begun(ctx context.Context, call *tap.Info) (context.Context, error) {
+	by := peerOf(ctx)
+	bound, err := by.bound(ctx, call.FullMethodName)
+	if err != nil {
+		return ctx, err
+	}
+	if full := by.meter.begun(ctx, call.Header); full != nil {
+		return ctx, status.Error(codes.ResourceExhausted, full.Error())
+	}
+	return bound, nil
+}
+
 // bound bounds the number of calls of Watch, which have no end, and the time of other calls of the health service. A client is
-// active when it makes such a call, and while a call of Watch runs. The messages of
-// the rate limit service have timers of their own, because a context for each call takes about as much as the rest of the call.
-func bound(ctx context.Context, call *tap.Info) (context.Context, error) {
-	if call.FullMethodName == grpc_health_v1.Health_Watch_FullMethodName {
-		by := peerOf(ctx)
-		if by.watches.Add(1) > maxWatches {
-			by.watches.Add(-1)
+// active when it makes such a call, and while a call of Watch runs. The messages of the rate limit service have timers of their own,
+// because a context for each call takes about as much as the rest of the call.
+func (c *client) bound(ctx context.Context, method string) (context.Context, error) {
+	if !strings.HasPrefix(method, healthPath) {
+		return ctx, nil
+	}
+	if method == grpc_health_v1.Health_Watch_FullMethodName {
+		if c.watches.Add(1) > maxWatches {
+			c.watches.Add(-1)
 			return ctx, status.Errorf(codes.ResourceExhausted, "a connection has at most %d calls of Watch", maxWatches)
 		}
-		by.touch()
-		context.AfterFunc(ctx, func() { by.watches.Add(-1) })
+		c.touch()
+		context.AfterFunc(ctx, func() { c.watches.Add(-1) })
 		return ctx, nil
 	}
-	if !strings.HasPrefix(call.FullMethodName, healthPath) {
-		return ctx, nil
-	}
-	peerOf(ctx).touch()
+	c.touch()
 	bound, cancel := context.WithTimeout(ctx, messageTime)
 	context.AfterFunc(ctx, cancel) // ctx ends with the call
 	return bound, nil
