@@ -74,8 +74,9 @@ dist: ## Make the archives of all platforms, with checksums and bills of materia
 	cd tools/dist && $(GO) run . -root ../.. -out ../../dist -tags '$(TAGS)' -date $(DATE)
 
 .PHONY: packages
-packages: ## Test archives, chart, compose file and make cross alone, which make test-real does too
+packages: ## Test what is published alone, as make test-real does: archives, chart, images, packages for callers
 	$(RUNNER) "$(PACKAGED)" -timeout 10m
+	PACKAGES=./compat_test $(RUNNER) . -tags real -run 'Package$$/^pack' -timeout 20m
 
 .PHONY: run
 run: build ## Build and start the server (ARGS='--port 6390' passes options on)

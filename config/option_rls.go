@@ -24,7 +24,7 @@ func serviceOptions() []option {
 		{name: "rls-metadata", def: "no", kind: boolean{}, mutable: true, doc: "Add dynamic_metadata to answers of rls-port. It is RESPONSE_DYNAMIC_METADATA of ratelimit."},
 		{name: "rls-metrics", def: "none", kind: choice{"none", "ratelimit"}, doc: "What the metrics of the admin port show of the rules of rls-config besides policies: none, or the statistics of ratelimit by rule, under the names that its exporter for Prometheus has."},
 		{name: "rls-config-required", def: "yes", kind: boolean{}, doc: "Start only if the files of rls-config exist and have no fault. With no the server starts, and rls-port answers 'no rate limit configuration loaded' until there are files without a fault. It is FORCE_START_WITHOUT_INITIAL_CONFIG of ratelimit."},
-		{name: "rls-health-needs-rules", def: "no", kind: boolean{}, doc: "Answer health checks by NOT_SERVING and 500 while there is no rule, also with rls-config-required no and with files without a rule. It is HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED of ratelimit."},
+		{name: "rls-health-needs-rules", def: "no", kind: boolean{}, mutable: true, doc: "Answer health checks by NOT_SERVING and 500 while there is no rule, also with rls-config-required no and with files without a rule. It is HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED of ratelimit."},
 	}
 }
 

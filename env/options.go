@@ -60,6 +60,9 @@ type Options struct {
 	Report func(u *acl.User, from, report string, given map[string][]string) ([]byte, error)
 	// Stop stops the server. SHUTDOWN calls it.
 	Stop func(StopMode)
+	// MakeRoom closes a client that can do without its connection, and returns false if there is none. It is called for a client
+	// beyond maxclients. nil means that there is none.
+	MakeRoom func() bool
 	// ScriptRoom returns how many bytes of objects Go's heap may have while scripts run, and how
 	// many bytes of these are reserved for keys. nil means that there is no bound.
 	ScriptRoom func() (bound, kept int64)

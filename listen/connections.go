@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"net"
@@ -13,21 +14,18 @@ import (
 type Connections struct {
 	most int
 	mu   sync.Mutex
-	open map[net.Conn]*connection // guarded by mu
-	next uint64                   // guarded by mu: the number of events so far, which orders them
+	open list.List // guarded by mu: of *connection, in the order of the latest event of each
 }
 
 type connection struct {
 	net.Conn
 	all     *Connections
-	serving int    // guarded by all.mu: the number of running handlers for requests of the connection
-	since   uint64 // guarded by all.mu: the value of all.next when serving last changed
+	serving int           // guarded by all.mu: the number of running handlers for requests of the connection
+	place   *list.Element // in all.open; it does not change
 }
 
-// NewConnections returns the connections of a server that has at most so many.
-func NewConnections(most int) *Connections {
-	return &Connections{most: most, open: make(map[net.Conn]*connection)}
-}
+// NewConnections returns the connections of a server that has at most so many. 0 means no maximum.
+func NewConnections(most int) *Connections { return &Connections{most: most} }
 
 // Bound returns a listener that accepts the connections of l, and closes connections beyond the
 // maximum.
@@ -57,35 +55,47 @@ func (l *boundListener) Accept() (net.Conn, error) {
 func (cs *Connections) admit(conn net.Conn) *connection {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if len(cs.open) >= cs.most {
-		out := cs.longestIdle()
+	if cs.most > 0 && cs.open.Len() >= cs.most {
+		out := cs.takeIdle()
 		if out == nil {
 			return nil
 		}
-		delete(cs.open, out)
 		_ = out.Conn.Close()
 	}
-	cs.next++
-	c := &connection{Conn: conn, all: cs, since: cs.next}
-	cs.open[c] = c
+	c := &connection{Conn: conn, all: cs}
+	c.place = cs.open.PushBack(c)
 	return c
 }
 
-// longestIdle returns the connection that has been without a running handler for longest; nil if
+// CloseIdle closes the connection that has been without a running handler for the longest time. It returns false if there is none.
+// Any goroutine may call it.
+func (cs *Connections) CloseIdle() bool {
+	cs.mu.Lock()
+	out := cs.takeIdle()
+	cs.mu.Unlock()
+	if out == nil {
+		return false
+	}
+	_ = out.Conn.Close()
+	return true
+}
+
+// takeIdle removes and returns the connection that has been without a running handler for longest; nil if
 // all have one. cs.mu is held.
-func (cs *Connections) longestIdle() (out *connection) {
-	for _, c := range cs.open {
-		if c.serving == 0 && (out == nil || c.since < out.since) {
-			out = c
+func (cs *Connections) takeIdle() *connection {
+	for e := cs.open.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*connection); c.serving == 0 {
+			cs.open.Remove(e)
+			return c
 		}
 	}
-	return out
+	return nil
 }
 
 // Close implements net.Conn.
 func (c *connection) Close() error {
 	c.all.mu.Lock()
-	delete(c.all.open, c)
+	c.all.open.Remove(c.place)
 	c.all.mu.Unlock()
 	return c.Conn.Close() //nolint:wrapcheck // a wrapper
 }
@@ -101,6 +111,14 @@ func (cs *Connections) Context(ctx context.Context, conn net.Conn) context.Conte
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
+// Accepted returns the connection in ctx as the listener of [Connections.Bound] has accepted it; nil if there is none.
+func Accepted(ctx context.Context) net.Conn {
+	if c, ok := ctx.Value(connectionKey{}).(*connection); ok {
+		return c.Conn
+	}
+	return nil
+}
+
 // Serving records that a handler for the connection in ctx begins to run if yes is true, and
 // otherwise that it has ended.
 func (cs *Connections) Serving(ctx context.Context, yes bool) {
@@ -110,8 +128,7 @@ func (cs *Connections) Serving(ctx context.Context, yes bool) {
 	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.next++
-	c.since = cs.next
+	cs.open.MoveToBack(c.place)
 	if yes {
 		c.serving++
 	} else {

@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,7 +154,7 @@ func TestSlowPeers(t *testing.T) {
 		v := newVictim(t, w)
 		for name, sends := range map[string]string{
 			"half a header": "POST /v1/use HTTP/1.1\r\nHost: x\r\n",
-			"half a body":   "POST /v1/use HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+			"half a body":   halfBody,
 			"half a chunk":  "POST /v1/use HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{",
 		} {
 			conn := v.connect("http")
@@ -263,10 +265,71 @@ func TestConnectionsAreClientsFromTheStart(t *testing.T) {
 		first, second, third := v.connect(front), v.connect(front), v.connect(front)
 		require.Zero(v, v.ended(third))
 		v.c.Set("CONFIG SET max-clients-per-ip 0", "CONFIG SET maxclients 3")
-		require.Zero(v, v.ended(v.connect(front)))
+		leaves := v.connect(front)
+		if front == "http" {
+			leaves = first // which has been idle for longest
+		}
+		require.Zero(v, v.ended(leaves))
 		_, _ = first.Close(), second.Close()
 		v.c.Set("CONFIG SET maxclients 100")
 		v.served()
+	})
+}
+
+// halfBody is a call whose body does not end.
+const halfBody = "POST /v1/use HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+
+// TestIdleConnectionsOfHTTPMakeRoom: peers of http-port that have asked for nothing, or not in full, keep out no client of any port.
+func TestIdleConnectionsOfHTTPMakeRoom(t *testing.T) {
+	for name, sends := range map[string]string{
+		"nothing": "", "half a header": "POST /v1/use HTTP/1.1\r\n", "half a body": halfBody, "half a preface": http2.ClientPreface[:10],
+		"an answered request": "GET /v1/check/api/key=a HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+				v := newVictim(t, w, "--maxclients", "10")
+				for range 3 {
+					for range 25 {
+						_, err := io.WriteString(v.connect("http"), sends)
+						require.NoError(t, err)
+					}
+					w.Settle()
+					require.Equal(t, 9, strings.Count(v.c.Do("CLIENT", "LIST"), "lib-name=http"))
+					others := []*inproc.Client{v.Dial(), v.Dial(), v.Dial()}
+					v.served()
+					for _, c := range others {
+						require.Equal(t, "+PONG\r\n", c.Do("PING"))
+						_ = c.Close()
+					}
+					w.Settle()
+				}
+				v.c.Set("CONFIG SET maxclients 30")
+				for range 40 {
+					v.connect("http")
+				}
+				w.Settle()
+				require.Equal(t, 29, strings.Count(v.c.Do("CLIENT", "LIST"), "lib-name=http"), "maxclients alone bounds them")
+			})
+		})
+	}
+}
+
+// TestConnectionsOfHTTPThatAreAnsweredStay: a connection whose request is being decided makes no room.
+func TestConnectionsOfHTTPThatAreAnsweredStay(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		v := newVictim(t, w, "--maxclients", "2")
+		v.c.Set("CLIENT PAUSE 5000 WRITE")
+		waits := v.connect("http")
+		_, err := io.WriteString(waits, "GET /v1/check/api/key=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		require.NoError(t, err)
+		w.Settle()
+		for range 3 {
+			require.Zero(t, v.ended(v.connect("http")))
+			require.Zero(t, v.ended(v.connect("rls")))
+		}
+		answer, err := io.ReadAll(waits)
+		require.NoError(t, err)
+		require.Contains(t, string(answer), "200 OK")
 	})
 }
 
@@ -317,6 +380,35 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	})
 }
 
+// TestHeaderFieldsOfCallsCount: calls without a message, with as many fields as a call may have, count with the memory of the fields.
+func TestHeaderFieldsOfCallsCount(t *testing.T) {
+	for name, fields := range map[string][]hpack.HeaderField{
+		"short": slices.Repeat([]hpack.HeaderField{{Name: "a", Value: "b"}}, 450),
+		"long":  {{Name: "a", Value: strings.Repeat("x", 15_000)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+				v := newVictim(t, w)
+				p := v.speak("rls", true)
+				w.Settle()
+				before, begun := inproc.HeapBytes(), 0
+				for _, err := p.begin(fields...); err == nil && begun < 250; _, err = p.begin(fields...) {
+					w.Settle()
+					if begun++; begun == 60 {
+						took, counted := int64(inproc.HeapBytes())-int64(before), v.c.InfoNumber("mem_clients_normal")
+						require.Less(t, took, counted+(1<<20), "what is counted is what they take")
+					}
+					require.LessOrEqual(t, v.c.InfoNumber("mem_clients_normal"), int64(9<<20))
+				}
+				if name == "short" {
+					require.Less(t, begun, 150, "the connection was closed at 8 MiB")
+				}
+				v.served()
+			})
+		})
+	}
+}
+
 // rlsRequest returns a request with the prefix of gRPC.
 func rlsRequest(t *testing.T, text string) []byte {
 	b := rlstest.Encode(t, "Request", text)
@@ -342,6 +434,32 @@ func TestWatchesAreBounded(t *testing.T) {
 	})
 }
 
+// TestTimeoutSparesChecksOfTheHealth: a peer that only asks for the health, or watches it, is not idle.
+func TestTimeoutSparesChecksOfTheHealth(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		v := newVictim(t, w, "--timeout", "3")
+		checks := grpc_health_v1.NewHealthClient(calls(t, w, v.Node, insecure.NewCredentials()))
+		watches, stop := context.WithCancel(t.Context())
+		watch, err := grpc_health_v1.NewHealthClient(calls(t, w, v.Node, insecure.NewCredentials())).Watch(watches, &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = watch.Recv()
+		require.NoError(t, err)
+		clients := func() int { return strings.Count(v.c.Do("CLIENT", "LIST"), "lib-name=rls") }
+		for range 10 {
+			_, err = checks.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			require.NoError(t, err)
+			w.Advance(time.Second)
+			require.Equal(t, 2, clients())
+		}
+		stop()
+		for range 5 {
+			require.Equal(t, "+PONG\r\n", v.c.Do("PING"))
+			w.Advance(time.Second)
+		}
+		require.Zero(t, clients())
+	})
+}
+
 // TestStalledPeersDoNotDelayTheStop: a server without calls stops within a second, whatever its peers do.
 func TestStalledPeersDoNotDelayTheStop(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -356,6 +474,14 @@ func TestStalledPeersDoNotDelayTheStop(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.Recv()
 		require.NoError(t, err)
+		for _, sends := range []string{"", "POST /v1/use HTTP/1.1\r\n", halfBody, http2.ClientPreface} {
+			_, err = io.WriteString(v.connect("http"), sends)
+			require.NoError(t, err)
+		}
+		h2 := v.speak("http", true) // with a body that does not end
+		_, err = h2.beginAt("/v1/use", hpack.HeaderField{Name: "content-type", Value: "application/json"})
+		require.NoError(t, err)
+		w.Settle()
 		began := time.Now()
 		require.NoError(t, v.Stop())
 		require.LessOrEqual(t, time.Since(began), 2*time.Second)

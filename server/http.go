@@ -38,16 +38,15 @@ func (s *Server) openHTTP() error {
 func (s *Server) httpConfig() web.Config {
 	c := s.config
 	w := web.Config{
-		Open:           s.openClient,
-		Door:           login.New(s.engine.Users, adminLogins{s}),
-		Certified:      s.engine.Certified,
-		User:           func() (string, bool) { return s.frontUser("http-user") },
-		Limits:         s.limitsOf,
-		Style:          headers.Style(slices.Index(headers.Styles, c.Value("http-headers"))),
-		Gateway:        web.Gateway(slices.Index(web.Gateways, c.Value("http-gateway"))),
-		Trusted:        c.HTTPTrusted(),
-		Log:            s.log,
-		MaxConnections: int(c.Number("maxclients")),
+		Open:      s.openClient,
+		Door:      login.New(s.engine.Users, adminLogins{s}),
+		Certified: s.engine.Certified,
+		User:      func() (string, bool) { return s.frontUser("http-user") },
+		Limits:    s.limitsOf,
+		Style:     headers.Style(slices.Index(headers.Styles, c.Value("http-headers"))),
+		Gateway:   web.Gateway(slices.Index(web.Gateways, c.Value("http-gateway"))),
+		Trusted:   c.HTTPTrusted(),
+		Log:       s.log,
 	}
 	if len(s.rules) > 0 {
 		w.Service, w.NotReady = s.descriptors(), s.healthNotReady
@@ -63,6 +62,9 @@ func (s *Server) openClient(p web.Peer) (web.Caller, error) {
 	}
 	return c, nil
 }
+
+// makeRoom closes the connection to http-port that has been idle for longest. It returns false if there is none.
+func (s *Server) makeRoom() bool { return s.http.port != nil && s.http.port.CloseIdle() }
 
 // limitsOf appends the clauses of the limits that apply to key under the policy called name. blocked says that a
 // block applies, and known that there is such a policy.

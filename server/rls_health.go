@@ -36,27 +36,43 @@ func (s *Server) rulesLoaded() bool {
 // noRules is the reason of [Server.serviceNotReady] for a server without rules.
 const noRules = "no-rules"
 
-// healthNotReady does what serviceNotReady does, for GET /healthcheck. A server that may start without rules is healthy
-// without them, as ratelimit is, unless rls-health-needs-rules is yes: otherwise an orchestrator would restart it while it
-// waits for them.
-func (s *Server) healthNotReady() string {
+// healthNotReady does what serviceNotReady does, for GET /healthcheck by the user; "" stands for a request without a user of its
+// own. A server that may start without rules is healthy without them, as ratelimit is, unless rls-health-needs-rules is yes:
+// otherwise an orchestrator would restart it while it waits for them.
+func (s *Server) healthNotReady(user string) string {
 	why := s.serviceNotReady()
 	if why == noRules && !s.config.Yes("rls-config-required") && !s.config.Yes("rls-health-needs-rules") {
-		return ""
+		why = ""
 	}
-	return why
+	switch {
+	case why != "":
+		return why
+	case user != "":
+		return s.userRefused(user, true)
+	}
+	return s.frontUserRefused("http")
 }
 
 // callsRefused does what serviceNotReady does, for the health service of gRPC, which also says that the user of calls can make
-// none. On a port that logs users in by certificates each caller may have another user, so its users are not looked at.
+// none.
 func (s *Server) callsRefused() string {
 	if why := s.serviceNotReady(); why != "" {
 		return why
 	}
-	if s.config.Yes("rls-tls") && s.config.Value("tls-auth-clients-user") != "off" {
+	return s.frontUserRefused("rls")
+}
+
+// frontUserRefused returns why no call without credentials to the front, http or rls, can be decided, or "" if some can. On a port
+// that logs users in by certificates each caller may have another user, so its users are not looked at.
+func (s *Server) frontUserRefused(front string) string {
+	if s.config.Yes(front+"-tls") && s.config.Value("tls-auth-clients-user") != "off" {
 		return ""
 	}
-	name, ok := s.frontUser("rls-user")
+	return s.userRefused(s.frontUser(front + "-user"))
+}
+
+// userRefused returns why no call of the user can be decided, or "" if some can. ok is false if there is no user.
+func (s *Server) userRefused(name string, ok bool) string {
 	user, found := s.engine.Users.ByName(name)
 	decide := s.engine.Commands.Lookup([]byte(use.Command))
 	switch {

@@ -263,6 +263,59 @@ func TestRatelimitsPathsOverHTTP(t *testing.T) {
 	})
 }
 
+// TestHealthcheckLooksAtTheUser: GET /healthcheck is 200 exactly while POST /json could be answered for the same user.
+func TestHealthcheckLooksAtTheUser(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := onHTTP(w, append(rulesOf(t, fooTwo), "--http-user", "gateway", "--user", "gateway", "on", ">secret", "~rls.*", "+rl.use")...)
+		c, web := n.Dial(), w.HTTP(n.Host)
+		is := func(want int, why string, credentials ...string) {
+			t.Helper()
+			credentials = append(credentials, "", "")
+			got := asks(t, web, n, "GET", "/healthcheck", "", credentials[0], credentials[1])
+			require.Equal(t, want, got.status, got.body)
+			require.Contains(t, got.body, why)
+			const look = `{"domain":"rl","hitsAddend":0,"descriptors":[{"entries":[{"key":"other"}]},{"entries":[{"key":"foo","value":"x"}],"hitsAddend":0}]}`
+			decided := asks(t, web, n, "POST", "/json", look, credentials[0], credentials[1]).status
+			require.Equal(t, want == 200, decided == 200, "%d", decided)
+		}
+		is(200, "OK")
+		is(200, "OK", "gateway", "secret")
+		is(401, "password", "gateway", "wrong")
+		for _, change := range []struct{ away, back, why string }{
+			{"ACL SETUSER gateway off", "ACL SETUSER gateway on", "no-user"},
+			{"ACL SETUSER gateway -rl.use", "ACL SETUSER gateway +rl.use", "no-permission"},
+			{"ACL SETUSER gateway resetkeys", "ACL SETUSER gateway ~rls.*", "no-permission"},
+		} {
+			c.Set(change.away)
+			web.CloseIdleConnections() // a connection keeps a user that is switched off
+			is(500, change.why)
+			c.Set(change.back)
+			is(200, "OK")
+		}
+		require.Equal(t, ":1\r\n", c.Do("ACL", "DELUSER", "gateway"))
+		is(500, "no-user")
+	})
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := onHTTP(w, append(rulesOf(t, fooTwo), "--requirepass", "secret")...)
+		got := asks(t, w.HTTP(n.Host), n, "GET", "/healthcheck", "", "", "")
+		require.Equal(t, 500, got.status)
+		require.Equal(t, "no-user\n", got.body, "the user default needs a password")
+		require.Equal(t, 200, asks(t, w.HTTP(n.Host), n, "GET", "/healthcheck", "", "default", "secret").status)
+	})
+}
+
+// TestHealthMayBeginToNeedRules sets rls-health-needs-rules while the server runs.
+func TestHealthMayBeginToNeedRules(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := onHTTP(w, rulesOf(t, "domain: rl")...)
+		c, web := n.Dial(), w.HTTP(n.Host)
+		for set, want := range map[string]int{"yes": 500, "no": 200} {
+			c.Set("CONFIG SET rls-health-needs-rules " + set)
+			require.Equal(t, want, asks(t, web, n, "GET", "/healthcheck", "", "", "").status)
+		}
+	})
+}
+
 // TestTogetherChargesOnlyWhatIsOver asks over the port with rls-charge together.
 func TestTogetherChargesOnlyWhatIsOver(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

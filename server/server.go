@@ -278,6 +278,7 @@ func (s *Server) assemble(source clock.Clock, open func(remote.Options) (RemoteS
 		},
 		Process:    newProcessInfo(s),
 		Stop:       s.stopAs,
+		MakeRoom:   s.makeRoom,
 		Log:        s.log,
 		ScriptRoom: s.scriptRoom,
 		FreeHeap:   s.given.FreeHeap,

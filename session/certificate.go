@@ -44,6 +44,9 @@ func (e *Engine) Certified(is *tls.ConnectionState) (user string, ok bool) {
 // Introduce implements direct.Session.
 func (s *Session) Introduce(library string) { s.Identify(command.Identity{LibName: library}) }
 
+// Touch implements direct.Session.
+func (s *Session) Touch() { s.active.Store(int64(s.engine.Options.Now())) }
+
 // errNoUser is the refusal of a client of another port whose user cannot be logged in.
 const errNoUser resp.Error = "NOAUTH the user of the request does not exist or is off"
 

@@ -165,8 +165,8 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 // Enter of its session, which also looks at protected mode, but at no time.
 func (e *Engine) Admit(p transport.Peer) (transport.Session, []byte) { return e.open(p, "", false) }
 
-// open counts the connection of p, and opens a session unless why refuses it or there are too many. lock says that the client
-// has to authenticate in time.
+// open counts the connection of p, and opens a session unless why refuses it or there are too many. If there are too many in total,
+// clients that can do without their connections make room. lock says that the client has to authenticate in time.
 func (e *Engine) open(p transport.Peer, why resp.Error, lock bool) (transport.Session, []byte) {
 	e.received.Add(1)
 	if why == "" {
@@ -174,8 +174,14 @@ func (e *Engine) open(p transport.Peer, why resp.Error, lock bool) (transport.Se
 		if lock {
 			s.Lock(s.Created)
 		}
-		if e.clients.add(s, e.Limits()) {
-			return s, nil
+		for {
+			added, full := e.clients.add(s, e.Limits())
+			if added {
+				return s, nil
+			}
+			if !full || !e.makeRoom() {
+				break
+			}
 		}
 		why = resp.ErrMaxClients
 	}
@@ -184,6 +190,9 @@ func (e *Engine) open(p transport.Peer, why resp.Error, lock bool) (transport.Se
 	w.Error(why)
 	return nil, w.Buf
 }
+
+// makeRoom closes a client that can do without its connection. It returns false if there is none.
+func (e *Engine) makeRoom() bool { return e.Options.MakeRoom != nil && e.Options.MakeRoom() }
 
 // newSession returns a session of user u with the RESP version proto. The session is not
 // registered yet, so it has no id and is not in CLIENT LIST.

@@ -7,21 +7,21 @@ import (
 	"github.com/cellserver/cellserver/env"
 )
 
-// add registers s and sets its id. It returns false if there are too many sessions, in total or
-// from the address of s. Unix sockets have no limit for their address.
-func (r *registry) add(s *Session, l *env.Limits) bool {
+// add registers s and sets its id. It returns false if there are too many sessions, from the address of s or
+// in total; full says that it is in total. Unix sockets have no limit for their address.
+func (r *registry) add(s *Session, l *env.Limits) (added, full bool) {
 	from := command.HostOf(s.Peer)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.sessions) >= l.MaxClients {
-		return false
-	}
 	if l.MaxPerAddress > 0 && r.byHost[from] >= l.MaxPerAddress && from != command.UnixHost {
-		return false
+		return false, false
+	}
+	if len(r.sessions) >= l.MaxClients {
+		return false, true
 	}
 	r.enter(s)
 	r.byHost[from]++
-	return true
+	return true, false
 }
 
 // enter registers s and sets its id. It does not change r.byHost. The caller has locked r.

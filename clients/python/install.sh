@@ -5,7 +5,7 @@
 python_package() {
   local pip=.venv/bin/pip
   stale .venv/.installed install.sh requirements.txt || return 0
-  planned 150 "what the tests of clients/python run with" && return
+  planned 230 "what the tests of clients/python run with" && return
   have python3 || { give_up "no python3 for the tests of clients/python"; return; }
   echo "installing what the tests of clients/python run with"
   rm -rf .venv

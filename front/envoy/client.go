@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/mem"
 )
@@ -22,13 +24,39 @@ func (c *credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.Aut
 	if c.s.config.TLS == nil {
 		return guard(raw, of), of, nil
 	}
-	over, info, err := credentials.NewTLS(c.s.config.TLS).ServerHandshake(raw)
+	over, info, err := credentials.NewTLS(onlyHTTP2(c.s.config.TLS)).ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // grpc-go logs it
 	}
 	state := info.(credentials.TLSInfo).State
 	of.tls = &state
 	return guard(over, of), of, nil
+}
+
+// errProtocol ends the handshake of a client that would not speak HTTP/2.
+var errProtocol = errors.New("the client does not offer h2 by ALPN")
+
+// onlyHTTP2 returns the configuration c for connections of HTTP/2 alone. A handshake with a client that does not offer it fails:
+// otherwise crypto/tls completes that of a client which offers http/1.1.
+func onlyHTTP2(c *tls.Config) *tls.Config {
+	only, of := c.Clone(), c.GetConfigForClient
+	only.NextProtos = []string{http2.NextProtoTLS}
+	only.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if !slices.Contains(hello.SupportedProtos, http2.NextProtoTLS) {
+			return nil, errProtocol
+		}
+		if of == nil {
+			return nil, nil //nolint:nilnil // only itself, for crypto/tls
+		}
+		is, err := of(hello)
+		if is == nil || err != nil {
+			return nil, err
+		}
+		is = is.Clone()
+		is.NextProtos = only.NextProtos
+		return is, nil
+	}
+	return only
 }
 
 // ClientHandshake implements [credentials.TransportCredentials]. A server does not call it.
@@ -95,6 +123,15 @@ func (c *client) get() (Caller, error) {
 		c.user = true
 	}
 	return c.caller, nil
+}
+
+// touch notes that the client is active.
+func (c *client) touch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.caller != nil {
+		c.caller.Touch()
+	}
 }
 
 func (c *client) close() {

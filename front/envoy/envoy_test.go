@@ -126,6 +126,8 @@ func (c *caller) Do(commands []byte, replies int, out []byte) ([]byte, error) {
 	return append(out, reply...), err
 }
 
+func (c *caller) Touch() {}
+
 func (c *caller) Close() {
 	if !c.ended.Swap(true) {
 		c.w.closed.Add(1)
@@ -355,6 +357,32 @@ func TestTLS(t *testing.T) {
 	_, err = call(t, w.plain(), on("x"))
 	require.Equal(t, codes.Unavailable, status.Code(err), "a client without TLS")
 	require.Empty(t, w.abouts)
+}
+
+// TestClientsWithoutHTTP2 checks that the handshake of a client fails which does not offer h2, whatever the configuration offers.
+func TestClientsWithoutHTTP2(t *testing.T) {
+	authority := certtest.New(t)
+	both := &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{authority.Issue(t, certtest.Subject{Name: "server"}).TLS},
+		NextProtos: []string{"http/1.1", "h2"},
+	}
+	for _, over := range []*tls.Config{both, {MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return both, nil }}} {
+		w := start(t, over)
+		for offers, want := range map[string]string{"": "", "http/1.1": "", "grpc-exp": "", "h2": "h2", "http/1.1 h2": "h2", "h2 http/1.1": "h2"} {
+			raw, err := w.network.DialContext(t.Context())
+			require.NoError(t, err)
+			conf := authority.Client()
+			conf.NextProtos, conf.MaxVersion = strings.Fields(offers), tls.VersionTLS12 // whose client sees the end of the handshake
+			conn := tls.Client(raw, conf)
+			if err := conn.HandshakeContext(t.Context()); want == "" {
+				require.Error(t, err, "%q", offers)
+			} else {
+				require.NoError(t, err, "%q", offers)
+			}
+			require.Equal(t, want, conn.ConnectionState().NegotiatedProtocol, "%q", offers)
+			require.NoError(t, raw.Close())
+		}
+	}
 }
 
 func TestTheServerHangsUp(t *testing.T) {

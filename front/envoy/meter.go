@@ -1,12 +1,14 @@
 package envoy
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc/metadata"
 )
 
 // frame is the header of a frame of HTTP/2.
@@ -48,6 +50,10 @@ func (f *frames) next(b []byte) (is frame, rest []byte, ok bool) {
 const (
 	callCost  = 8 << 10
 	frameCost = 128
+	// fieldCost is that of a header field beside its bytes: grpc-go has a map with a place for each. callCost has room for
+	// fields whose cost is callFields.
+	fieldCost  = 128
+	callFields = 4 << 10
 )
 
 // meter counts the memory that grpc-go needs for the calls of a connection which have begun and not ended. grpc-go bounds
@@ -58,7 +64,7 @@ type meter struct {
 	calls   map[uint32]int // the cost of each call by its stream
 	last    uint32         // the stream of the latest call
 
-	held atomic.Int64 // the sum of calls; any goroutine may read it
+	held atomic.Int64 // the sum of calls, and of their header fields; any goroutine may read it
 }
 
 func (m *meter) begin() {
@@ -91,6 +97,30 @@ func (m *meter) received(b []byte) error {
 			return errMemory
 		}
 	}
+}
+
+// begun counts the header fields of a call beyond callFields, until ctx ends with the call. The error is that of received, which
+// returns it at the next frame, too: the fields of this call count until the end of the connection then.
+func (m *meter) begun(ctx context.Context, fields metadata.MD) error {
+	more := costOf(fields) - callFields
+	if more <= 0 {
+		return nil
+	}
+	if m.held.Add(more) > maxKept {
+		return errMemory
+	}
+	context.AfterFunc(ctx, func() { m.held.Add(-more) })
+	return nil
+}
+
+// costOf returns the bytes that fields take, at most. The allocator takes up to a quarter more than a text has.
+func costOf(fields metadata.MD) (cost int64) {
+	for name, values := range fields {
+		for _, value := range values {
+			cost += fieldCost + int64(len(name)+len(value))*5/4
+		}
+	}
+	return cost
 }
 
 // sent notes that b goes to the peer.

@@ -2,10 +2,16 @@ package envoy
 
 import (
 	"bytes"
+	"context"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/cellserver/cellserver/internal/bubble"
 )
 
 // written returns the frames that write writes.
@@ -53,6 +59,30 @@ func TestMeter(t *testing.T) {
 		require.Zero(t, m.held.Load())
 		require.Empty(t, m.calls)
 	}
+}
+
+// TestMeterOfHeaderFields counts the fields that callCost has no room for, until the end of the call.
+func TestMeterOfHeaderFields(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var m meter
+		ctx, end := context.WithCancel(t.Context())
+		usual := metadata.MD{":authority": {"ratelimit"}, "content-type": {"application/grpc"}, "user-agent": {"envoy"}, "x": make([]string, 20)}
+		require.NoError(t, m.begun(ctx, usual))
+		require.Zero(t, m.held.Load())
+		require.NoError(t, m.begun(ctx, metadata.MD{"abcd": {strings.Repeat("x", 8000)}}))
+		require.EqualValues(t, 8004*5/4+fieldCost-callFields, m.held.Load())
+		end()
+		synctest.Wait()
+		require.Zero(t, m.held.Load())
+
+		many := metadata.MD{"x": make([]string, 450)}
+		n := 0
+		for ; m.begun(t.Context(), many) == nil; n++ {
+			require.LessOrEqual(t, m.held.Load(), int64(maxKept))
+		}
+		require.InDelta(t, maxKept/(450*fieldCost-callFields), n, 5)
+		require.ErrorIs(t, m.received(append([]byte(http2.ClientPreface), written(func(f *http2.Framer) { _ = f.WriteSettings() })...)), errMemory)
+	})
 }
 
 func chunks(b []byte, size int) func(yield func([]byte) bool) {

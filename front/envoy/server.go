@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/cellserver/cellserver/front/descriptors"
+	"github.com/cellserver/cellserver/front/drain"
 	"github.com/cellserver/cellserver/rls/wire"
 )
 
@@ -28,6 +28,8 @@ type Caller interface {
 	// Login logs the client in as the user of a connection with the TLS state is, or without TLS if is is nil. It is called
 	// before the first Do, and after an error again before the next one. The error is for the client.
 	Login(is *tls.ConnectionState) error
+	// Touch notes that the client is active, though it calls nothing. Any goroutine may call it.
+	Touch()
 	// Close ends the client.
 	Close()
 }
@@ -83,10 +85,6 @@ const (
 	pingTime  = 20 * time.Second
 	// healthPeriod is the time between two looks at Config.Ready for the calls of Watch.
 	healthPeriod = 250 * time.Millisecond
-	// linger is the time without a call after which Shutdown closes connections that have not ended yet, and stopPeriod that
-	// between two looks.
-	linger     = time.Second
-	stopPeriod = 50 * time.Millisecond
 )
 
 // Server serves the ports. [New] makes one.
@@ -101,7 +99,7 @@ type Server struct {
 	end    chan struct{}
 	ended  sync.WaitGroup
 
-	running, finished atomic.Int64 // the calls of the rate limit service: those that run, and those that have been answered
+	calls drain.Calls // those of the rate limit service
 
 	mu   sync.Mutex
 	open map[*connection]struct{} // guarded by mu
@@ -128,7 +126,7 @@ func New(c Config) *Server {
 			MaxConnectionIdle: maxIdle, MaxConnectionAge: c.MaxAge, MaxConnectionAgeGrace: maxAgeLinger, Time: pingAfter, Timeout: pingTime,
 		}),
 		grpc.NumStreamWorkers(streamWorkers),
-		grpc.InTapHandle(bound),
+		grpc.InTapHandle(begun),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
 	for i := range services {
@@ -166,27 +164,42 @@ func (s *Server) forget(c *connection) {
 	s.mu.Unlock()
 }
 
-// bound bounds the number of calls of Watch, which have no end, and the time of other calls of the health service. The messages of
-// the rate limit service have timers of their own, because a context for each call takes about as much as the rest of the call.
-func bound(ctx context.Context, call *tap.Info) (context.Context, error) {
-	if call.FullMethodName == grpc_health_v1.Health_Watch_FullMethodName {
-		by := peerOf(ctx)
-		if by.watches.Add(1) > maxWatches {
-			by.watches.Add(-1)
+// begun looks at a call that a peer begins: it bounds the calls of the health service, and counts the header fields.
+func begun(ctx context.Context, call *tap.Info) (context.Context, error) {
+	by := peerOf(ctx)
+	bound, err := by.bound(ctx, call.FullMethodName)
+	if err != nil {
+		return ctx, err
+	}
+	if full := by.meter.begun(ctx, call.Header); full != nil {
+		return ctx, status.Error(codes.ResourceExhausted, full.Error())
+	}
+	return bound, nil
+}
+
+// bound bounds the number of calls of Watch, which have no end, and the time of other calls of the health service. A client is
+// active when it makes such a call, and while a call of Watch runs. The messages of the rate limit service have timers of their own,
+// because a context for each call takes about as much as the rest of the call.
+func (c *client) bound(ctx context.Context, method string) (context.Context, error) {
+	if !strings.HasPrefix(method, healthPath) {
+		return ctx, nil
+	}
+	if method == grpc_health_v1.Health_Watch_FullMethodName {
+		if c.watches.Add(1) > maxWatches {
+			c.watches.Add(-1)
 			return ctx, status.Errorf(codes.ResourceExhausted, "a connection has at most %d calls of Watch", maxWatches)
 		}
-		context.AfterFunc(ctx, func() { by.watches.Add(-1) })
+		c.touch()
+		context.AfterFunc(ctx, func() { c.watches.Add(-1) })
 		return ctx, nil
 	}
-	if !strings.HasPrefix(call.FullMethodName, healthPath) {
-		return ctx, nil
-	}
+	c.touch()
 	bound, cancel := context.WithTimeout(ctx, messageTime)
 	context.AfterFunc(ctx, cancel) // ctx ends with the call
 	return bound, nil
 }
 
-// watch tells the calls of Watch of the state of the service, until Shutdown.
+// watch tells the calls of Watch of the state of the service, until Shutdown. Their clients are active meanwhile.
 func (s *Server) watch() {
 	tick := time.NewTicker(healthPeriod)
 	defer tick.Stop()
@@ -196,6 +209,17 @@ func (s *Server) watch() {
 			return
 		case <-tick.C:
 			s.health.look()
+			s.touchWatching()
+		}
+	}
+}
+
+func (s *Server) touchWatching() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		if c.client.watches.Load() > 0 {
+			c.client.touch()
 		}
 	}
 }
@@ -213,34 +237,21 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) {
 	s.health.Shutdown()
 	s.ending.Do(func() { close(s.end) })
+	ctx, stop := s.calls.Context(ctx)
+	defer stop()
 	done := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
 		close(done)
 	}()
-	s.awaitCalls(ctx, done)
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 	s.hangUp()
 	s.grpc.Stop()
 	<-done
 	s.ended.Wait()
-}
-
-// awaitCalls waits until done is closed, ctx ends, or there was no call for the time linger.
-func (s *Server) awaitCalls(ctx context.Context, done <-chan struct{}) {
-	tick := time.NewTicker(stopPeriod)
-	defer tick.Stop()
-	for quiet, finished := time.Duration(0), s.finished.Load(); quiet < linger; quiet += stopPeriod {
-		select {
-		case <-done:
-			return
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if now := s.finished.Load(); s.running.Load() > 0 || now != finished {
-			quiet, finished = 0, now
-		}
-	}
 }
 
 // hangUp closes all connections, also those in a handshake, for which grpc-go would wait.

@@ -122,8 +122,8 @@ func handler(answer answering) grpc.MethodHandler {
 		if !m.late.Stop() {
 			return nil, errLate // m is not recycled: late may use it
 		}
-		s.running.Add(1)
-		defer s.finish()
+		s.calls.Begin()
+		defer s.calls.End()
 		takes := int64(messageCopies * len(m.in))
 		if others := p.running.Add(takes) - takes; err == nil && others > maxKept {
 			err = errKept
@@ -143,12 +143,6 @@ func handler(answer answering) grpc.MethodHandler {
 
 // errLate is the end of a call whose message did not come in time. Its connection is closed.
 var errLate = status.Error(codes.DeadlineExceeded, "the message of the call did not come in time")
-
-// finish notes that a call was answered.
-func (s *Server) finish() {
-	s.finished.Add(1)
-	s.running.Add(-1)
-}
 
 // peerOf returns the client of the connection that a call came from.
 func peerOf(ctx context.Context) *client {

@@ -60,8 +60,9 @@ type Config struct {
 	Limits func(policy, key []byte, dst []Limit) (limits []Limit, blocked, known bool)
 	// Service answers requests of Envoy's rate limit service; nil means that the port does not serve them.
 	Service *descriptors.Service
-	// NotReady returns why Service cannot answer, or "" if it can. It is required with Service.
-	NotReady func() string
+	// NotReady returns why Service cannot answer requests of the user, or "" if it can. The user "" stands for requests with
+	// neither credentials nor a certificate of a user. It is required with Service.
+	NotReady func(user string) string
 	// Style says which header fields answers have.
 	Style headers.Style
 	// Gateway is the kind of gateway that sends checks. Trusted are the networks of proxies whose
@@ -72,14 +73,10 @@ type Config struct {
 	TLS *tls.Config
 	// Log receives messages for operators; nil discards them.
 	Log *slog.Logger
-	// MaxConnections is the maximum number of open connections; 0 means [DefaultMaxConnections].
-	MaxConnections int
 }
 
 // These bound what clients of the port can use.
 const (
-	// DefaultMaxConnections is the default of Config.MaxConnections.
-	DefaultMaxConnections = 10_000
 	// MaxHeader and MaxBody are the maximum lengths of the header of a request, with its path, and of the body
 	// of a call, in bytes.
 	MaxHeader = 16 << 10

@@ -3,9 +3,10 @@ package web
 import (
 	"context"
 	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cellserver/cellserver/listen"
 )
 
 // connection has the callers that the requests of one HTTP connection use: one for each user. It is one of
@@ -26,10 +27,25 @@ func (c *connection) open(by func(Peer) (Caller, error), kept func() int64) (Cal
 	return by(Peer{Remote: c.RemoteAddr(), Local: c.LocalAddr(), Gone: func() { _ = c.Conn.Close() }, Kept: kept})
 }
 
-// accepted opens the caller of the connection before it has a user.
-func (c *connection) accepted(by func(Peer) (Caller, error)) (err error) {
-	c.first, err = c.open(by, func() int64 { return idleKept + c.kept.Load() })
-	return err
+// accept makes a client of each connection that a listener accepts.
+type accept struct {
+	net.Listener
+	by func(Peer) (Caller, error)
+}
+
+// Accept implements [net.Listener]. A connection whose client the server refuses is closed.
+func (l *accept) Accept() (net.Conn, error) {
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // package http compares it
+		}
+		c := &connection{Conn: raw, callers: map[string]Caller{}}
+		if c.first, err = c.open(l.by, func() int64 { return idleKept + c.kept.Load() }); err == nil {
+			return c, nil
+		}
+		_ = raw.Close() // no reply can be sent yet
+	}
 }
 
 // caller returns the caller of the user. The first user gets that of the connection, and any other one that by opens.
@@ -58,8 +74,8 @@ func (c *connection) caller(user string, by func(Peer) (Caller, error)) (Caller,
 	return caller, nil
 }
 
-// closed closes the callers. There are none from now on.
-func (c *connection) closed() {
+// Close implements [net.Conn]. It closes the callers, too, and there are none from now on.
+func (c *connection) Close() error {
 	c.mu.Lock()
 	callers, first := c.callers, c.first
 	c.callers, c.first = nil, nil
@@ -70,38 +86,11 @@ func (c *connection) closed() {
 	for _, caller := range callers {
 		caller.Close()
 	}
-}
-
-// connections are the open connections of a server.
-type connections struct{ open sync.Map } // of *connection by net.Conn
-
-// connectionKey is the key of a request's connection in the context of the request.
-type connectionKey struct{}
-
-// context returns a context for the requests of conn, which was accepted. It closes conn if the server refuses a client for it.
-func (cs *connections) context(ctx context.Context, conn net.Conn, by func(Peer) (Caller, error)) context.Context {
-	c := &connection{Conn: conn, callers: map[string]Caller{}}
-	if c.accepted(by) != nil {
-		c.callers = nil
-		_ = conn.Close() // no reply can be sent yet
-		return context.WithValue(ctx, connectionKey{}, c)
-	}
-	cs.open.Store(conn, c)
-	return context.WithValue(ctx, connectionKey{}, c)
-}
-
-// changed is for http.Server.ConnState.
-func (cs *connections) changed(conn net.Conn, is http.ConnState) {
-	if is != http.StateClosed {
-		return
-	}
-	if c, ok := cs.open.LoadAndDelete(conn); ok {
-		c.(*connection).closed()
-	}
+	return c.Conn.Close() //nolint:wrapcheck // a wrapper
 }
 
 // connectionOf returns the connection of a request, which has come by a [Server].
 func connectionOf(ctx context.Context) *connection {
-	c, _ := ctx.Value(connectionKey{}).(*connection)
+	c, _ := listen.Accepted(ctx).(*connection)
 	return c
 }

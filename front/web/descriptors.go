@@ -66,7 +66,7 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) (body []byte, b
 		s.refuse(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d bytes", MaxHeader))
 		return nil, nil, false
 	}
-	body, err := readBody(w, r)
+	body, err := s.readBody(w, r)
 	if err != nil {
 		s.badRequest(w)
 		return nil, nil, false
@@ -101,19 +101,35 @@ func (s *Server) refuseDescriptors(w http.ResponseWriter, err error) {
 	}
 }
 
-// health serves GET /healthcheck: 200 if the rate limit service can answer, and otherwise 500, as ratelimit does.
+// health serves GET /healthcheck: 200 if the rate limit service can answer requests of the user of r, and otherwise 500, as
+// ratelimit does.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		s.refuse(w, http.StatusMethodNotAllowed, "the health is asked for by GET")
-		return
-	}
-	if why := s.NotReady(); why != "" {
-		s.counts.add(http.StatusInternalServerError)
-		http.Error(w, why, http.StatusInternalServerError)
+	if !s.healthy(w, r) {
 		return
 	}
 	s.counts.add(http.StatusOK)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "OK") // the client may be gone
+}
+
+// healthy reports whether the rate limit service can answer requests of the user of r, which is a GET. Otherwise it has sent
+// the response.
+func (s *Server) healthy(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		s.refuse(w, http.StatusMethodNotAllowed, "the health is asked for by GET")
+		return false
+	}
+	user, ok := s.certified(r.TLS)
+	if !ok && r.Header.Get("Authorization") != "" {
+		if user, _, ok = s.login(w, r); !ok {
+			return false
+		}
+	}
+	if why := s.NotReady(user); why != "" {
+		s.counts.add(http.StatusInternalServerError)
+		http.Error(w, why, http.StatusInternalServerError)
+		return false
+	}
+	return true
 }

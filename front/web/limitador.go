@@ -177,20 +177,12 @@ func limitOf(is *limitador.Limit) limit {
 	return l
 }
 
-// status serves GET /status, as Limitador does.
+// status serves GET /status, whose answer is that of [Server.health] with the body of Limitador.
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		s.refuse(w, http.StatusMethodNotAllowed, "the status is asked for by GET")
-		return
+	if s.healthy(w, r) {
+		s.counts.add(http.StatusOK)
+		write(w, http.StatusOK, "application/json", nil)
 	}
-	if why := s.NotReady(); why != "" {
-		s.counts.add(http.StatusInternalServerError)
-		http.Error(w, why, http.StatusInternalServerError)
-		return
-	}
-	s.counts.add(http.StatusOK)
-	write(w, http.StatusOK, "application/json", nil)
 }
 
 // serveLimits serves a path of Limitador. It returns false if there is nothing at the path.

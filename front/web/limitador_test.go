@@ -29,7 +29,7 @@ func limitsPort(t *testing.T) (p *port, ready *string) {
 	require.NoError(t, faults.Err())
 	ready = new(string)
 	p = newPort(t, func(w *web.Config) {
-		w.NotReady = func() string { return *ready }
+		w.NotReady = func(string) string { return *ready }
 		w.Service = &descriptors.Service{
 			Limits: func() *limitador.Config { return c }, LimitsHeaders: func() bool { return false },
 			Options: func() (rls.Options, wire.Headers) { return rls.Options{}, wire.Headers{} },

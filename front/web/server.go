@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/front/descriptors"
+	"github.com/cellserver/cellserver/front/drain"
 	"github.com/cellserver/cellserver/front/use"
 	"github.com/cellserver/cellserver/listen"
 )
@@ -53,23 +54,20 @@ const (
 // Server is an HTTP port for decisions: see [New].
 type Server struct {
 	Config
-	bound       *listen.Connections
-	connections connections
-	counts      counts
-	http        http.Server
-	scratch     sync.Pool // of *scratch
+	bound   *listen.Connections // which bounds nothing: Open does
+	calls   drain.Calls
+	counts  counts
+	http    http.Server
+	scratch sync.Pool // of *scratch
 }
 
 // New returns a server that serves nothing before Serve.
 func New(c Config) *Server {
-	if c.MaxConnections == 0 {
-		c.MaxConnections = DefaultMaxConnections
-	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		Config: c, bound: listen.NewConnections(c.MaxConnections),
+		Config: c, bound: listen.NewConnections(0),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	var protocols http.Protocols
@@ -90,11 +88,8 @@ func New(c Config) *Server {
 		MaxHeaderBytes:    mostHeader,
 		// OPTIONS * gets the same answer as any other path that does not exist.
 		DisableGeneralOptionsHandler: true,
-		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			return s.connections.context(s.bound.Context(ctx, conn), conn, s.Open)
-		},
-		ConnState: s.connections.changed,
-		TLSConfig: c.TLS,
+		ConnContext:                  s.bound.Context,
+		TLSConfig:                    c.TLS,
 		// The messages of package http are about errors of clients, so clients could fill the log
 		// with them.
 		ErrorLog: log.New(discard{}, "", 0),
@@ -109,7 +104,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 // Serve accepts connections from l until Shutdown, and then returns nil. If accepting fails before
 // that, it returns the error.
 func (s *Server) Serve(l net.Listener) error {
-	l = s.bound.Bound(l)
+	l = s.bound.Bound(&accept{l, s.Open})
 	serve := s.http.Serve
 	if s.TLS != nil {
 		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
@@ -120,10 +115,17 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting connections and waits for running requests. When ctx ends, it closes the
-// connections of the requests that still run. The error comes from closing connections.
+// CloseIdle closes the connection that has been idle for longest, and ends its clients. A connection is idle while none of its
+// requests is being answered; the body of a call has to be complete before. It returns false if no connection is idle. Any goroutine
+// may call it.
+func (s *Server) CloseIdle() bool { return s.bound.CloseIdle() }
+
+// Shutdown stops accepting connections and waits for requests that are being answered. It closes the connections that are left when
+// there has been no such request for a second, or when ctx ends. The error comes from closing connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Door.Stop()
+	ctx, stop := s.calls.Context(ctx)
+	defer stop()
 	if err := s.http.Shutdown(ctx); err != nil {
 		return s.http.Close() //nolint:wrapcheck // of listeners that are closed already
 	}
@@ -132,8 +134,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // serve answers a request. It also replies to a request whose handler panics.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	s.bound.Serving(r.Context(), true)
-	defer s.bound.Serving(r.Context(), false)
+	s.answering(r.Context(), true)
+	defer s.answering(r.Context(), false)
 	conn, takes := connectionOf(r.Context()), keptFor(r)
 	conn.kept.Add(takes)
 	defer conn.kept.Add(-takes)
@@ -155,6 +157,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case s.serveLimits(w, r, path):
 	default:
 		s.refuse(w, http.StatusNotFound, "there is nothing at this path")
+	}
+}
+
+// answering notes that a request with the context ctx begins to be answered if yes is true, and otherwise that it no longer is.
+func (s *Server) answering(ctx context.Context, yes bool) {
+	s.bound.Serving(ctx, yes)
+	if yes {
+		s.calls.Begin()
+	} else {
+		s.calls.End()
 	}
 }
 

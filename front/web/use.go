@@ -44,7 +44,7 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusUnsupportedMediaType, "the body of a call is application/json")
 		return
 	}
-	body, err := readBody(w, r)
+	body, err := s.readBody(w, r)
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		s.refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body of a call has at most %d bytes", MaxBody))
 		return
@@ -95,9 +95,11 @@ func isJSON(r *http.Request) bool {
 	return err == nil && kind == "application/json"
 }
 
-// readBody reads the body of a request. After an error, such as that of a body that does not come in time, a connection of HTTP/1.1
-// is closed, since the rest of the body would be its next request.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// readBody reads the body of a request, which is not being answered meanwhile. After an error, such as that of a body that
+// does not come in time, a connection of HTTP/1.1 is closed, since the rest of the body would be its next request.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	s.answering(r.Context(), false)
+	defer s.answering(r.Context(), true)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")

@@ -374,8 +374,9 @@ var layers = map[string]layer{
 		imports: []string{"front/use", "limit", "limitador", "resp", "rls", "rls/wire"},
 		why:     "the answers to descriptors are those of RL.USE: descriptors knows no port and no store, and the server passes it functions",
 	},
+	"front/drain": {why: "ports stop in one way, whatever their peers do: drain knows no protocol"},
 	"front/envoy": {
-		imports: []string{"front/descriptors", "rls/wire"},
+		imports: []string{"front/descriptors", "front/drain", "rls/wire"},
 		why:     "the port carries the messages of the service: package descriptors answers them",
 	},
 	"front/login": {
@@ -383,7 +384,7 @@ var layers = map[string]layer{
 		why:     "passwords are checked in one way for all HTTP ports: login knows no request",
 	},
 	"front/web": {
-		imports: []string{"front/descriptors", "front/headers", "front/login", "front/use", "limitador", "listen", "resp", "rls", "rls/messages", "rls/wire"},
+		imports: []string{"front/descriptors", "front/drain", "front/headers", "front/login", "front/use", "limitador", "listen", "resp", "rls", "rls/messages", "rls/wire"},
 		why:     "the port asks by RL.USE on a session within the process: it knows no policy, and the server passes it functions",
 	},
 	"admin": {

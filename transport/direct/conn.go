@@ -299,6 +299,15 @@ func (c *Conn) retire() {
 	}
 }
 
+// Touch notes that the client is active now, as a call of Do does.
+func (c *Conn) Touch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != nil {
+		c.session.Touch()
+	}
+}
+
 // Wake implements [transport.Peer].
 func (c *Conn) Wake() {
 	select {

@@ -36,6 +36,7 @@ func (h lines) Admit(p transport.Peer) (transport.Session, []byte) {
 type lineSession struct{ *transporttest.LineSession }
 
 func (s *lineSession) Introduce(string) {}
+func (s *lineSession) Touch()           {}
 
 var errUnknown = errors.New("no such user")
 

@@ -57,6 +57,8 @@ type Session interface {
 	transport.Session
 	// Introduce notes the name of the client's library. It is called once, before all other methods.
 	Introduce(library string)
+	// Touch notes that the client is active now, though it runs no command. Any goroutine may call it.
+	Touch()
 	// Enter logs the client in as the user called user. The error, which is for the client, says why it may not. Enter is
 	// called until it succeeds, and then Feed.
 	Enter(user string) error

@@ -1,10 +1,10 @@
 // Compares the CPU time that a request takes in a server: without a limiter, with a plain client, with this package, and with the
 // packages that are used most, on redis-server.
 //
-//     CELL_SERVER_CMD=/path/of/cellserver npm run bench -- [rounds] [requests of a round]
+//     CELL_SERVER_CMD=/path/of/cellserver npm run bench -- [rounds] [requests of a round] [express or fastify]
 //
-// Each server is a process of its own, asked by 32 connections. The rounds take turns, and the medians count, less the
-// median of the server without a limiter.
+// Each server is a process of its own, asked by 32 connections. The rounds take turns. The medians count, less the median of the
+// server without a limiter, and on a machine with other work the least times tell more.
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -40,6 +40,11 @@ async function plain(socket) {
   return (key) => redis.call('RL.USE', 'api', key, '1', 'MS', 'WITHDETAILS')
 }
 
+// fieldsOf returns the values of the header fields that this package writes, which a plain client has to write too.
+function fieldsOf([, [[, limit, remaining, , reset]]]) {
+  return [`"api";q=${limit};w=60`, `"api";r=${remaining};t=${Math.ceil(reset / 1000)}`]
+}
+
 const options = async (socket) => {
   const { ip } = await import('../dist/esm/index.js')
   return { url: socket, policy: 'api', key: ip(), onUnavailable: 'allow', deadlineMs: 1000, denialCacheMs: 0 }
@@ -49,7 +54,12 @@ const servers = {
   'express: none': () => makers.express(),
   'express: plain ioredis': async (cell) => {
     const use = await plain(cell)
-    return makers.express((req, res, next) => use(req.socket.remoteAddress).then(([[refused]]) => (refused ? res.status(429).end() : next()), next))
+    return makers.express((req, res, next) => use(req.socket.remoteAddress).then((reply) => {
+      const [policies, limits] = fieldsOf(reply)
+      res.setHeader('RateLimit-Policy', policies)
+      res.setHeader('RateLimit', limits)
+      return reply[0][0] ? res.status(429).end() : next()
+    }, next))
   },
   'express: this package': async (cell) => {
     const { cellserver } = await import('../dist/esm/express.js')
@@ -66,8 +76,11 @@ const servers = {
   'fastify: plain ioredis': async (cell) => {
     const use = await plain(cell)
     return makers.fastify(Object.assign(async (app) => app.addHook('onRequest', async (request, reply) => {
-      const [[refused]] = await use(request.ip)
-      if (refused) return reply.code(429).send()
+      const answer = await use(request.ip)
+      const [policies, limits] = fieldsOf(answer)
+      reply.header('RateLimit-Policy', policies)
+      reply.header('RateLimit', limits)
+      if (answer[0][0]) return reply.code(429).send()
     }), { [Symbol.for('skip-override')]: true }))
   },
   'fastify: this package': async (cell) => {
@@ -84,9 +97,10 @@ const servers = {
 if (process.argv[2] === 'serve') {
   const port = await servers[process.argv[3]](process.argv[4], process.argv[5])
   process.on('message', () => process.send(process.cpuUsage()))
+  process.on('SIGINT', () => process.exit())
   process.send(port)
 } else {
-  await compare(Number(process.argv[2] ?? 9), Number(process.argv[3] ?? 3000))
+  await compare(Number(process.argv[2] ?? 9), Number(process.argv[3] ?? 3000), process.argv[4] ?? '')
 }
 
 async function listening(command, socket, ...args) {
@@ -112,7 +126,7 @@ async function load(port, requests) {
   agent.destroy()
 }
 
-async function compare(rounds, requests) {
+async function compare(rounds, requests, framework) {
   const dir = mkdtempSync(join(tmpdir(), 'bench-'))
   const [cell, redis] = [join(dir, 'cell'), join(dir, 'redis')]
   const server = (process.env.CELL_SERVER_CMD ?? 'cellserver').split(' ')
@@ -126,7 +140,7 @@ async function compare(rounds, requests) {
     await client.call('RL.POLICY', 'SET', 'api', 'LIMITS', 'SW', '1000000000', '60', 'FIXED')
     client.disconnect()
     const measured = new Map()
-    for (const name of Object.keys(servers)) {
+    for (const name of Object.keys(servers).filter((name) => name.startsWith(framework))) {
       const child = fork(self, ['serve', name, cell, redis])
       children.push(child)
       const [port] = await once(child, 'message')
@@ -145,10 +159,12 @@ async function compare(rounds, requests) {
         server.times.push((await cpu(server.child) - before) / requests)
       }
     }
-    const median = (name) => measured.get(name).times.sort((a, b) => a - b)[rounds >> 1]
+    const sorted = (name) => measured.get(name).times.sort((a, b) => a - b)
     for (const name of measured.keys()) {
-      const none = median(`${name.split(':')[0]}: none`)
-      console.log(`${name.padEnd(48)} ${median(name).toFixed(1).padStart(7)} us, added ${(median(name) - none).toFixed(1).padStart(6)} us`)
+      const none = sorted(`${name.split(':')[0]}: none`)
+      const columns = [rounds >> 1, 0].flatMap((i) => [sorted(name)[i], sorted(name)[i] - none[i]])
+      const [median, added, least, addedToLeast] = columns.map((us) => us.toFixed(1).padStart(7))
+      console.log(`${name.padEnd(48)} ${median} us, added ${added} us; least ${least} us, added ${addedToLeast} us`)
     }
   } finally {
     for (const child of children) child.kill('SIGKILL')

@@ -1,7 +1,8 @@
 /** What a middleware answers. */
 
 import { type Field } from './headers.js'
-import { type Limiter, type LimiterOptions } from './limiter.js'
+import { type Limiter } from './limiter.js'
+import { type LimiterOptions } from './options.js'
 import { type Result } from './result.js'
 
 /** The options of a middleware. */
@@ -29,37 +30,88 @@ export function denialOf<R>(limiter: Limiter<R>, result: Result): Denial {
 /** A request that may go ahead, or not. */
 export interface Admission {
   result: Result
-  /** Has to be told the status of the response, or undefined if there was none. It is there with chargeWhen alone. */
-  ended?: (status: number | undefined) => void
+  /**
+   * Has to be told the status of the response once it has ended, or undefined if there was none. It charges with
+   * chargeWhen, and gives the places of CC back. Undefined if there is nothing to do.
+   */
+  ended: ((status: number | undefined) => void) | undefined
 }
 
-/** Admits a request: `undefined` is one that is not limited. */
-export async function admit<R>(limiter: Limiter<R>, { chargeWhen }: Pick<MiddlewareOptions<R>, 'chargeWhen'>, request: R): Promise<Admission | undefined> {
+/** Admits a request and calls admitted with `undefined` if it is not limited, or failed with a fault of the program. */
+export function admit<R>(
+  limiter: Limiter<R>,
+  { chargeWhen }: Pick<MiddlewareOptions<R>, 'chargeWhen'>,
+  request: R,
+  admitted: (admission: Admission | undefined) => void,
+  failed: (fault: unknown) => void,
+): void {
   if (chargeWhen === undefined) {
-    const result = await limiter.decide(request)
-    return result && { result }
+    limiter.decide(request).then((result) => admitted(result && admissionOf(limiter, result)), failed)
+    return
   }
-  const reservation = await limiter.reserveFor(request)
-  if (reservation === undefined) return undefined
-  const ended = (status: number | undefined): void => {
-    void (status !== undefined && chargeWhen(status) ? reservation.commit() : reservation.cancel())
-  }
-  return { result: reservation.result, ended }
+  limiter.reserveFor(request).then((reservation) => admitted(reservation && {
+    result: reservation.result,
+    ended: (status) => void (status !== undefined && chargeWhen(status) ? reservation.commit() : reservation.cancel()),
+  }), failed)
 }
 
-/** A response of Node. */
-interface NodeResponse {
+/** Admits a request as {@link admit} does, as a promise. */
+export function admission<R>(limiter: Limiter<R>, charges: Pick<MiddlewareOptions<R>, 'chargeWhen'>, request: R): Promise<Admission | undefined> {
+  return new Promise((resolve, reject) => admit(limiter, charges, request, resolve, reject))
+}
+
+function admissionOf<R>(limiter: Limiter<R>, result: Result): Admission {
+  const { place } = result
+  return { result, ended: place && (() => void limiter.release(place)) }
+}
+
+/** The part of a response of Node that is used. */
+export interface NodeResponse {
   once(event: 'close', listener: () => void): unknown
+  writeHead(status: number, ...rest: never[]): unknown
+  hasHeader(name: string): boolean
+  setHeader(name: string, value: string): unknown
   readonly closed: boolean
   readonly destroyed: boolean
   readonly headersSent: boolean
   readonly statusCode: number
 }
 
-/** Tells an admission how the response ends. A client that goes after the header was sent has had the status. */
-export function follow({ ended }: Admission, response: NodeResponse): void {
+/** Tells an admission how the response ends, also if its connection breaks. A client that goes after the header was sent has had the status. */
+export function follow({ ended }: Admission, response: Pick<NodeResponse, 'once' | 'closed' | 'destroyed' | 'headersSent' | 'statusCode'>): void {
   if (ended === undefined) return
   const tell = (): void => ended(response.headersSent ? response.statusCode : undefined)
   if (response.closed || response.destroyed) tell()
   else response.once('close', tell)
+}
+
+/** Reports whether a response with this status has header fields of limits. A redirection and an outage have none. */
+export function carries(status: number): boolean {
+  return status !== 503 && (status < 300 || status >= 400)
+}
+
+/** Where header fields are set: a response of Node, or of a framework that keeps them itself. */
+export interface Fields {
+  hasHeader(name: string): boolean
+  setHeader(name: string, value: string): unknown
+}
+
+/**
+ * Adds header fields to a response when its header is written, because its status is not known before. Those that are there
+ * then are kept: an inner limiter wins. A framework gives its own fields with the status, or has set them before.
+ */
+export function addFields(response: NodeResponse, fields: Field[], framework: Fields = response): void {
+  if (fields.length === 0) return
+  const write = response.writeHead
+  let added = false
+  response.writeHead = function (this: NodeResponse, status: number, ...rest: never[]): unknown {
+    if (!added && carries(status)) setFields(rest.length > 0 ? framework : this, fields)
+    added = true
+    return write.call(this, status, ...rest)
+  }
+}
+
+/** Sets those header fields that are not there. */
+export function setFields(target: Fields, fields: Field[]): void {
+  for (const [name, value] of fields) if (!target.hasHeader(name)) target.setHeader(name, value)
 }

@@ -31,14 +31,16 @@ export class Breaker {
   #until = 0
   #turn = 0
   #row = 0
-  #last: boolean[] = []
+  #calls = 0 // of the last 20
+  #last = 0 // a bit for each of them, set if it has failed
+  #permit: Ticket = { allowed: true, probe: false, turn: 0 }
 
   /** Says whether a call may be made at nowMs. Each call that may be made is ended by `end`. */
   begin(nowMs: number): Ticket {
     if (this.state === 'half-open' || this.state === 'open' && nowMs < this.#until) return { allowed: false, probe: false, turn: -1 }
-    const probe = this.state === 'open'
-    if (probe) this.#enter('half-open')
-    return { allowed: true, probe, turn: this.#turn }
+    if (this.state === 'closed') return this.#permit
+    this.#enter('half-open')
+    return { allowed: true, probe: true, turn: this.#turn }
   }
 
   /**
@@ -71,14 +73,22 @@ export class Breaker {
     this.state = state
     this.#turn++
     this.#row = 0
-    this.#last = []
+    this.#calls = 0
+    this.#last = 0
+    this.#permit = { allowed: true, probe: false, turn: this.#turn }
   }
 
   #count(failed: boolean): boolean {
     this.#row = failed ? this.#row + 1 : 0
-    this.#last.push(failed)
-    if (this.#last.length > lastCalls) this.#last.shift()
+    this.#last = (this.#last << 1 | (failed ? 1 : 0)) & (1 << lastCalls) - 1
+    if (this.#calls < lastCalls) this.#calls++
     if (!failed) return false
-    return this.#row >= failuresInRow || this.#last.length === lastCalls && this.#last.filter(Boolean).length >= failuresOf
+    return this.#row >= failuresInRow || this.#calls === lastCalls && ones(this.#last) >= failuresOf
   }
+}
+
+function ones(bits: number): number {
+  let n = 0
+  for (; bits > 0; bits >>= 1) n += bits & 1
+  return n
 }

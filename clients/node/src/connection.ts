@@ -1,6 +1,6 @@
 /** Connections to a server: by ioredis, or by the application's own client, ioredis or node-redis. */
 
-import { Redis, ReplyError, type RedisOptions } from 'ioredis'
+import { Command, Redis, ReplyError, type RedisOptions } from 'ioredis'
 import { UnexpectedReply } from './result.js'
 import { type Fault } from './verdict.js'
 
@@ -21,6 +21,16 @@ export class ServerError extends Error {
   }
 }
 
+/** A command that is sent, and what is told how it ends. */
+export interface Sent {
+  words: string[]
+  /** Whether anything waits for the reply. What nothing waits for is not sent. */
+  readonly live: boolean
+  replied(reply: unknown): void
+  /** Is told an error of the client's own: see errorOf. */
+  failed(error: unknown): void
+}
+
 /** A connection to a server. */
 export interface Connection {
   /** Whether a call would be sent at once. Nothing is sent otherwise: a call that waits may be charged long after its caller has left. */
@@ -29,6 +39,7 @@ export interface Connection {
   whenReady(callback: () => void): () => void
   /** The error reply with which the server has refused the user, or undefined. */
   refusal(): string | undefined
+  send(sent: Sent): void
   /** Sends a command. It rejects with an error of the client's own: see errorOf. */
   call(words: string[]): Promise<unknown>
   /** Ends the connection and makes a new one, if that is ours to do. */
@@ -86,6 +97,10 @@ class Borrowed implements Connection {
     return () => void this.#waiting.delete(callback)
   }
 
+  send(sent: Sent): void {
+    this.call(sent.words).then((reply) => sent.replied(reply), (error: unknown) => sent.failed(error))
+  }
+
   call(words: string[]): Promise<unknown> {
     if ('isReady' in this.client) return this.client.sendCommand(words)
     return this.client.call(words[0]!, ...words.slice(1))
@@ -103,9 +118,28 @@ class Borrowed implements Connection {
 /** The longest time between two attempts to connect, in milliseconds. */
 const reconnectMs = 250
 
-/** A connection of our own. */
+/** Collects the commands of one turn of the event loop, as the stream of a pipeline of ioredis does. */
+class Batch {
+  text = ''
+
+  write(command: string): boolean {
+    this.text += command
+    return true
+  }
+}
+
+/** For how many milliseconds calls wait for the replies to those before, to be written together. */
+const gatherMs = 1
+
+/**
+ * A connection of our own. The calls of one turn of the event loop are written at once, and those of all turns in which calls are
+ * unanswered, for up to a millisecond: to write takes more of the processor than all else that a call does.
+ */
 class Owned extends Borrowed {
   readonly #redis: Redis
+  #waiting: Sent[] = []
+  #unanswered = 0
+  #timer: NodeJS.Timeout | undefined
   #refusal: string | undefined
 
   constructor(url: string, options: RedisOptions) {
@@ -127,6 +161,35 @@ class Owned extends Borrowed {
       const refused = /\b(NOAUTH|WRONGPASS|NOPERM)\b.*/.exec(error.message)
       if (refused !== null) this.#refusal = refused[0]
     })
+  }
+
+  override send(sent: Sent): void {
+    if (this.#waiting.push(sent) > 1) return
+    if (this.#unanswered === 0) setImmediate(this.#flush)
+    else this.#timer = setTimeout(this.#flush, gatherMs)
+  }
+
+  readonly #flush = (): void => {
+    clearTimeout(this.#timer)
+    const waiting = this.#waiting
+    this.#waiting = []
+    const batch = new Batch()
+    for (const sent of waiting) {
+      if (!sent.live) continue
+      const [name, ...args] = sent.words
+      const command = new Command(name!, args)
+      this.#unanswered++
+      command.promise.then(
+        (reply) => (this.#ended(), sent.replied(reply)),
+        (error: unknown) => (this.#ended(), sent.failed(error)),
+      )
+      this.#redis.sendCommand(command, batch as never)
+    }
+    if (batch.text !== '') this.#redis.stream.write(batch.text)
+  }
+
+  #ended(): void {
+    if (--this.#unanswered === 0 && this.#waiting.length > 0) setImmediate(this.#flush)
   }
 
   override refusal(): string | undefined {

@@ -1,13 +1,14 @@
-/** A call that ends by a deadline. */
-export interface Late {
-  readonly atMs: number
-  /** Is called with true if the process was too busy to see a reply in time. */
-  readonly expire: (busy: boolean) => void
+/** A call that ends by a deadline. Those under way are a list, in the order of their ends. */
+export abstract class Late {
+  atMs = 0
   /** The timer of a deadline with a time of its own. */
-  timer: NodeJS.Timeout | undefined
-  before: Late | undefined
-  behind: Late | undefined
-  live: boolean
+  timer: NodeJS.Timeout | undefined = undefined
+  before: Late | undefined = undefined
+  behind: Late | undefined = undefined
+  live = false
+
+  /** Is called when the time is over, with true if the process was too busy to see a reply in time. */
+  abstract expire(busy: boolean): void
 }
 
 /** A timer that is later than this shows that the process was busy meanwhile, in milliseconds. */
@@ -22,27 +23,28 @@ export class Deadlines {
   #first: Late | undefined
   #last: Late | undefined
   #armed = false
+  readonly #fireSoon = (): void => afterReplies(() => this.#fire())
 
   constructor(ms: number) {
     this.#ms = ms
   }
 
-  /** Calls expire when the time is over, unless the deadline is removed before. ms is a time that is not that of all calls. */
-  add(expire: (busy: boolean) => void, ms?: number): Late {
+  /** Has a call expire when the time is over, unless it is removed before. ms is a time that is not that of all calls. */
+  add(late: Late, ms?: number): void {
+    late.live = true
+    late.atMs = performance.now() + (ms ?? this.#ms)
     if (ms !== undefined) {
-      const late: Late = { atMs: performance.now() + ms, expire, timer: undefined, before: undefined, behind: undefined, live: true }
       late.timer = setTimeout(() => afterReplies(() => this.#end(late)), ms)
-      return late
+      return
     }
-    const late: Late = { atMs: performance.now() + this.#ms, expire, timer: undefined, before: this.#last, behind: undefined, live: true }
+    late.before = this.#last
     if (this.#last === undefined) this.#first = late
     else this.#last.behind = late
     this.#last = late
     if (!this.#armed) this.#arm(this.#ms)
-    return late
   }
 
-  /** Removes a deadline, and returns whether its time was not over. */
+  /** Removes a call, and returns whether its time was not over. */
   remove(late: Late): boolean {
     if (!late.live) return false
     late.live = false
@@ -59,7 +61,7 @@ export class Deadlines {
 
   #arm(ms: number): void {
     this.#armed = true
-    setTimeout(() => afterReplies(() => this.#fire()), ms)
+    setTimeout(this.#fireSoon, ms)
   }
 
   #fire(): void {

@@ -1,6 +1,7 @@
 /** A store for express-rate-limit, and for hono-rate-limiter. */
 
-import { Limiter, type LimiterOptions } from './limiter.js'
+import { Limiter } from './limiter.js'
+import { type LimiterOptions } from './options.js'
 import { hitsOf, limiterOfWindow } from './store.js'
 
 interface Info {

@@ -1,7 +1,7 @@
 /** Middleware for Express and for every other framework with `(req, res, next)` on Node's own request and response. */
 
 import { type IncomingMessage, type ServerResponse } from 'node:http'
-import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
+import { addFields, admit, denialOf, follow, setFields, type MiddlewareOptions } from './answer.js'
 import { Limiter } from './limiter.js'
 
 export interface Middleware<R> {
@@ -16,12 +16,12 @@ export function cellserver<R extends IncomingMessage = IncomingMessage>(options:
   const charges = options instanceof Limiter ? {} : options
   const middleware = (req: R, res: ServerResponse, next: (error?: unknown) => void): void => {
     // A fault of what comes behind is not one of the limiter: so next is not called within a try.
-    admit(limiter, charges, req).then((admission) => {
+    admit(limiter, charges, req, (admission) => {
       if (admission === undefined) return next()
       const { result } = admission
       follow(admission, res)
       if (result.allowed) {
-        setFields(res, limiter.headers(result))
+        addFields(res, limiter.headers(result))
         return next()
       }
       const denial = denialOf(limiter, result)
@@ -31,11 +31,6 @@ export function cellserver<R extends IncomingMessage = IncomingMessage>(options:
     }, next)
   }
   return Object.assign(middleware, { limiter })
-}
-
-/** Sets header fields that are not there: an inner limiter wins. */
-function setFields(res: ServerResponse, fields: [string, string][]): void {
-  for (const [name, value] of fields) if (!res.hasHeader(name)) res.setHeader(name, value)
 }
 
 export default cellserver

@@ -1,7 +1,8 @@
 /** A plugin for Fastify, a hook for single routes, and a store for @fastify/rate-limit. */
 
-import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
-import { Limiter, type LimiterOptions } from './limiter.js'
+import { addFields, admit, denialOf, follow, setFields, type Fields, type MiddlewareOptions, type NodeResponse } from './answer.js'
+import { Limiter } from './limiter.js'
+import { type LimiterOptions } from './options.js'
 import { hitsOf, limiterOfWindow } from './store.js'
 
 /** The part of a Fastify request that is used, beside what keys read. */
@@ -9,7 +10,8 @@ export type FastifyRequestLike = object
 
 /** The part of a Fastify reply that is used. */
 export interface FastifyReplyLike {
-  raw: { once(event: 'close', listener: () => void): unknown; closed: boolean; destroyed: boolean; headersSent: boolean; statusCode: number }
+  raw: NodeResponse
+  sent: boolean
   hasHeader(name: string): boolean
   header(name: string, value: string): unknown
   code(status: number): unknown
@@ -17,25 +19,42 @@ export interface FastifyReplyLike {
 }
 
 export interface Hook<R> {
-  (request: R, reply: FastifyReplyLike): Promise<unknown>
+  (request: R, reply: FastifyReplyLike, done: (error?: Error) => void): void
   /** The limiter, whose `close` ends its connection. */
   limiter: Limiter<R>
+}
+
+/** The header fields of a reply. Those of Node count where the application writes the response itself. */
+export class ReplyFields implements Fields {
+  constructor(readonly reply: FastifyReplyLike) {}
+
+  hasHeader(name: string): boolean {
+    return this.reply.hasHeader(name) || this.reply.raw.hasHeader(name)
+  }
+
+  setHeader(name: string, value: string): unknown {
+    return this.reply.sent ? this.reply.raw.setHeader(name, value) : this.reply.header(name, value)
+  }
 }
 
 /** Returns a hook, for `onRequest` or `preHandler` of a route. */
 export function limit<R extends FastifyRequestLike = FastifyRequestLike>(options: MiddlewareOptions<R> | Limiter<R>): Hook<R> {
   const limiter = options instanceof Limiter ? options : new Limiter<R>(options)
   const charges = options instanceof Limiter ? {} : options
-  const hook = async (request: R, reply: FastifyReplyLike): Promise<unknown> => {
-    const admission = await admit(limiter, charges, request)
-    if (admission === undefined) return undefined
-    const { result } = admission
-    follow(admission, reply.raw)
-    const denial = result.allowed ? undefined : denialOf(limiter, result)
-    for (const [name, value] of denial?.fields ?? limiter.headers(result)) if (!reply.hasHeader(name)) reply.header(name, value)
-    if (denial === undefined) return undefined
-    reply.code(denial.status)
-    return reply.send(denial.body)
+  const hook = (request: R, reply: FastifyReplyLike, done: (error?: Error) => void): void => {
+    admit(limiter, charges, request, (admission) => {
+      if (admission === undefined) return done()
+      const { result } = admission
+      follow(admission, reply.raw)
+      if (result.allowed) {
+        addFields(reply.raw, limiter.headers(result), new ReplyFields(reply))
+        return done()
+      }
+      const denial = denialOf(limiter, result)
+      setFields(new ReplyFields(reply), denial.fields)
+      reply.code(denial.status)
+      reply.send(denial.body)
+    }, done as (fault: unknown) => void)
   }
   return Object.assign(hook, { limiter })
 }
@@ -56,17 +75,28 @@ export async function cellserver(fastify: FastifyLike, options: MiddlewareOption
 
 type Callback = (error: Error | null, result?: { current: number; ttl: number }) => void
 
-interface RouteOptions {
+/** Options of @fastify/rate-limit that a store hears of. */
+interface PluginOptions {
+  ban?: unknown
+  continueExceeding?: unknown
+  exponentialBackoff?: unknown
   routeInfo?: { method?: string; url?: string }
 }
 
+/** Throws for options that need more than the number of hits up to the limit, which is all that the server counts. */
+function checkOptions({ ban, continueExceeding, exponentialBackoff }: PluginOptions): void {
+  if (typeof ban === 'number' && ban > 0) throw new TypeError('cellserver: ban is 0 or not used with this store: denied hits are not counted. A policy with BAN bans')
+  if (continueExceeding) throw new TypeError('cellserver: continueExceeding is not supported by this store')
+  if (exponentialBackoff) throw new TypeError('cellserver: exponentialBackoff is not supported by this store. A policy with BAN has bans that grow')
+}
+
 interface StoreClass {
-  new (globalOptions: unknown): { child(route: RouteOptions): object }
+  new (globalOptions: unknown): { child(route: PluginOptions): object }
   /** The limiter, whose `close` ends the connection of all stores of the class. */
   readonly limiter: Limiter
 }
 
-/** Returns a class for the option `store` of @fastify/rate-limit. Its limits are those of the plugin, as `SW max window FIXED`; `ban` has no effect. */
+/** Returns a class for the option `store` of @fastify/rate-limit. Its limits are those of the plugin, as `SW max window FIXED`. It throws for a `ban` above 0, `continueExceeding` and `exponentialBackoff`. */
 export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>): StoreClass {
   const { policy = 'fastify', ...rest } = options
   const shared = new Limiter({ ...rest, policy, limits: 'SW 1 1 FIXED' })
@@ -74,7 +104,8 @@ export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>):
     static readonly limiter = shared
     readonly prefix: string
 
-    constructor(_globalOptions: unknown, prefix = '') {
+    constructor(globalOptions: unknown, prefix = '') {
+      checkOptions((globalOptions ?? {}) as PluginOptions)
       this.prefix = prefix
     }
 
@@ -88,9 +119,9 @@ export function rateLimitStore(options: Omit<LimiterOptions, 'key' | 'limits'>):
       )
     }
 
-    child(route: RouteOptions): CellserverStore {
+    child(route: PluginOptions): CellserverStore {
       const { method = '', url = '' } = route.routeInfo ?? {}
-      return new CellserverStore(undefined, `${method}${url}|`)
+      return new CellserverStore(route, `${method}${url}|`)
     }
   }
 }

@@ -1,11 +1,13 @@
 /** Middleware for Hono. */
 
-import { admit, denialOf, type MiddlewareOptions } from './answer.js'
+import { admission as admissionOf, carries, denialOf, follow, type Admission, type MiddlewareOptions } from './answer.js'
 import { Limiter } from './limiter.js'
 
 /** The part of a context of Hono that is used, beside what keys read. */
 export interface ContextLike {
   res: Response
+  /** With @hono/node-server it has the response of Node. */
+  env?: unknown
 }
 
 export interface Middleware<C extends ContextLike> {
@@ -19,7 +21,7 @@ export function cellserver<C extends ContextLike>(options: MiddlewareOptions<C> 
   const limiter = options instanceof Limiter ? options : new Limiter<C>(options)
   const charges = options instanceof Limiter ? {} : options
   const middleware = async (c: C, next: () => Promise<void>): Promise<Response | undefined> => {
-    const admission = await admit(limiter, charges, c)
+    const admission = await admissionOf(limiter, charges, c)
     if (admission === undefined) {
       await next()
       return undefined
@@ -30,16 +32,45 @@ export function cellserver<C extends ContextLike>(options: MiddlewareOptions<C> 
       admission.ended?.(status)
       return new Response(body, { status, headers: fields })
     }
-    const fields = limiter.headers(result)
+    const { outgoing } = (c.env ?? {}) as { outgoing?: Parameters<typeof follow>[1] }
+    if (outgoing !== undefined) follow(admission, outgoing)
     try {
       await next()
-    } finally {
-      admission.ended?.(c.res.status)
+    } catch (error) {
+      if (outgoing === undefined) admission.ended?.(undefined)
+      throw error
     }
-    for (const [name, value] of fields) if (!c.res.headers.has(name)) c.res.headers.set(name, value)
+    if (outgoing === undefined) followBody(admission, c)
+    if (!carries(c.res.status)) return undefined
+    for (const [name, value] of limiter.headers(result)) if (!c.res.headers.has(name)) c.res.headers.set(name, value)
     return undefined
   }
   return Object.assign(middleware, { limiter })
+}
+
+/** Tells an admission how the response ends where there is no response of Node: once its body was read, or is not wanted any more. */
+function followBody({ ended }: Admission, c: ContextLike): void {
+  if (ended === undefined) return
+  const { res } = c
+  const reader = res.body?.getReader()
+  if (reader === undefined) return ended(res.status)
+  const body = new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (!done) return controller.enqueue(value)
+        controller.close()
+      } catch (error) {
+        controller.error(error)
+      }
+      return ended(res.status)
+    },
+    cancel(reason) {
+      ended(res.status)
+      return reader.cancel(reason)
+    },
+  })
+  c.res = new Response(body, res)
 }
 
 export default cellserver

@@ -35,11 +35,27 @@ export function viewOf(request: unknown): View {
   const node = request as NodeLike
   const headers = node.headers
   if (headers !== undefined && typeof (headers as Headers).get === 'function') return webView(headers as Headers, node.socket?.remoteAddress)
-  const fields = (headers ?? {}) as Record<string, string | string[] | undefined>
-  return {
-    peer: node.socket?.remoteAddress,
-    header: (name) => [fields[name] ?? []].flat(),
-    ip: node.ip,
+  return new NodeView(node)
+}
+
+/** The view of a request of Node, which reads what is asked for. */
+class NodeView implements View {
+  readonly #request: NodeLike
+
+  constructor(request: NodeLike) {
+    this.#request = request
+  }
+
+  get peer(): string | undefined {
+    return this.#request.socket?.remoteAddress
+  }
+
+  get ip(): string | undefined {
+    return this.#request.ip
+  }
+
+  header(name: string): string[] {
+    return [(this.#request.headers as Record<string, string | string[] | undefined> | undefined)?.[name] ?? []].flat()
   }
 }
 

@@ -1,159 +1,23 @@
 import { randomBytes } from 'node:crypto'
-import { type RedisOptions } from 'ioredis'
+import { Asking, type Asker } from './asking.js'
+import { ServerBackend, type Backend, type Shared } from './backend.js'
 import { Breaker, pauseMs, type Outcome, type Ticket } from './breaker.js'
 import { DenialCache, scopeOf } from './cache.js'
 import { clauseText, localOf, parseClause, type Clause } from './clause.js'
-import { connect, errorOf, FaultError, ServerError, type Connection, type IoredisClient, type NodeRedisClient } from './connection.js'
+import { connect, errorOf, FaultError, ServerError } from './connection.js'
 import { Deadlines } from './deadlines.js'
-import { headerFields, problemOf, type Field, type HeaderAnswer, type HeaderClause, type HeaderStyle, type Problem } from './headers.js'
-import { bounded, type KeyOf } from './keys.js'
+import { headerFields, problemOf, type Field, type HeaderAnswer, type HeaderClause, type Problem } from './headers.js'
+import { bounded } from './keys.js'
 import { approximates, LocalLimiter } from './local.js'
-import { readReply, UnexpectedReply, resultOf, type Decision, type Result } from './result.js'
-import { judge, retries, type Fault } from './verdict.js'
-import { callWords, renewWords, settleWords, startWords, stateKey, type Config, type Mode, type Request } from './wire.js'
-
-/** What happens to a call that the server does not decide in time. */
-export type OnUnavailable = 'allow' | 'deny' | 'local'
-
-/** What a limiter tells about itself. */
-export interface Log {
-  warn(message: string): void
-  error(message: string): void
-}
-
-/** The part of a meter of OpenTelemetry's API that is used. */
-export interface Meter {
-  createCounter(name: string): { add(n: number, attributes?: Record<string, string>): void }
-  createHistogram(name: string, options?: { unit?: string; advice?: { explicitBucketBoundaries?: number[] } }): { record(n: number, attributes?: Record<string, string>): void }
-  createUpDownCounter(name: string): { add(n: number, attributes?: Record<string, string>): void }
-}
-
-/** The options of a limiter. */
-export interface LimiterOptions<R = unknown> {
-  /** The server, as `redis://user:password@host:6379`, `rediss://` or a path of a Unix socket. Either it or `client` is needed. */
-  url?: string
-  /** A client of the application: ioredis or node-redis. Its connection is left alone. */
-  client?: IoredisClient | NodeRedisClient
-  /** Options of ioredis for a connection by `url`, such as `tls`. */
-  redis?: RedisOptions
-  /** The name of a policy of the server. With `limits` it names them in keys and header fields, and is `limit` by default. */
-  policy?: string
-  /** Clauses such as `TB 200 100 1`, in place of a policy of the server. All of them are charged, or none. */
-  limits?: string | string[]
-  /** The key of a request. A request without one is not limited. It is needed by the middleware. */
-  key?: KeyOf<R>
-  /** The cost of a request: 1 by default. */
-  cost?: number | ((request: R) => number | Promise<number>)
-  /** Names the member of a CC clause: by default a random one for each request. */
-  member?: (request: R) => string
-  /** Milliseconds for everything that a check waits for, from 20 to 1,000: 50 by default. */
-  deadlineMs?: number
-  /** What happens to calls that the server does not decide in time: `allow`, `deny` (503), or `local`, a limiter in the process. */
-  onUnavailable: OnUnavailable
-  /** How many instances of the application share the limits while each decides by itself. Needed by `local`. */
-  instances?: number | (() => number)
-  /** The clauses of `local`. By default they are `limits`, or are asked of the server each minute (RL.POLICY GET). */
-  fallback?: string | string[]
-  /** For how many milliseconds a denial is repeated from memory at most: 1,000 by default, 0 for never. */
-  denialCacheMs?: number
-  /** Whether a denial has to reach the server, for policies with BAN. It switches the cache of denials off. */
-  ban?: boolean
-  /** Makes calls count once although they are sent again after a broken connection. `random` makes the ids. */
-  id?: 'random' | ((request: R) => string | undefined)
-  /** The options CLASS and KEEP of RL.USE. */
-  class?: string
-  keep?: string
-  /** Which header fields the middleware writes: `draft` by default. */
-  headers?: HeaderStyle
-  log?: Log
-  /** A meter of OpenTelemetry's API. */
-  meter?: Meter
-  /** A clock in milliseconds in the place of the machine's, for tests. */
-  now?: () => number
-}
-
-/** The options of one call. */
-export interface CallOptions {
-  cost?: number | undefined
-  mode?: Mode | undefined
-  member?: string | undefined
-  id?: string | undefined
-}
+import { Instruments } from './metrics.js'
+import { ConfigurationError, type CallOptions, type LimiterOptions, type Log, type Reservation } from './options.js'
+import { resultOf, type Decision, type Place, type Result } from './result.js'
+import { judge, type Fault } from './verdict.js'
+import { clausesOf, noWindow, windowOf, type Window } from './window.js'
+import { callWords, renewWords, settleWords, startWords, stateKey, type Config, type Request } from './wire.js'
 
 interface KeyedCall extends CallOptions {
   key: string
-}
-
-/** The error for a configuration that the server refuses. */
-export class ConfigurationError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'ConfigurationError'
-  }
-}
-
-/** Units that were taken before the cost of a call is known. */
-export interface Reservation {
-  result: Result
-  /** The units that the call has cost. Without a number, those that were reserved. */
-  actual: number
-  /** Ends the reservation: the units beyond `actual` are given back, or missing ones charged. */
-  commit(): Promise<void>
-  /** Gives all units back. */
-  cancel(): Promise<void>
-}
-
-/** What answers calls: a server, or a double in tests. */
-export interface Backend {
-  /** Asks for a decision. It rejects with an error of the client's own: see errorOf. */
-  decide(config: Config, request: Request): Promise<Decision>
-  /** Sends another command. */
-  call(words: string[]): Promise<unknown>
-  ready(): boolean
-  whenReady(callback: () => void): () => void
-  refusal(): string | undefined
-  renew(): void
-  close(): Promise<void>
-}
-
-/** What limiters with the same server share. */
-export interface Shared {
-  backend: Backend
-  breaker: Breaker
-  /** For how many milliseconds the breaker stays open each time. */
-  pauseMs(): number
-}
-
-class ServerBackend implements Backend {
-  constructor(readonly connection: Connection) {}
-
-  decide(config: Config, request: Request): Promise<Decision> {
-    return this.connection.call(callWords(config, request)).then(readReply)
-  }
-
-  call(words: string[]): Promise<unknown> {
-    return this.connection.call(words)
-  }
-
-  ready(): boolean {
-    return this.connection.ready()
-  }
-
-  whenReady(callback: () => void): () => void {
-    return this.connection.whenReady(callback)
-  }
-
-  refusal(): string | undefined {
-    return this.connection.refusal()
-  }
-
-  renew(): void {
-    this.connection.renew()
-  }
-
-  close(): Promise<void> {
-    return this.connection.close()
-  }
 }
 
 const console_: Log = { warn: (message) => console.warn(message), error: (message) => console.error(message) }
@@ -176,6 +40,11 @@ const forgetMs = 60_000
 /** The time in milliseconds between two lines of the log about the same thing. */
 const quietMs = 60_000
 
+/** Returns a name that no other call has. */
+function random(): string {
+  return randomBytes(12).toString('hex')
+}
+
 /** Returns the cost of a request, which gives no units back. */
 function chargeable(units: number | undefined): number | undefined {
   if (units !== undefined && !(units >= 0)) throw new RangeError(`cost is ${units}: a request gives no units back`)
@@ -195,7 +64,7 @@ export class Limiter<R = unknown> {
   readonly #shared: Shared
   readonly #cache: DenialCache
   readonly #deadlineMs: number
-  readonly #deadlines: Deadlines
+  readonly #asker: Asker
   readonly #now: () => number // does not go back
   readonly #wall: () => number // since 1970
   readonly #log: Log
@@ -207,7 +76,9 @@ export class Limiter<R = unknown> {
   #started: Promise<void> | undefined
   #running = false
   #withID = true
-  #windows: Window[]
+  #windows: Window[] = []
+  /** Whether calls take places, for which they need a member. */
+  #places = false
   #instruments: Instruments | undefined
 
   /** Makes a limiter. shared is that of another limiter with the same server, or a double in tests. */
@@ -220,11 +91,10 @@ export class Limiter<R = unknown> {
     if (options.onUnavailable === 'local' && options.instances === undefined) throw new TypeError('onUnavailable: local needs instances, the number of processes that share the limits')
     this.#deadlineMs = options.deadlineMs ?? 50
     if (!(this.#deadlineMs >= 20 && this.#deadlineMs <= 1000)) throw new TypeError('deadlineMs is from 20 to 1000')
-    this.#deadlines = new Deadlines(this.#deadlineMs)
     if (options.policy !== undefined && !/^[A-Za-z0-9_.-]{1,64}$/.test(options.policy)) throw new TypeError('policy is a name of 1 to 64 letters, digits and _ . -')
     this.#config = { policy: options.policy ?? 'limit', limits, class: options.class, keep: options.keep }
     callWords(this.#config, { key: '', cost: 1, mode: '' }) // throws if the options do not fit each other
-    this.#windows = limits.map(windowOf)
+    this.#setClauses(limits)
     this.#fallback = texts(options.fallback).map((text) => parseClause(text))
     if (this.#fallback.length === 0) this.#fallback = limits
     this.#cache = new DenialCache(options.ban ? 0 : (options.denialCacheMs ?? 1000))
@@ -236,6 +106,14 @@ export class Limiter<R = unknown> {
     this.#shared = shared ?? { backend: new ServerBackend(connect(options.url, options.client, options.redis)), breaker: new Breaker(), pauseMs: () => pauseMs(Math.random()) }
     this.#backend = this.#shared.backend
     this.#breaker = this.#shared.breaker
+    this.#asker = {
+      config: this.#config,
+      backend: this.#backend,
+      deadlines: new Deadlines(this.#deadlineMs),
+      answered: (request, ticket, decision) => this.#answered(request, ticket, decision),
+      failed: (request, ticket, error) => this.#failed(request, ticket, error),
+      tooLate: (request, decision) => this.#tooLate(request, decision),
+    }
     if (this.#backend.ready()) this.#startSoon()
     else this.#backend.whenReady(() => this.#startSoon())
   }
@@ -268,11 +146,15 @@ export class Limiter<R = unknown> {
     return this.#backend.close()
   }
 
-  /** Decides a request by the options `key`, `cost`, `member` and `id`. It returns undefined for a request that is not limited. */
-  async decide(request: R): Promise<Result | undefined> {
-    const call = this.#callOf(request)
-    if (call instanceof Promise) return call.then((known) => known && this.check(known.key, known))
-    return call && this.check(call.key, call)
+  /** Decides a request by the options `key`, `cost`, `member` and `id`. Its result is undefined for a request that is not limited. */
+  decide(request: R): Promise<Result | undefined> {
+    try {
+      const call = this.#callOf(request)
+      if (call instanceof Promise) return call.then((known) => known && this.check(known.key, known))
+      return call === undefined ? Promise.resolve(undefined) : this.check(call.key, call)
+    } catch (fault) {
+      return Promise.reject(fault as Error)
+    }
   }
 
   /** Reserves the cost of a request, as `decide` takes it. */
@@ -300,16 +182,19 @@ export class Limiter<R = unknown> {
       key: bounded(key),
       cost: call.cost ?? 1,
       mode: call.mode ?? '',
-      member: call.member ?? (this.#hasPlaces() ? randomBytes(12).toString('hex') : undefined),
-      id: this.#withID ? (call.id ?? (this.options.id === 'random' ? randomBytes(12).toString('hex') : undefined)) : undefined,
+      member: call.member ?? (this.#places ? random() : undefined),
+      id: this.#withID ? (call.id ?? (this.options.id === 'random' ? random() : undefined)) : undefined,
     })
   }
 
-  /** Gives the places of a member back that `check` has taken under a policy or limits with CC. */
-  async release(key: string, member: string): Promise<void> {
-    for (const [i, window] of this.#windows.entries()) {
-      if (window.concurrent) await this.#settle(['CC.RELEASE', stateKey(this.#config.policy, bounded(key), i + 1), member])
-    }
+  /** Gives back what `check` has taken under clauses with CC: the `place` of its result. It is done at most once for each result. */
+  async release({ key, member, local }: Place): Promise<void> {
+    if (local) return this.#local?.release(key, member)
+    const settled: Promise<void>[] = []
+    this.#windows.forEach((window, i) => {
+      if (window.concurrent) settled.push(this.#settle(['CC.RELEASE', stateKey(this.#config.policy, key, i + 1), member]))
+    })
+    await Promise.all(settled)
   }
 
   /** Forgets what a key has used. With a policy it needs a user with +rl.reset. */
@@ -325,7 +210,8 @@ export class Limiter<R = unknown> {
    * that is not ended gives its units back after ttlMs, which is renewed while it is used.
    */
   async reserve(key: string, units: number, { ttlMs = 30_000, ...call }: CallOptions & { ttlMs?: number } = {}): Promise<Reservation> {
-    const request: Request = { key: bounded(key), cost: units, mode: '', member: call.member, id: call.id ?? randomBytes(12).toString('hex'), ttlMs }
+    const id = call.id ?? random()
+    const request: Request = { key: bounded(key), cost: units, mode: '', member: call.member ?? (this.#places ? id : undefined), id, ttlMs }
     const result = await this.#decided(request)
     const holds = result.allowed && result.source === 'server'
     let renewal: NodeJS.Timeout | undefined
@@ -337,12 +223,13 @@ export class Limiter<R = unknown> {
       }, ttlMs / 2)
       renewal.unref()
     }
-    let ended = !holds
+    let ended = false
     const end = async (used: () => number): Promise<void> => {
       if (ended) return
       ended = true
       clearInterval(renewal)
-      await this.#settle(settleWords(this.#config, request, used()))
+      if (result.place !== undefined) await this.release(result.place)
+      if (holds) await this.#settle(settleWords(this.#config, request, used()))
     }
     const reservation: Reservation = {
       result,
@@ -398,9 +285,9 @@ export class Limiter<R = unknown> {
     return { policy: this.#config.policy, denied: !result.allowed, blocked: result.blocked, binding, clauses }
   }
 
-  /** Whether calls take places, for which they need a member. */
-  #hasPlaces(): boolean {
-    return this.#windows.some((window) => window.concurrent)
+  #setClauses(clauses: Clause[]): void {
+    this.#windows = clauses.map(windowOf)
+    this.#places = this.#windows.some((window) => window.concurrent)
   }
 
   #decided(request: Request): Promise<Result> {
@@ -439,6 +326,7 @@ export class Limiter<R = unknown> {
       if (!this.#backend.ready()) return this.#failed(request, ticket, new FaultError('refused'))
       this.#startSoon()
       await this.#inTime(this.#started!, deadline)
+      if (this.#places) request.member ??= random() // the clauses were not known before
     } catch (error) {
       return this.#failed(request, ticket, error instanceof ConfigurationError ? error : errorOf(error))
     }
@@ -448,50 +336,27 @@ export class Limiter<R = unknown> {
   /** Asks the server. ms is what is left of the deadline, if that is not all of it. */
   #ask(request: Request, ticket: Ticket = this.#breaker.begin(this.#now()), ms?: number): Promise<Result> {
     return new Promise((resolve, reject) => {
-      if (!ticket.allowed) return resolve(this.#unavailable(request, 'breaker'))
-      const failed = (error: Error): void => {
-        try {
-          resolve(this.#failed(request, ticket, error))
-        } catch (fault) {
-          reject(fault as Error)
-        }
-      }
-      if (!this.#backend.ready()) return failed(new FaultError('refused'))
-      let forget = (): void => {}
-      const late = this.#deadlines.add((busy) => {
-        forget()
-        failed(new FaultError('timeout', busy))
-      }, ms)
-      let again = false
-      const send = (): void => {
-        if (!late.live) return // its caller has gone: it must not be charged
-        this.#backend.decide(this.#config, request).then(
-          (decision) => {
-            if (this.#deadlines.remove(late)) resolve(this.#answered(request, ticket, decision))
-          },
-          (reason: unknown) => {
-            const error = errorOf(reason)
-            if (error instanceof FaultError && !again && retries(error.fault, request.id !== undefined)) {
-              again = true
-              if (this.#backend.ready()) send()
-              else forget = this.#backend.whenReady(send)
-            } else if (this.#deadlines.remove(late)) failed(error)
-          },
-        )
-      }
-      send()
-      return undefined
+      if (ticket.allowed) new Asking(this.#asker, request, ticket, resolve, reject).begin(ms)
+      else resolve(this.#unavailable(request, 'breaker'))
     })
   }
 
   #answered(request: Request, ticket: Ticket, decision: Decision): Result {
-    this.#end(ticket, 'answered')
-    if (this.#local !== undefined && this.#now() - this.#localAt > forgetMs) this.#local = undefined
-    this.#refreshPolicy()
+    const now = this.#now()
+    this.#end(ticket, 'answered', now)
+    if (this.#local !== undefined && now - this.#localAt > forgetMs) this.#local = undefined
+    this.#refreshPolicy(now)
     const result = resultOf(decision, request.cost, 'server', request.mode === 'PARTIAL')
+    if (this.#places && result.allowed) result.place = placeOf(request, false)
     const scope = result.allowed ? undefined : this.#scope(request)
-    if (scope !== undefined) this.#cache.put(scope, request.cost, decision, this.#now())
+    if (scope !== undefined) this.#cache.put(scope, request.cost, decision, now)
     return result
+  }
+
+  /** Gives back the places of a call whose caller was answered without them. */
+  #tooLate(request: Request, decision: Decision): void {
+    const place = this.#places && decision.refused === 0 ? placeOf(request, false) : undefined
+    if (place !== undefined) void this.release(place)
   }
 
   /** Returns the result of a call without a decision. It throws if the error is a fault of the program. */
@@ -511,8 +376,8 @@ export class Limiter<R = unknown> {
     return this.#unavailable(request, error.message.split(' ', 1)[0]!)
   }
 
-  #end(ticket: Ticket, outcome: Outcome): void {
-    const opened = this.#breaker.end(ticket, this.#now(), outcome, this.#shared.pauseMs())
+  #end(ticket: Ticket, outcome: Outcome, now = this.#now()): void {
+    const opened = this.#breaker.end(ticket, now, outcome, this.#shared.pauseMs())
     if (opened) {
       if (!ticket.probe) this.#instruments?.breaker(1)
       this.#backend.renew()
@@ -546,7 +411,7 @@ export class Limiter<R = unknown> {
     const needed = this.options.onUnavailable === 'local' && texts(this.options.fallback).length === 0
     try {
       const clauses = clausesOf(await this.#backend.call(['RL.POLICY', 'GET', this.#config.policy]))
-      this.#windows = clauses.map(windowOf)
+      this.#setClauses(clauses)
       if (needed) this.#fallback = clauses
     } catch (error) {
       if (!(errorOf(error) instanceof ServerError)) throw error
@@ -556,9 +421,9 @@ export class Limiter<R = unknown> {
   }
 
   /** Asks for the clauses of the policy again when they are a minute old. The call that finds this does not wait for it. */
-  #refreshPolicy(): void {
-    if (this.#config.limits.length > 0 || this.#now() - this.#fallbackAt < policyMs) return
-    this.#fallbackAt = this.#now()
+  #refreshPolicy(now: number): void {
+    if (this.#config.limits.length > 0 || now - this.#fallbackAt < policyMs) return
+    this.#fallbackAt = now
     void this.#readPolicy().catch(() => {})
   }
 
@@ -601,10 +466,12 @@ export class Limiter<R = unknown> {
       const instances = typeof this.options.instances === 'function' ? this.options.instances() : this.options.instances!
       this.#localAt = this.#now()
       this.#local ??= new LocalLimiter(this.#fallback, instances)
-      return resultOf(this.#local.decide(request.key, request.cost, this.#wall(), request.member, request.mode === 'PEEK'), request.cost, 'local')
+      const result = resultOf(this.#local.decide(request.key, request.cost, this.#wall(), request.member, request.mode === 'PEEK'), request.cost, 'local')
+      if (this.#places && result.allowed) result.place = placeOf(request, true)
+      return result
     }
     const allowed = onUnavailable === 'allow'
-    return { allowed, limit: 0, remaining: 0, granted: allowed ? request.cost : 0, retryAfterMs: allowed ? undefined : 1000, resetAfterMs: undefined, source: 'unavailable', policies: [], never: false, blocked: false }
+    return { allowed, limit: 0, remaining: 0, granted: allowed ? request.cost : 0, retryAfterMs: allowed ? undefined : 1000, resetAfterMs: undefined, source: 'unavailable', policies: [], never: false, blocked: false, place: undefined }
   }
 
   /** Writes a line to the log, at most once a minute. */
@@ -623,54 +490,7 @@ export class Limiter<R = unknown> {
   }
 }
 
-/** What header fields say of a clause beside its numbers. */
-interface Window {
-  windowMillis: number
-  concurrent: boolean
-  unlimited: boolean
-}
-
-const noWindow: Window = { windowMillis: 0, concurrent: false, unlimited: false }
-
-function windowOf(clause: Clause): Window {
-  return { windowMillis: clause.family === 'SW' ? clause.periodMs : 0, concurrent: clause.family === 'CC', unlimited: clause.family === 'NONE' }
-}
-
-/** Returns the clauses in a reply of RL.POLICY GET, which is a map or a list of names and values. */
-function clausesOf(reply: unknown): Clause[] {
-  const list = Array.isArray(reply) ? reply : reply instanceof Map ? [...reply].flat() : Object.entries(reply as object).flat()
-  const field = (name: string): unknown => list[list.indexOf(name) + 1]
-  const limits = field('limits')
-  if (!Array.isArray(limits)) throw new UnexpectedReply()
-  return limits.map((text) => parseClause(String(text), Number(field('ms')) === 1 ? 1 : 1000))
-}
-
-/** The metrics of a limiter. No key is a label. */
-class Instruments {
-  readonly #policy: string
-  readonly #decisions
-  readonly #duration
-  readonly #open
-  readonly #unavailable
-
-  constructor(meter: Meter, policy: string) {
-    this.#policy = policy
-    this.#decisions = meter.createCounter('cellserver.client.decisions')
-    this.#duration = meter.createHistogram('cellserver.client.duration', { unit: 's', advice: { explicitBucketBoundaries: [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1] } })
-    this.#open = meter.createUpDownCounter('cellserver.client.breaker.open')
-    this.#unavailable = meter.createCounter('cellserver.client.unavailable')
-  }
-
-  decision(result: Result, ms: number): void {
-    this.#decisions.add(1, { policy: this.#policy, result: result.allowed ? 'allowed' : 'denied', source: result.source })
-    this.#duration.record(ms / 1000)
-  }
-
-  breaker(n: number): void {
-    this.#open.add(n)
-  }
-
-  unavailable(reason: string): void {
-    this.#unavailable.add(1, { reason })
-  }
+/** Returns the place that an allowed call has taken. That of a reservation ends with it. */
+function placeOf({ key, cost, mode, member, ttlMs }: Request, local: boolean): Place | undefined {
+  return member === undefined || cost <= 0 || mode === 'PEEK' || ttlMs !== undefined && !local ? undefined : { key, member, local }
 }

@@ -27,6 +27,7 @@ interface Call {
 /** The state of one clause for one key. decide returns the answer and what to do to take the units. */
 interface State {
   decide(call: Call): { answer: Answer; take?: () => Answer }
+  release?(member: string): void
 }
 
 /** How often a full table is searched for keys that are unused again, at most. */
@@ -181,6 +182,10 @@ class Leases implements State {
       },
     }
   }
+
+  release(member: string): void {
+    this.#members.delete(member)
+  }
 }
 
 /** NONE never denies. */
@@ -242,6 +247,11 @@ export class LocalLimiter {
     for (const [key, states] of this.#keys) {
       if (states.every((state) => state.decide(look).answer.reset === 0n)) this.#keys.delete(key)
     }
+  }
+
+  /** Gives the places of a member back. */
+  release(key: string, member: string): void {
+    for (const state of this.#keys.get(key) ?? this.#shared ?? []) state.release?.(member)
   }
 
   /** Decides a call at an instant, in milliseconds since 1970: all clauses take the units, or none does. */

@@ -1,7 +1,9 @@
 /** A storage for @nestjs/throttler, and a guard of our own. */
 
-import { admit, denialOf, follow, type MiddlewareOptions } from './answer.js'
-import { Limiter, type LimiterOptions } from './limiter.js'
+import { addFields, admission as admissionOf, denialOf, follow, setFields, type MiddlewareOptions, type NodeResponse } from './answer.js'
+import { ReplyFields, type FastifyReplyLike } from './fastify.js'
+import { Limiter } from './limiter.js'
+import { type LimiterOptions } from './options.js'
 import { hitsOf, limiterOfWindow } from './store.js'
 
 interface ThrottlerRecord {
@@ -13,7 +15,7 @@ interface ThrottlerRecord {
 
 /**
  * A storage for the option `storage` of ThrottlerModule. Each named throttler is `SW limit ttl FIXED`. A client is denied until its
- * window ends: `blockDuration` is not used.
+ * window ends. A `blockDuration` other than the ttl is an error of each request, because Nest names it to the storage only then.
  */
 export class CellserverStorage {
   readonly #limiter: Limiter
@@ -27,7 +29,8 @@ export class CellserverStorage {
     return this.#limiter.close()
   }
 
-  async increment(key: string, ttl: number, limit: number, _blockDuration: number, throttlerName: string): Promise<ThrottlerRecord> {
+  async increment(key: string, ttl: number, limit: number, blockDuration: number, throttlerName: string): Promise<ThrottlerRecord> {
+    if (blockDuration !== ttl) throw new TypeError(`cellserver: blockDuration of the throttler ${throttlerName} is not supported: take a guard with a policy that has BAN`)
     const result = await limiterOfWindow(this.#limiter, `nest.${throttlerName.replace(/[^A-Za-z0-9_.-]/g, '_')}`.slice(0, 64), limit, ttl).check(key)
     if (!result.allowed && result.source === 'unavailable') throw new Error('cellserver: the server does not decide')
     const seconds = (ms: number | undefined): number => Math.ceil((ms ?? 0) / 1000)
@@ -44,16 +47,8 @@ interface ContextLike {
   switchToHttp(): { getRequest(): never; getResponse(): ResponseLike }
 }
 
-interface ResponseLike {
-  raw?: ResponseLike
-  once(event: 'close', listener: () => void): unknown
-  setHeader?(name: string, value: string): unknown
-  header?(name: string, value: string): unknown
-  closed: boolean
-  destroyed: boolean
-  headersSent: boolean
-  statusCode: number
-}
+/** The response of Express, or the reply of Fastify. */
+type ResponseLike = NodeResponse | FastifyReplyLike
 
 /** A guard that limits by a policy, or by several limits at once: one round trip, whatever their number. */
 export class CellserverGuard {
@@ -72,17 +67,18 @@ export class CellserverGuard {
 
   async canActivate(context: ContextLike): Promise<boolean> {
     const http = context.switchToHttp()
-    const admission = await admit(this.limiter, this.#options, http.getRequest())
+    const admission = await admissionOf(this.limiter, this.#options, http.getRequest())
     if (admission === undefined) return true
     const { result } = admission
     const response = http.getResponse()
-    follow(admission, response.raw ?? response)
-    const denial = result.allowed ? undefined : denialOf(this.limiter, result)
-    for (const [name, value] of denial?.fields ?? this.limiter.headers(result)) {
-      if (response.setHeader) response.setHeader(name, value)
-      else response.header?.(name, value)
+    const [raw, fields] = 'raw' in response ? [response.raw, new ReplyFields(response)] : [response, response]
+    follow(admission, raw)
+    if (result.allowed) {
+      addFields(raw, this.limiter.headers(result), fields)
+      return true
     }
-    if (denial === undefined) return true
+    const denial = denialOf(this.limiter, result)
+    setFields(fields, denial.fields)
     const name = '@nestjs/common' // a module that only applications of Nest have
     const { HttpException } = (await import(name)) as { HttpException: new (body: unknown, status: number) => Error }
     throw new HttpException(JSON.parse(denial.body), denial.status)

@@ -18,6 +18,14 @@ export interface Decision extends Numbers {
   clauses: Numbers[]
 }
 
+/** What a call has taken under clauses with CC, until it is given back or its lease is over. */
+export interface Place {
+  key: string
+  member: string
+  /** Whether the limiter in the process has it. */
+  local: boolean
+}
+
 /** The answer to a check. */
 export interface Result {
   allowed: boolean
@@ -36,6 +44,8 @@ export interface Result {
   never: boolean
   /** Whether a block without an end has denied the call. */
   blocked: boolean
+  /** What `release` gives back once the work is done, or undefined if the call has taken no place. */
+  place: Place | undefined
 }
 
 /** The error for a reply that is not one of a limiter. */
@@ -46,12 +56,21 @@ export class UnexpectedReply extends Error {
   }
 }
 
+function integer(value: unknown): number {
+  const n = typeof value === 'bigint' ? Number(value) : value
+  if (!Number.isInteger(n)) throw new UnexpectedReply()
+  return n as number
+}
+
 function numbers(value: unknown): Numbers {
   if (!Array.isArray(value) || value.length !== 5) throw new UnexpectedReply()
-  const five = value.map((n: unknown) => (typeof n === 'bigint' ? Number(n) : n))
-  if (!five.every((n): n is number => typeof n === 'number' && Number.isInteger(n))) throw new UnexpectedReply()
-  const [refused, limit, remaining, retry, reset] = five as [number, number, number, number, number]
-  return { refused, limit, remaining, retryAfterMs: retry < 0 ? -1 : retry, resetAfterMs: reset < 0 ? -1 : reset }
+  return {
+    refused: integer(value[0]),
+    limit: integer(value[1]),
+    remaining: integer(value[2]),
+    retryAfterMs: Math.max(-1, integer(value[3])),
+    resetAfterMs: Math.max(-1, integer(value[4])),
+  }
 }
 
 /** Returns what a reply says: five integers, or a list of those and of a list of five integers for each clause. */
@@ -59,10 +78,14 @@ export function readReply(reply: unknown): Decision {
   if (!Array.isArray(reply) || reply.length === 0) throw new UnexpectedReply()
   if (!Array.isArray(reply[0])) {
     const n = numbers(reply)
-    return { ...n, clauses: [n] }
+    return decisionOf(n, [n])
   }
   if (reply.length !== 2 || !Array.isArray(reply[1]) || reply[1].length === 0) throw new UnexpectedReply()
-  return { ...numbers(reply[0]), clauses: reply[1].map(numbers) }
+  return decisionOf(numbers(reply[0]), reply[1].map(numbers))
+}
+
+function decisionOf({ refused, limit, remaining, retryAfterMs, resetAfterMs }: Numbers, clauses: Numbers[]): Decision {
+  return { refused, limit, remaining, retryAfterMs, resetAfterMs, clauses }
 }
 
 /** Reports whether a call with this cost never passes, since the cost is above a limit. */
@@ -97,5 +120,6 @@ export function resultOf(d: Decision, cost: number, source: Source, partial = fa
     policies: source === 'server' || source === 'cache' ? d.clauses : [],
     never,
     blocked: d.refused > 0 && granted === 0 && !waits && !never,
+    place: undefined,
   }
 }

@@ -3,7 +3,9 @@
 import { Breaker } from './breaker.js'
 import { parseClause } from './clause.js'
 import { FaultError } from './connection.js'
-import { Limiter, type Backend, type LimiterOptions } from './limiter.js'
+import { type Backend, type Waiting } from './backend.js'
+import { Limiter } from './limiter.js'
+import { type LimiterOptions } from './options.js'
 import { LocalLimiter } from './local.js'
 import { type Decision } from './result.js'
 import { type Config, type Request } from './wire.js'
@@ -13,6 +15,7 @@ class FakeBackend implements Backend {
   asked = 0
   away = false
   readonly #reserved = new Map<string, Request>()
+  readonly #members = new Map<string, string>() // and their keys
   readonly #local: LocalLimiter
   readonly #now: () => number
 
@@ -21,22 +24,37 @@ class FakeBackend implements Backend {
     this.#now = now
   }
 
-  async decide(_config: Config, request: Request): Promise<Decision> {
+  decide(_config: Config, request: Request, waiting: Waiting): void {
+    this.#decision(request).then((decision) => waiting.decided(decision), (error: unknown) => waiting.failed(error))
+  }
+
+  async #decision(request: Request): Promise<Decision> {
     this.asked++
     if (this.away) throw new FaultError('timeout')
     this.calls.push(request)
     const decision = this.#local.decide(request.key, request.cost, this.#now(), request.member, request.mode === 'PEEK')
     if (request.ttlMs !== undefined && request.id && decision.refused === 0) this.#reserved.set(request.id, request)
+    if (request.member !== undefined && decision.refused === 0) this.#members.set(request.member, request.key)
     return decision
   }
 
-  /** Ends a reservation. Other commands do nothing. */
+  /** Ends a reservation, or gives a place back. Other commands do nothing. */
   async call([command, , id, used = '0']: string[]): Promise<unknown> {
+    if (command === 'CC.RELEASE') return this.#release(id!)
     const reserved = this.#reserved.get(id ?? '')
     if (reserved === undefined || command === 'RL.RENEW') return 0
     this.#reserved.delete(id!)
+    if (reserved.member !== undefined) this.#release(reserved.member)
     const more = (command === 'RL.COMMIT' ? Number(used) : 0) - reserved.cost
     if (more < 0) this.#local.decide(reserved.key, more, this.#now(), reserved.member)
+    return 1
+  }
+
+  #release(member: string): number {
+    const key = this.#members.get(member)
+    if (key === undefined) return 0
+    this.#members.delete(member)
+    this.#local.release(key, member)
     return 1
   }
 

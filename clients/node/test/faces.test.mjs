@@ -11,9 +11,10 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import * as limits from '../dist/esm/index.js'
 import { cellserver as expressCell } from '../dist/esm/express.js'
-import { cellserver as fastifyCell, limit } from '../dist/esm/fastify.js'
+import rateLimit from '@fastify/rate-limit'
+import { cellserver as fastifyCell, limit, rateLimitStore } from '../dist/esm/fastify.js'
 import { cellserver as honoCell } from '../dist/esm/hono.js'
-import { CellserverGuard } from '../dist/esm/nest.js'
+import { CellserverGuard, CellserverStorage } from '../dist/esm/nest.js'
 import { FakeLimiter } from '../dist/esm/testing.js'
 
 const require = createRequire(import.meta.url)
@@ -113,16 +114,18 @@ test('a request without a key is not limited, and an inner limiter wins', async 
   app.get('/', (_req, res) => res.send('hello'))
   const base = await listening(t, createServer(app))
   assert.equal((await fetch(`${base}/health`)).headers.get('ratelimit'), null)
-  assert.match((await fetch(base)).headers.get('ratelimit'), /^"api"/)
+  const { headers } = await fetch(base)
+  assert.match(headers.get('ratelimit'), /^"inner";r=8;t=\d+$/)
+  assert.match(headers.get('ratelimit-policy'), /^"inner";q=9$/)
 })
 
 test('only failed logins are charged', async (t) => {
   const limiter = fake({ key: () => 'k' })
   const options = { chargeWhen: (status) => status >= 400 }
   const app = express()
-  const { admit } = await import('../dist/esm/answer.js')
+  const { admission: admissionOf } = await import('../dist/esm/answer.js')
   app.use(async (req, res, next) => {
-    const admission = await admit(limiter, options, req)
+    const admission = await admissionOf(limiter, options, req)
     res.once('close', () => admission.ended(res.statusCode))
     next()
   })
@@ -200,4 +203,24 @@ test('X-Forwarded-For is believed only behind a proxy of ours', async (t) => {
     await fetch(base, { headers: forwarded === undefined ? {} : { 'X-Forwarded-For': forwarded } })
     assert.equal(limiter.calls[0].key, key)
   }
+})
+
+test('what the stores of other packages do not support is an error', async (t) => {
+  const client = { isReady: true, on() {}, sendCommand: async () => [0, 2, 1, -1, 60_000] }
+  const options = { client, onUnavailable: 'deny', deadlineMs: 1000 }
+  const register = async (plugin, route) => {
+    const app = fastify()
+    t.after(() => app.close())
+    await app.register(rateLimit, { max: 2, timeWindow: 60_000, store: rateLimitStore(options), ...plugin })
+    app.get('/', { config: { rateLimit: route } }, async () => 'hello')
+    return app.ready()
+  }
+  await register({ ban: 0 }, {})
+  for (const [wrong, message] of [[{ ban: 3 }, /ban/], [{ continueExceeding: true }, /continueExceeding/], [{ exponentialBackoff: true }, /exponentialBackoff/]]) {
+    await assert.rejects(register(wrong, {}), message)
+    await assert.rejects(register({}, wrong), message)
+  }
+  const storage = new CellserverStorage(options)
+  assert.equal((await storage.increment('k', 60_000, 2, 60_000, 'short')).totalHits, 1)
+  await assert.rejects(storage.increment('k', 60_000, 2, 300_000, 'short'), /blockDuration of the throttler short/)
 })

@@ -143,3 +143,20 @@ test('a fault of instances is the result of the call', async () => {
   limiter.goAway()
   for (let i = 0; i < 7; i++) await assert.rejects(limiter.check('k'), /no instances/)
 })
+
+test('a place that is granted after the deadline is given back', async () => {
+  const sent = []
+  const client = {
+    isReady: true,
+    on() {},
+    sendCommand: (words) => new Promise((resolve) => sent.push({ words, resolve })),
+  }
+  const limiter = new Limiter({ client, limits: ['CC 1 60', 'TB 9 1 1'], onUnavailable: 'allow', deadlineMs: 20, log: quiet })
+  const check = limiter.check('k', { member: 'm' })
+  while (sent.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  const result = await check
+  assert.deepEqual([result.source, result.place], ['unavailable', undefined])
+  sent[0].resolve([[0, 1, 0, -1, 60_000], [[0, 1, 0, -1, 60_000], [0, 9, 8, -1, 1000]]])
+  while (sent.length === 1) await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(sent[1].words, ['CC.RELEASE', 'limit:k', 'm'])
+})

@@ -14,6 +14,7 @@ import { Limiter } from '../dist/esm/index.js'
 import { CellserverStore } from '../dist/esm/express-rate-limit.js'
 import { CellserverStorage } from '../dist/esm/nest.js'
 import { rateLimitStore } from '../dist/esm/fastify.js'
+import { FakeLimiter } from '../dist/esm/testing.js'
 
 const [program, ...words] = (process.env.CELL_SERVER_CMD ?? '').split(' ')
 const skip = program || process.env.CI ? false : 'SKIP: CELL_SERVER_CMD does not name a server'
@@ -198,11 +199,18 @@ test('places of a policy, and their release', async (t) => {
   const server = await new Server(t).start()
   await server.command('RL.POLICY', 'SET', 'jobs', 'LIMITS', 'TB', '100', '1', '1h', 'CC', '1', '1h')
   const limiter = server.limiter(t, { policy: 'jobs', onUnavailable: 'deny', denialCacheMs: 0 })
-  await limiter.ready()
-  assert.equal((await limiter.check('k', { member: 'a' })).allowed, true)
+  // The first call comes before the clauses of the policy are known.
+  const [first] = await Promise.all([limiter.check('k'), limiter.ready()])
+  assert.equal(first.allowed, true)
   assert.equal((await limiter.check('k')).allowed, false, 'a call without a member is one of its own')
-  await limiter.release('k', 'a')
-  assert.equal((await limiter.check('k', { member: 'b' })).allowed, true)
+  await limiter.release(first.place)
+  const second = await limiter.check('k', { member: 'b' })
+  assert.deepEqual([second.allowed, second.place.member], [true, 'b'])
+  await limiter.release(second.place)
+  const reservation = await limiter.reserve('k', 1)
+  assert.equal((await limiter.check('k')).allowed, false)
+  await reservation.commit()
+  assert.equal((await limiter.check('k')).allowed, true)
 })
 
 test('a reservation', async (t) => {
@@ -240,7 +248,7 @@ test('the stores of other packages', async (t) => {
   const storage = new CellserverStorage(options)
   t.after(() => storage.onModuleDestroy())
   const blocked = []
-  for (let i = 0; i < 5; i++) blocked.push((await storage.increment('k', 86_400_000, 4, 0, 'short')).isBlocked)
+  for (let i = 0; i < 5; i++) blocked.push((await storage.increment('k', 86_400_000, 4, 86_400_000, 'short')).isBlocked)
   assert.deepEqual(blocked, [false, false, false, false, true])
 
   const Store = rateLimitStore(options)
@@ -248,4 +256,26 @@ test('the stores of other packages', async (t) => {
   const fastify = new Store({}).child({ routeInfo: { method: 'GET', url: '/' } })
   const current = () => new Promise((resolve, reject) => fastify.incr('k', (error, result) => (error ? reject(error) : resolve(result.current)), 86_400_000, 2))
   assert.deepEqual([await current(), await current(), await current()], [1, 2, 3])
+})
+
+test("the rule for names is the server's", async (t) => {
+  const server = await new Server(t).start()
+  const names = Array.from({ length: 80 }, (_, n) => 'a'.repeat(n))
+  for (let code = 0; code < 384; code++) names.push(String.fromCodePoint(code), `a${String.fromCodePoint(code)}`)
+  const redis = new Redis(server.socket)
+  t.after(() => redis.disconnect())
+  const replies = await redis.pipeline(names.map((name) => ['call', 'RL.POLICY', 'SET', name, 'LIMITS', 'TB', '1', '1', '1'])).exec()
+  let accepted = 0
+  for (const [i, [error]] of replies.entries()) {
+    let refusal
+    try {
+      new FakeLimiter({ policy: names[i], limits: 'TB 1 1 1' })
+      accepted++
+    } catch (thrown) {
+      refusal = thrown
+    }
+    assert.equal(refusal?.message, error === null ? undefined : 'policy is a name of 1 to 64 letters, digits and _ . -', JSON.stringify(names[i]))
+    if (error) assert.match(error.message, /^ERR the name of a policy/)
+  }
+  assert.equal(accepted, 64 + 2 * 65)
 })

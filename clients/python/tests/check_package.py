@@ -39,12 +39,13 @@ def main(wheels: Path) -> None:
         venv.create(folder / "venv", with_pip=True)
         python = folder / "venv" / "bin" / "python"
         install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--find-links", wheels]
-        run(*install, f"{wheel}[fastapi,hiredis,opentelemetry]")
+        run(*install, f"{wheel}[django,drf,fastapi,hiredis,limits,opentelemetry]")
         # Each module imports with what the package itself asks for.
         modules = sorted(Path(f).stem for f in files if f.endswith(".py") and not f.endswith("__init__.py"))
         imports = "; ".join(f"import cellserver_client.{module}" for module in modules)
+        imports = f"import django.conf; django.conf.settings.configure(); {imports}"
         run(python, "-W", "error", "-c", imports, cwd=folder)
-        run(*install, "fastapi", "httpx2", "pytest")
+        run(*install, "fastapi", "flask-limiter", "httpx2", "pytest")
         tests = folder / "project" / "tests"
         tests.mkdir(parents=True)
         for file in ("README.md", "tests/test_readme.py"):

@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from fastapi import Depends, FastAPI, Request, Response, WebSocket
+from fastapi import Depends, FastAPI, HTTPException, Request, Response, WebSocket
 from fastapi.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from cellserver_client import Result
+from cellserver_client import ConfigurationError, Result
 from cellserver_client.fastapi import Limited, LimitMiddleware, first, header, ip, user
 from cellserver_client.testing import FakeLimiter
 
@@ -177,6 +177,81 @@ def test_a_route_has_a_limit_of_its_own() -> None:
         assert denied.json()["violated-policies"] == ["chat"]
         assert client.post("/chat", headers={"x-user": "bob"}).status_code == 200
         assert client.get("/left").json() == 1
+
+
+def failed(status: int) -> bool:
+    return status >= 400
+
+
+def test_charge_when_charges_by_the_status() -> None:
+    limiter = limited(limits="TB 9 1 600")
+    with client_of(application(limiter, charge_when=failed)) as client:
+        first = client.get("/")
+        assert first.headers["RateLimit"].startswith('"api";r=8;')
+        for path in ("/", "/status/302", "/status/401", "/status/503"):
+            client.get(path)
+        with pytest.raises(ValueError, match="of the application"):
+            client.get("/fault")
+        with client.websocket_connect("/ws") as socket:
+            assert socket.receive_text() == "hello"
+    assert limiter.server.held == {}
+    assert asyncio.run(limiter.check(key="203.0.113.9", cost=0)).remaining == 9 - 3
+
+
+def test_charge_when_denies_what_has_no_room_for_the_answer() -> None:
+    with client_of(application(limited(limits="TB 1 1 600"), charge_when=failed)) as client:
+        assert [client.get(f"/status/{status}").status_code for status in (200, 200, 401, 200)] == [200, 200, 401, 429]
+
+
+def login(limiter: FakeLimiter, charge_when: Any = failed) -> FastAPI:
+    app = FastAPI()
+
+    @app.post("/login/{status}", dependencies=[Depends(limiter(policy="login", charge_when=charge_when))])
+    async def login(status: int) -> Response:
+        if status == 422:
+            raise HTTPException(422)
+        return Response(status_code=status)
+
+    return app
+
+
+def test_a_route_may_charge_by_the_status_with_the_middleware_around() -> None:
+    limiter = limited(limits=(), policies={"api": "TB 99 1 600", "login": "TB 3 1 600"})
+    app = login(limiter)
+    app.add_middleware(LimitMiddleware, limiter=limiter)
+    with client_of(app) as client:
+        got = [client.post(f"/login/{status}").status_code for status in (200, 401, 200, 422, 401, 200)]
+    assert got == [200, 401, 200, 422, 401, 429]
+    assert limiter.server.held == {}
+
+
+def test_a_route_may_charge_by_the_status_without_a_limit_of_the_application() -> None:
+    limiter = limited(limits=(), policies={"login": "TB 1 1 600"})
+    app = login(limiter)
+    app.add_middleware(LimitMiddleware)
+    with client_of(app) as client:
+        assert [client.post(f"/login/{status}").status_code for status in (200, 401, 200)] == [200, 401, 429]
+
+
+def test_a_route_that_charges_by_the_status_needs_the_middleware() -> None:
+    limiter = limited(limits=(), policies={"login": "TB 1 1 600"})
+    with client_of(login(limiter)) as client, pytest.raises(ConfigurationError, match="LimitMiddleware"):
+        client.post("/login/200")
+
+
+def test_a_function_that_raises_charges_nothing() -> None:
+    limiter = limited(limits=(), policies={"login": "TB 1 1 600"})
+
+    def wrong(status: int) -> bool:
+        raise ValueError("of the application")
+
+    app = login(limiter, wrong)
+    app.add_middleware(LimitMiddleware)
+    with client_of(app) as client:
+        for _ in range(3):
+            with pytest.raises(ValueError, match="of the application"):
+                client.post("/login/401")
+    assert limiter.server.held == {}
 
 
 def test_an_application_may_answer_denials_itself() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from redis.asyncio.connection import Connection
 from redis.exceptions import ResponseError
 
 from cellserver_client import ConfigurationError, KeyFault, ServerFault, respond
@@ -81,6 +82,20 @@ def test_no_denial_is_kept_if_that_is_off(make: Callable[..., Any], options: dic
     assert [limiter.check().source for _ in range(4)] == ["server"] * 4
 
 
+def test_a_peek_charges_nothing_and_is_not_kept(make: Callable[..., Any]) -> None:
+    for options in ({}, {"on_unavailable": "local", "instances": 1}):
+        limiter = make(**options)
+        if options:
+            limiter.go_away("refused")
+        assert limiter.check(peek=True, cost=2).remaining == 2
+        limiter.check()
+        for _ in range(2):
+            denied = limiter.check(peek=True, cost=2)
+            assert (denied.allowed, denied.remaining, denied.retry_after) == (False, 1, 60)
+            assert denied.source == ("local" if options else "server")
+        assert limiter.check().allowed
+
+
 def test_a_request_without_a_key_is_not_limited(make: Callable[..., Any]) -> None:
     limiter = make(key=lambda request: None)
     assert limiter.check().source == "none"
@@ -118,7 +133,8 @@ def test_a_text_that_utf_8_does_not_have_is_limited_as_any_other(make: Callable[
     assert {call.key for call in limiter.calls} == {hashed("\ud800")}
     assert limiter.check(key="b\ud800").source == "server"
     begun = limiter._begin(None, "c", None)
-    assert begun.packable()[0] in (b"TB.ACQUIRE", b"RL.MULTI")
+    begun.words.append("\u00e4\U0001f600")
+    assert begun.packed() == b"".join(Connection(encoding="utf-8").pack_command(*begun.words))
 
 
 def test_a_key_of_a_function_is_bounded(make: Callable[..., Any]) -> None:

@@ -9,10 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 import cellserver_client.fastapi
+import cellserver_client.limits
 import cellserver_client.sync
+from cellserver_client.fastapi import LimitMiddleware
 from cellserver_client.testing import FakeLimiter, FakeSyncLimiter
 
 README = Path(__file__).parents[1] / "README.md"
@@ -54,6 +57,48 @@ def test_the_double() -> None:
     limiter = asyncio.run(names["run"]())
     assert [tuple(call) for call in limiter.calls] == [("api", "ann", 1)]
     assert asyncio.run(limiter.check()).source == "unavailable"
+
+
+def test_the_settings_of_django() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(example("CELLSERVER"), "README.md", "exec", dont_inherit=True), names)
+    cellserver_client.sync.Limiter(**names["CELLSERVER"]).close()
+
+
+def test_the_storage_of_flask_limiter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fake(url: str, **options: Any) -> FakeSyncLimiter:
+        return FakeSyncLimiter(**options)
+
+    monkeypatch.setattr(cellserver_client.limits, "sync", SimpleNamespace(Limiter=fake))
+    names: dict[str, Any] = {"__name__": "readme"}
+    exec(compile(example("flask_limiter"), "README.md", "exec", dont_inherit=True), names)
+    names["app"].add_url_rule("/", view_func=lambda: "hello")
+    client = names["app"].test_client()
+    answers = [client.get("/") for _ in range(101)]
+    assert [answer.status_code for answer in answers] == [200] * 100 + [429]
+    assert answers[1].headers["X-RateLimit-Remaining"] == "98"
+
+
+def test_the_reservation() -> None:
+    async def model(request: str) -> SimpleNamespace:
+        return SimpleNamespace(tokens=300, text="hello")
+
+    names: dict[str, Any] = {"model": model}
+    exec(compile(example("limiter.reserve"), "README.md", "exec", dont_inherit=True), names)
+    limiter = FakeLimiter(limits="TB 1000 1 60", key=lambda request: "ann")
+    got = [asyncio.run(names["answer"](limiter, "request")) for _ in range(2)]
+    assert got == ["hello", "try again in 6000.0 seconds"]
+
+
+def test_the_charge_by_status() -> None:
+    app = FastAPI()
+    limiter = FakeLimiter(limits="TB 1 1 60", key=lambda request: "ann")
+    exec(
+        compile(example("charge_when"), "README.md", "exec"),
+        {"app": app, "limiter": limiter, "LimitMiddleware": LimitMiddleware},
+    )
+    with TestClient(app) as client:
+        assert [client.get("/").status_code for _ in range(3)] == [404] * 3
 
 
 def test_every_option_is_in_the_readme() -> None:

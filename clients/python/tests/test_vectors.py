@@ -17,10 +17,11 @@ from cellserver_client import headers, keys, wire
 from cellserver_client.breaker import Breaker, BreakerOptions, Ticket
 from cellserver_client.cache import DenialCache
 from cellserver_client.clauses import most_units, parse
-from cellserver_client.core import _repeated, _result, is_answer
+from cellserver_client.core import is_answer
 from cellserver_client.errors import ConfigurationError, KeyFault, Unavailable, judge, text_of
 from cellserver_client.fastapi import LimitMiddleware
 from cellserver_client.local import LocalLimiter, binding
+from cellserver_client.result import repeated, result_of
 from cellserver_client.testing import Clock, FakeLimiter
 
 FOLDER = Path(os.environ.get("CELL_VECTORS") or Path(__file__).parents[2] / "vectors")
@@ -134,7 +135,7 @@ def judge_cache(v: Vector) -> None:
         now = 1000 + step["at"] / 1000
         scope = tuple(step.get(name, "") for name in ("policy", "key", "class", "keep", "member"))
         if "put" in step:
-            result = _result("api", wire.read(step["put"]), step["cost"])
+            result = result_of("api", wire.read(step["put"]), step["cost"])
             if not result.allowed:
                 cache.store(scope, step["cost"], result.limit, result.retry_after, now, result)
             continue
@@ -142,7 +143,7 @@ def judge_cache(v: Vector) -> None:
         if found is None:
             assert "hit" not in step
         else:
-            c = _repeated(*found).policies[0]
+            c = repeated(*found).policies[0]
             assert [int(c.denies), c.limit, c.remaining, c.retry_ms, c.reset_ms] == step["hit"]
 
 

@@ -4,9 +4,9 @@ The limiters are aio.Limiter and sync.Limiter; fastapi has the middleware and th
 """
 
 from .breaker import BreakerOptions
-from .core import Result, respond
 from .errors import ConfigurationError, KeyFault, LimiterError, ServerFault
 from .keys import combine, first, header, ip, user
+from .result import Result, respond
 
 __version__ = "0.1.0"
 

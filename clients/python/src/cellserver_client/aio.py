@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,9 +15,11 @@ from redis.asyncio.connection import AbstractConnection, ConnectionPool
 
 from . import metrics
 from .breaker import BreakerOptions
-from .core import BaseLimiter, Call, Options, Result, Shared, changed, is_answer
+from .core import BaseLimiter, Call, Options, Shared, changed, is_answer
 from .errors import ConfigurationError, LimiterError, Unavailable
 from .link import CONNECT_TIMEOUT, MAX_CONNECTIONS, connection_of, reason_of, url_options
+from .reserve import ChargeWhen, Reservation
+from .result import Result
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -51,10 +53,10 @@ class _Turn:
 class _Item:
     """A call and the future of its outcome."""
 
-    __slots__ = ("flight", "future", "words")
+    __slots__ = ("flight", "future", "packed")
 
-    def __init__(self, words: list[bytes], future: asyncio.Future[Any]) -> None:
-        self.words = words
+    def __init__(self, packed: bytes, future: asyncio.Future[Any]) -> None:
+        self.packed = packed
         self.future = future
         self.flight: _Flight | None = None
 
@@ -98,7 +100,7 @@ class RedisLink:
             # The connections of another loop cannot be used, not even to be closed.
             self._reset()
             self._loop = loop
-        item = _Item(call.packable(), loop.create_future())
+        item = _Item(call.packed(), loop.create_future())
         self._pending.append(item)
         turn = self._turn
         if turn is None or turn.deadline < call.deadline - 0.001 or turn.deadline > call.deadline:
@@ -185,11 +187,7 @@ class RedisLink:
         usable = False
         outcome: BaseException = Unavailable("timeout")
         try:
-            if len(items) == 1:
-                await connection.send_packed_command(connection.pack_command(*items[0].words), check_health=False)
-            else:
-                packed = connection.pack_commands([item.words for item in items])
-                await connection.send_packed_command(packed, check_health=False)
+            await connection.send_packed_command([b"".join([item.packed for item in items])], check_health=False)
             for item in items:
                 reply: Any
                 try:
@@ -300,32 +298,52 @@ class Limiter(BaseLimiter):
         self._family[child] = None
         return child
 
-    def __call__(self, **options: Any) -> LimitDependency:
-        """A dependency of FastAPI with other options: Depends(limiter(policy="chat"))."""
+    def __call__(self, *, charge_when: ChargeWhen | None = None, **options: Any) -> LimitDependency:
+        """A dependency of FastAPI with other options: Depends(limiter(policy="chat")). See LimitDependency."""
         from .fastapi import LimitDependency
 
-        return LimitDependency(self.using(**options) if options else self)
+        return LimitDependency(self.using(**options) if options else self, charge_when)
 
-    async def check(self, request: Any = None, *, key: str | None = None, cost: int | None = None) -> Result:
-        """Decides a request, and charges it if it is allowed.
+    async def check(
+        self, request: Any = None, *, key: str | None = None, cost: int | None = None, peek: bool = False
+    ) -> Result:
+        """Decides a request, and charges it if it is allowed, unless peek asks only.
 
         key and cost replace what the options make of the request. The answer comes within the deadline. Raises
         KeyFault, ConfigurationError, ServerFault, and what the functions of the options raise.
         """
-        step = self._begin(request, key, cost)
+        return await self._decide(self._begin(request, key, cost, peek=peek))
+
+    def reserve(
+        self, request: Any = None, units: int | None = None, *, key: str | None = None, ttl: float = 30.0
+    ) -> Reservation:
+        """Takes units before the cost of a request is known: async with limiter.reserve(request, 800) as reservation.
+
+        units and key replace what the options make of the request. ttl is the seconds, 1 to 86,400, after which the
+        server gives the units back if the program has died. See Reservation. Raises ConfigurationError.
+        """
+        return Reservation(self, request, units, key, ttl)
+
+    async def _decide(self, step: Call | Result) -> Result:
+        """Sends what is to be sent for a decision."""
         while isinstance(step, Call):
-            call = step
-            try:
-                outcome = await self._link.send(call)
-            except BaseException:
-                self._give_back(call.ticket)
-                raise
-            step = self._end(call, outcome)
+            step = self._end(step, await self._send(step))
         if self._reads_policy and step.source == "server" and self._wants_policy():
-            task = asyncio.ensure_future(self._refresh())
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
+            self._spawn(self._refresh())
         return step
+
+    async def _send(self, call: Call) -> Any:
+        try:
+            return await self._link.send(call)
+        except BaseException:
+            self._give_back(call.ticket)
+            raise
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
 
     async def _refresh(self) -> None:
         """Reads the limits of the policy again. Those from before stay if they cannot be had."""

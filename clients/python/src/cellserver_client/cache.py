@@ -35,6 +35,10 @@ class DenialCache(Generic[T]):
         if len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
 
+    def forget(self, call: object) -> None:
+        """Forgets the denial of a call."""
+        self._entries.pop(call, None)
+
     def find(self, call: object, cost: int, now: float) -> tuple[T, float] | None:
         """The denial of a call that costs as much or more, up to the limit, and the seconds since it was made."""
         entry = self._entries.get(call)

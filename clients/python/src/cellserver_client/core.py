@@ -9,16 +9,16 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
 from . import headers, metrics, wire
 from .breaker import Breaker, BreakerOptions, Ticket
 from .cache import DenialCache
 from .clauses import parse
 from .errors import ANSWERS, ConfigurationError, KeyFault, ServerFault, Unavailable, judge, text_of
-from .headers import Answer, ClauseAnswer
 from .keys import Key, bounded, encodable
 from .local import LocalLimiter, binding
+from .result import NOT_LIMITED, Result, repeated, result_of
 
 log = logging.getLogger("cellserver_client")
 
@@ -41,41 +41,24 @@ _MODES = ("allow", "deny", "local")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 
 
-class Result(NamedTuple):
-    """The decision on a call. Times are seconds."""
-
-    allowed: bool
-    limit: int
-    """Units that a key has at most. 0 if no limiter has decided."""
-    remaining: int
-    retry_after: float | None
-    """The time until the same call would pass. None if it has passed, or never does."""
-    reset_after: float | None
-    """The time until no unit is in use. None if that is never."""
-    source: str
-    """server, cache (a denial repeated from memory), local, unavailable, or none for a request that is not limited."""
-    policy: str = ""
-    policies: tuple[ClauseAnswer, ...] = ()
-    """The decision on each clause of the limits."""
-    never: bool = False
-    """Whether the cost is above the limit, so that waiting does not help."""
-    blocked: bool = False
-    """Whether a block without an end denies the key."""
-    answer: Answer | None = None
-    """The numbers for header fields. None unless the server has decided."""
-
-    def __bool__(self) -> bool:
-        return self.allowed
-
-
-NOT_LIMITED = Result(True, 0, 0, None, 0.0, "none")
-"""The result for a request whose key is None."""
-
-
 class Call:
     """A call to the server that is under way."""
 
-    __slots__ = ("cost", "deadline", "id", "key", "member", "scope", "started", "target", "ticket", "tried", "words")
+    __slots__ = (
+        "cost",
+        "deadline",
+        "id",
+        "key",
+        "member",
+        "peek",
+        "scope",
+        "started",
+        "target",
+        "ticket",
+        "tried",
+        "ttl_ms",
+        "words",
+    )
 
     def __init__(
         self, target: wire.Target, words: list[str], key: str, cost: int, member: str, started: float, deadline: float
@@ -89,12 +72,19 @@ class Call:
         self.ticket: Ticket | None = None
         self.started = started
         self.deadline = deadline
+        self.ttl_ms = 0
+        """The milliseconds for which the call reserves its units, or 0."""
+        self.peek = False
+        """Whether the call charges nothing."""
         self.scope: object = None
+        """What a denial is remembered by. None if it is not."""
         self.tried = False
 
-    def packable(self) -> list[bytes]:
-        """The words as the server takes them, whatever the encoding of an application's client is."""
-        return [word.encode() for word in self.words]
+    def packed(self) -> bytes:
+        """The words as the server takes them. pack_command of redis-py is for any type, and takes longer."""
+        out = [f"*{len(self.words)}\r\n"]
+        out += [f"${len(word) if word.isascii() else len(word.encode())}\r\n{word}\r\n" for word in self.words]
+        return "".join(out).encode()
 
 
 class Shared:
@@ -233,40 +223,46 @@ class BaseLimiter:
 
     # What follows decides without waiting. A subclass sends the calls that _begin returns and passes the outcome on to _end.
 
-    def _begin(self, request: Any, key: str | None, cost: int | None) -> Call | Result:
-        """Decides a call from memory or by the breaker, or returns it to be sent."""
+    def _begin(self, request: Any, key: str | None, cost: int | None, ttl_ms: int = 0, peek: bool = False) -> Call | Result:
+        """Decides a call from memory or by the breaker, or returns it to be sent.
+
+        With ttl_ms it reserves its units, with peek it charges none.
+        """
         if key is None:
             key = self._key(request)
             if key is None:
                 return NOT_LIMITED
         key = bounded(_checked("key", key))
         if cost is None:
-            cost = self._cost if isinstance(self._cost, int) else _charge(self._cost(request))
+            cost = self._cost_of(request)
         member = self._member
         if not isinstance(member, str):
             member = encodable(_checked("member", member(request)))
         shared = self._shared
         now = shared.clock()
-        scope = (key, member)
+        scope = None if ttl_ms or peek else (key, member)
         with shared.lock:
-            if cost > 0:
+            if cost > 0 and scope is not None:
                 found = self._cache.find(scope, cost, now)
                 if found is not None:
-                    return self._decided(_repeated(*found))
+                    return self._decided(repeated(*found))
         # The function of the application comes before the ticket of the breaker, which has to be given back.
-        id = self._new_id(request) if self._with_id else ""
+        id = self._new_id(request) if (self._with_id and not peek) or ttl_ms else ""
         with shared.lock:
             ticket = shared.breaker.begin(now)
             if not ticket.allowed:
-                return self._away(key, cost, member, "breaker")
+                return self._away(key, cost, member, "breaker", peek)
         try:
-            words = wire.words(self.target, key, cost, member=member, id=id)
+            words = wire.words(self.target, key, cost, mode="PEEK" if peek else "", member=member, id=id, ttl_ms=ttl_ms)
         except BaseException:
             self._give_back(ticket)
             raise
         call = Call(self.target, words, key, cost, member, now, now + self._deadline)
-        call.id, call.ticket, call.scope = id, ticket, scope
+        call.id, call.ticket, call.ttl_ms, call.peek, call.scope = id, ticket, ttl_ms, peek, scope
         return call
+
+    def _cost_of(self, request: Any) -> int:
+        return self._cost if isinstance(self._cost, int) else _charge(self._cost(request))
 
     def _new_id(self, request: Any) -> str:
         return encodable(_checked("id", self._id(request))) if callable(self._id) else os.urandom(16).hex()
@@ -288,20 +284,20 @@ class BaseLimiter:
         except ValueError as error:
             self._note(call, now, "answered")
             raise ServerFault("ERR", str(error)) from None
-        result = _result(self.target.policy, reply, call.cost)
+        result = result_of(self.target.policy, reply, call.cost)
         with shared.lock:
             self._note(call, now, "answered")
             self._answered = True
             if self._local is not None and now - self._local_at > _FORGET_AFTER:
                 self._local = None
-            if not result.allowed:
+            if not result.allowed and call.scope is not None:
                 limit = min(clause.limit for clause in result.policies)
                 self._cache.store(call.scope, call.cost, limit, result.retry_after, now, result)
         return self._decided(result)
 
     def _refused(self, call: Call, now: float, text: str) -> Call | Result:
         """Decides a call that the server has answered with an error."""
-        verdict, failure = judge(text, started=self._answered, has_id=bool(call.id))
+        verdict, failure = judge(text, started=self._answered, has_id=bool(call.id) and not call.ttl_ms)
         code = text.split(" ", 1)[0]
         if failure:
             return self._failed(call, now, code.lower())
@@ -329,13 +325,13 @@ class BaseLimiter:
             )
         self._shared.metrics.unavailable(code.lower())
         with self._shared.lock:
-            return self._away(call.key, call.cost, call.member, code.lower())
+            return self._away(call.key, call.cost, call.member, code.lower(), call.peek)
 
     def _failed(self, call: Call, now: float, reason: str) -> Result:
         self._shared.metrics.unavailable(reason)
         with self._shared.lock:
             self._note(call, now, "failed")
-            return self._away(call.key, call.cost, call.member, reason)
+            return self._away(call.key, call.cost, call.member, reason, call.peek)
 
     def _note(self, call: Call, now: float, outcome: str) -> None:
         """Tells the breaker how a call has ended."""
@@ -357,7 +353,7 @@ class BaseLimiter:
             with self._shared.lock:
                 self._shared.breaker.end(ticket, self._shared.clock(), "abandoned")
 
-    def _away(self, key: str, cost: int, member: str, reason: str) -> Result:
+    def _away(self, key: str, cost: int, member: str, reason: str, peek: bool) -> Result:
         """Decides without the server. The lock is held."""
         self._shared.say(
             "away",
@@ -375,14 +371,62 @@ class BaseLimiter:
             instances = self._instances() if callable(self._instances) else self._instances
             self._local = LocalLimiter(self._numbers, self._shared.wall, instances=max(1, instances or 1))
         self._local_at = self._shared.clock()
-        answers = self._local.check(key, cost, member)
+        answers = self._local.check(key, cost, member, peek=peek)
         whole = binding(answers)
         reply = wire.Reply(int(whole.denies), whole, tuple(answers))
-        return self._decided(_result(policy, reply, cost, source="local"))
+        return self._decided(result_of(policy, reply, cost, source="local"))
 
     def _decided(self, result: Result) -> Result:
         self._shared.metrics.decision(result.policy, "allowed" if result.allowed else "denied", result.source)
         return result
+
+    # The end of a reservation. It raises nothing: the work that it paid for is done.
+
+    def _settling(self, hold: Call, words: list[str]) -> Call | None:
+        """The call that ends or renews a reservation. None while the breaker is open."""
+        shared = self._shared
+        now = shared.clock()
+        with shared.lock:
+            ticket = shared.breaker.begin(now)
+        if not ticket.allowed:
+            self._not_settled(words[0], "breaker")
+            return None
+        call = Call(self.target, words, hold.key, hold.cost, hold.member, now, now + self._deadline)
+        call.id, call.ticket = hold.id, ticket
+        return call
+
+    def _settled(self, call: Call, outcome: Any) -> Call | int | None:
+        """The answer of the server. A call that is returned is sent again, since it counts once; None is no answer."""
+        now = self._shared.clock()
+        if isinstance(outcome, Unavailable) and outcome.broken and not call.tried and now < call.deadline:
+            call.tried = True
+            return call
+        if isinstance(outcome, int):
+            with self._shared.lock:
+                self._note(call, now, "answered")
+            if outcome < 0:
+                self._not_settled(call.words[0], "unknown")
+            return outcome
+        failure, reason = True, "answer"
+        if isinstance(outcome, Unavailable):
+            reason = outcome.reason
+        elif isinstance(outcome, BaseException):
+            text = text_of(outcome)
+            failure, reason = judge(text, started=True, has_id=False)[1], text.split(" ", 1)[0]
+        with self._shared.lock:
+            self._note(call, now, "failed" if failure else "answered")
+        self._not_settled(call.words[0], reason)
+        return None
+
+    def _not_settled(self, command: str, reason: str) -> None:
+        self._shared.metrics.unavailable(reason.lower())
+        self._shared.say(
+            f"{command} {reason}",
+            logging.WARNING,
+            "a reservation is not settled, and ends at its time to live: command=%s reason=%s",
+            command,
+            reason,
+        )
 
     # The check at the start, and the limits of a policy for the limiter in the process.
 
@@ -459,85 +503,6 @@ def _charge(cost: Any) -> int:
 
 def _plain(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _seconds(ms: int) -> float | None:
-    return ms / 1000 if ms >= 0 else None
-
-
-def _result(policy: str, reply: wire.Reply, cost: int, *, source: str = "server") -> Result:
-    whole = reply.whole
-    blocked = reply.blocked(cost)
-    return Result(
-        not reply.denied,
-        whole.limit,
-        whole.remaining,
-        _seconds(whole.retry_ms),
-        _seconds(whole.reset_ms),
-        source,
-        policy,
-        reply.clauses,
-        reply.never(cost),
-        blocked,
-        Answer(policy, bool(reply.denied), blocked, whole, reply.clauses) if source == "server" else None,
-    )
-
-
-def _repeated(result: Result, passed: float) -> Result:
-    """A denial some seconds later."""
-    ms = int(passed * 1000 + 1e-6)  # whole milliseconds that are over, in spite of binary fractions
-
-    def later(clause: ClauseAnswer) -> ClauseAnswer:
-        denies, limit, remaining, retry, reset, window, concurrent, unlimited = clause
-        retry = max(0, retry - ms) if retry >= 0 else -1
-        reset = max(0, reset - ms) if reset >= 0 else -1
-        return ClauseAnswer(denies, limit, remaining, retry, reset, window, concurrent, unlimited)
-
-    answer = result.answer
-    assert answer is not None  # only answers of the server are kept
-    whole, clauses = later(answer.binding), tuple(map(later, answer.clauses))
-    return Result(
-        False,
-        result.limit,
-        result.remaining,
-        _seconds(whole.retry_ms),
-        _seconds(whole.reset_ms),
-        "cache",
-        result.policy,
-        clauses,
-        result.never,
-        result.blocked,
-        Answer(answer.policy, True, answer.blocked, whole, clauses),
-    )
-
-
-def respond(result: Result, style: str) -> tuple[int, list[tuple[str, str]], bytes]:
-    """The status, the header fields and the body of the answer to a request. Status 0: the request goes on.
-
-    A request that goes on has fields only if the server has decided.
-    """
-    answer = result.answer
-    if result.allowed:
-        return 0, headers.fields(answer, style) if answer is not None else [], b""
-    if result.source == "unavailable":
-        body = b'{"type": "about:blank", "title": "Service Unavailable", "status": 503}'
-        return 503, [("Retry-After", "1")], body
-    if answer is not None:
-        fields = headers.fields(answer, style)
-    else:
-        # A local decision tells nothing about the limit of all instances.
-        fields = []
-        answer = Answer(result.policy, True, result.blocked, binding(result.policies), result.policies)
-        wait = headers.retry_after(answer)
-        if wait is not None and style != "none":
-            fields.append(("Retry-After", str(wait)))
-    detail = f"The cost of the request exceeds the limit of {result.limit}." if result.never else ""
-    return 429, fields, headers.problem_body(answer, 429, detail)
-
-
-def merged(fields: Iterable[tuple[str, str]], present: Callable[[str], bool]) -> list[tuple[str, str]]:
-    """The header fields that an answer does not have yet. The limiter that is nearest to the application wins."""
-    return [(name, value) for name, value in fields if not present(name.lower())]
 
 
 def is_answer(error: BaseException) -> bool:

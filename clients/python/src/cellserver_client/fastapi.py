@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -10,10 +11,12 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from .aio import Limiter
-from .core import Result, log, merged, respond
+from .core import log
 from .errors import ConfigurationError
 from .headers import PROBLEM_TYPE
 from .keys import combine, first, header, ip, user
+from .reserve import ChargeWhen, Reservation, settle
+from .result import Result, merged, respond
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -37,15 +40,24 @@ __all__ = [
 class LimitMiddleware:
     """Limits all requests of an application, in pure ASGI.
 
-    skip is a function of the request that is true for those that are not limited, such as health checks. WebSockets are
-    limited too: each handshake counts. At the start of the application the configuration is checked, and a
-    ConfigurationError stops it; at its end the connections are closed.
+    skip is a function of the request that is true for those that are not limited, such as health checks. charge_when is
+    a function of the status that is true for the answers whose requests are charged, such as failed logins: the cost is
+    reserved meanwhile, and given back for other answers and for exceptions. WebSockets are limited too: each handshake
+    counts. At the start of the application the configuration is checked, and a ConfigurationError stops it; at its end
+    the connections are closed. Without a limiter the middleware limits nothing, and serves charge_when of dependencies.
     """
 
-    def __init__(self, app: App, limiter: Limiter, skip: Callable[[HTTPConnection], bool] | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        limiter: Limiter | None = None,
+        skip: Callable[[HTTPConnection], bool] | None = None,
+        charge_when: ChargeWhen | None = None,
+    ) -> None:
         self._app = app
         self._limiter = limiter
         self._skip = skip
+        self._charge_when = charge_when
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection of ASGI."""
@@ -56,25 +68,44 @@ class LimitMiddleware:
         if kind not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        request = HTTPConnection(scope)
-        if self._skip is not None and self._skip(request):
+        answer = None
+        if kind == "http":
+            answer = scope[_ANSWER] = _Answer(send)
+        limiter = self._limiter
+        if limiter is not None:
+            request = HTTPConnection(scope)
+            if self._skip is None or not self._skip(request):
+                result = await self._decide(limiter, request, answer)
+                status, fields, body = respond(result, limiter.headers)
+                if status:
+                    await _deny(kind, scope, receive, send, status, fields, body)
+                    return
+                if answer is not None:
+                    answer.fields = fields
+        if answer is None:
             await self._app(scope, receive, send)
             return
-        result = await self._limiter.check(request)
-        status, fields, body = respond(result, self._limiter.headers)
-        if status:
-            await _deny(kind, scope, receive, send, status, fields, body)
-        elif not fields or kind == "websocket":
-            await self._app(scope, receive, send)
-        else:
-            await self._app(scope, receive, _adding(send, fields))
+        try:
+            await self._app(scope, receive, answer.send)
+        finally:
+            if answer.reservations:
+                await answer.settle()
+
+    async def _decide(self, limiter: Limiter, request: HTTPConnection, answer: _Answer | None) -> Result:
+        if self._charge_when is None or answer is None:
+            return await limiter.check(request)
+        return await answer.reserve(limiter, request, self._charge_when)
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Checks the configuration before the application starts."""
+        limiter = self._limiter
+        if limiter is None:
+            await self._app(scope, receive, send)
+            return
         message = await receive()
         if message["type"] == "lifespan.startup":
             try:
-                await self._limiter.start()
+                await limiter.start()
             except ConfigurationError as error:
                 log.error("the limiter is not configured: the application does not start")
                 await send({"type": "lifespan.startup.failed", "message": f"cellserver_client: {error}"})
@@ -87,23 +118,46 @@ class LimitMiddleware:
         try:
             await self._app(scope, next_message, send)
         finally:
-            await self._limiter.aclose()
+            await limiter.aclose()
 
 
-def _adding(send: Send, fields: list[tuple[str, str]]) -> Send:
-    """A send that adds header fields to the answer, unless it has them or is a 3xx or 503."""
+# The place in a scope where a middleware leaves the answer for the dependencies behind it.
+_ANSWER = "cellserver_client.answer"
 
-    async def adding(message: Message) -> None:
+
+class _Answer:
+    """The answer to a request: its header fields of limits, and the reservations that it ends."""
+
+    __slots__ = ("_send", "fields", "reservations", "status")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.fields: list[tuple[str, str]] = []
+        self.status: int | None = None
+        self.reservations: list[tuple[Reservation, ChargeWhen]] = []
+
+    async def send(self, message: Message) -> None:
+        """Sends on. It adds the header fields, unless the answer has them or is a 3xx or 503."""
         if message["type"] == "http.response.start":
-            status = message["status"]
-            if status != 503 and not 300 <= status < 400:
+            status = self.status = message["status"]
+            if self.fields and status != 503 and not 300 <= status < 400:
                 lines = list(message.get("headers", ()))
                 names = {bytes(name).lower() for name, _ in lines}
-                added = merged(fields, lambda name: name.encode("latin-1") in names)
+                added = merged(self.fields, lambda name: name.encode("latin-1") in names)
                 message["headers"] = lines + [(n.encode("latin-1"), v.encode("latin-1")) for n, v in added]
-        await send(message)
+        await self._send(message)
 
-    return adding
+    async def reserve(self, limiter: Limiter, request: HTTPConnection, charge_when: ChargeWhen) -> Result:
+        """Reserves the cost of the request until the answer is there."""
+        reservation = await limiter.reserve(request).__aenter__()
+        self.reservations.append((reservation, charge_when))
+        return reservation.result
+
+    async def settle(self) -> None:
+        """Ends all reservations, also if a function of the application raises."""
+        async with AsyncExitStack() as stack:
+            for reservation, charge_when in self.reservations:
+                stack.push_async_callback(settle, reservation, charge_when, self.status)
 
 
 async def _deny(
@@ -139,14 +193,24 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 class LimitDependency:
-    """Limits one route: Depends(limiter(policy="chat")). Its value is the Result."""
+    """Limits one route: Depends(limiter(policy="chat")). Its value is the Result.
 
-    def __init__(self, limiter: Limiter) -> None:
+    charge_when is that of LimitMiddleware, which the application needs then: a dependency does not see the status.
+    """
+
+    def __init__(self, limiter: Limiter, charge_when: ChargeWhen | None = None) -> None:
         self.limiter = limiter
+        self._charge_when = charge_when
 
     async def __call__(self, request: Request, response: Response) -> Result:
-        """Decides a request. Raises Limited for one that is denied."""
-        result = await self.limiter.check(request)
+        """Decides a request. Raises Limited for one that is denied, and ConfigurationError."""
+        if self._charge_when is None:
+            result = await self.limiter.check(request)
+        else:
+            answer = request.scope.get(_ANSWER)
+            if answer is None:
+                raise ConfigurationError("charge_when needs app.add_middleware(LimitMiddleware), which sees the status")
+            result = await answer.reserve(self.limiter, request, self._charge_when)
         status, fields, body = respond(result, self.limiter.headers)
         if status:
             # The handlers of the application are in the scope; one of its own for Limited stays.

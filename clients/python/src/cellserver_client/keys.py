@@ -206,7 +206,9 @@ def _warn() -> None:
 def user(request: Any) -> str | None:
     """The user of the request: its identity in Starlette, its primary key in Django. None without a signed-in user."""
     scope = getattr(request, "scope", request)
-    found = scope.get("user") if isinstance(scope, dict) and "type" in scope else getattr(request, "user", None)
+    # A request of Django has a scope under ASGI, and its user beside it.
+    of_starlette = isinstance(scope, dict) and "type" in scope and not hasattr(request, "META")
+    found = scope.get("user") if of_starlette else getattr(request, "user", None)
     if found is None or not getattr(found, "is_authenticated", False):
         return None
     for name in ("pk", "identity"):

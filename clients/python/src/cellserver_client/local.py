@@ -150,8 +150,8 @@ class LocalLimiter:
     def __len__(self) -> int:
         return len(self._states)
 
-    def check(self, key: str, cost: int = 1, member: str = "") -> list[ClauseAnswer]:
-        """Decides a call and charges all clauses or none. Returns the answer of each clause."""
+    def check(self, key: str, cost: int = 1, member: str = "", *, peek: bool = False) -> list[ClauseAnswer]:
+        """Decides a call and charges all clauses or none, with peek none. Returns the answer of each clause."""
         now = self._clock()
         if key not in self._states and len(self._states) >= self._max_keys:
             self._sweep(now)
@@ -159,9 +159,9 @@ class LocalLimiter:
                 key = _SHARED
         states = self._states[key][1] if key in self._states else [None] * len(self.clauses)
         decided = [decide(c, s, now, cost, member) for c, s in zip(self.clauses, states)]
-        if any(answer.denies for answer, _ in decided):
-            if len(decided) > 1 and cost:
-                # The answers of a denied call are those of calls that change nothing.
+        if peek or any(answer.denies for answer, _ in decided):
+            if cost and (peek or len(decided) > 1):
+                # The answers of a call that is denied are those of one that changes nothing.
                 decided = [self._peek(c, s, now, answer, member) for c, s, (answer, _) in zip(self.clauses, states, decided)]
             return [answer for answer, _ in decided]
         after = [state for _, state in decided]

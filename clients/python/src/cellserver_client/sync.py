@@ -16,9 +16,11 @@ from redis.connection import ConnectionPool
 
 from . import metrics
 from .breaker import BreakerOptions
-from .core import BaseLimiter, Call, Options, Result, Shared, changed, is_answer
+from .core import BaseLimiter, Call, Options, Shared, changed, is_answer
 from .errors import ConfigurationError, LimiterError, Unavailable
 from .link import CONNECT_TIMEOUT, MAX_SYNC_CONNECTIONS, connection_of, reason_of, url_options
+from .reserve import SyncReservation
+from .result import Result
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -95,7 +97,7 @@ class RedisLink:
             # The connections belong to the parent process, and its locks may be held for ever.
             self._condition = threading.Condition()
             self._reset()
-        words = call.packable()
+        packed = call.packed()
         try:
             connection = self._take(call.deadline)
         except Unavailable as error:
@@ -106,7 +108,7 @@ class RedisLink:
         usable = False
         try:
             sock.deadline = call.deadline
-            connection.send_packed_command(connection.pack_command(*words), check_health=False)
+            connection.send_packed_command([packed], check_health=False)
             try:
                 reply = connection.read_response()
             except Exception as error:
@@ -271,24 +273,38 @@ class Limiter(BaseLimiter):
         self._family[child] = None
         return child
 
-    def check(self, request: Any = None, *, key: str | None = None, cost: int | None = None) -> Result:
-        """Decides a request, and charges it if it is allowed.
+    def check(self, request: Any = None, *, key: str | None = None, cost: int | None = None, peek: bool = False) -> Result:
+        """Decides a request, and charges it if it is allowed, unless peek asks only.
 
         key and cost replace what the options make of the request. The answer comes within the deadline. Raises
         KeyFault, ConfigurationError, ServerFault, and what the functions of the options raise.
         """
-        step = self._begin(request, key, cost)
+        return self._decide(self._begin(request, key, cost, peek=peek))
+
+    def reserve(
+        self, request: Any = None, units: int | None = None, *, key: str | None = None, ttl: float = 30.0
+    ) -> SyncReservation:
+        """Takes units before the cost of a request is known: with limiter.reserve(request, 800) as reservation.
+
+        units and key replace what the options make of the request. ttl is the seconds, 1 to 86,400, after which the
+        server gives the units back if the program has died. See Reservation. Raises ConfigurationError.
+        """
+        return SyncReservation(self, request, units, key, ttl)
+
+    def _decide(self, step: Call | Result) -> Result:
+        """Sends what is to be sent for a decision."""
         while isinstance(step, Call):
-            call = step
-            try:
-                outcome = self._link.send(call)
-            except BaseException:
-                self._give_back(call.ticket)
-                raise
-            step = self._end(call, outcome)
+            step = self._end(step, self._send(step))
         if self._reads_policy and step.source == "server" and self._wants_policy():
             threading.Thread(target=self._refresh, daemon=True).start()
         return step
+
+    def _send(self, call: Call) -> Any:
+        try:
+            return self._link.send(call)
+        except BaseException:
+            self._give_back(call.ticket)
+            raise
 
     def _refresh(self) -> None:
         """Reads the limits of the policy again. Those from before stay if they cannot be had."""

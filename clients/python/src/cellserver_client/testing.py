@@ -45,8 +45,22 @@ class Clock:
         return self._ns
 
 
+class _Held(NamedTuple):
+    """A reservation in a FakeServer."""
+
+    table: LocalLimiter
+    key: str
+    units: int
+    member: str
+    until: float
+
+
 class FakeServer:
-    """A server in the process. policies are texts of limits by the names of policies."""
+    """A server in the process. policies are texts of limits by the names of policies.
+
+    A reservation that ends gives its units back as they are then: what a bucket has refilled meanwhile is not taken off.
+    More units than were reserved are charged as far as there are any.
+    """
 
     def __init__(self, clock: Clock, policies: Mapping[str, str | Iterable[str]]) -> None:
         self._clock = clock
@@ -58,6 +72,8 @@ class FakeServer:
         """The calls that the server has decided, in their order."""
         self.away = ""
         """The reason for which the server does not answer, or empty."""
+        self.held: dict[tuple[str, str], _Held] = {}
+        """The reservations that have not ended, by policy and ID."""
 
     def answer(self, call: Call) -> Any:
         """What the server answers to a call."""
@@ -70,14 +86,40 @@ class FakeServer:
             if limits is None:
                 return _no_policy(call.words[2])
             return ["limits", [limits] if isinstance(limits, str) else list(limits), "ms", 0]
+        for which in [which for which, held in self.held.items() if held.until <= self._clock.seconds()]:
+            self._release(self.held.pop(which), None)
+        if call.words[0] in ("RL.COMMIT", "RL.CANCEL", "RL.RENEW"):
+            return self._settle(call)
         table = self._table(call)
         if table is None:
             return _no_policy(call.target.policy)
-        if call.cost:
+        if call.cost and not call.peek:
             self.calls.append(Asked(call.target.policy, call.key, call.cost))
-        answers = table.check(call.key, call.cost, call.member)
+        answers = table.check(call.key, call.cost, call.member, peek=call.peek)
         whole = binding(answers)
+        if call.ttl_ms and not whole.denies:
+            until = self._clock.seconds() + call.ttl_ms / 1000
+            self.held[call.target.policy, call.id] = _Held(table, call.key, call.cost, call.member, until)
         return [_five(whole), [_five(answer) for answer in answers]]
+
+    def _settle(self, call: Call) -> int:
+        """Ends or renews a reservation."""
+        command, _, id, *rest = call.words
+        held = self.held.pop((call.target.policy, id), None)
+        if held is None:
+            return 0 if command == "RL.RENEW" else -1
+        if command == "RL.RENEW":
+            self.held[call.target.policy, id] = held._replace(until=self._clock.seconds() + int(rest[0]) / 1000)
+        else:
+            self._release(held, int(rest[0]) if command == "RL.COMMIT" else None)
+        return 1
+
+    @staticmethod
+    def _release(held: _Held, used: int | None) -> None:
+        """Charges what was used in the place of what is held."""
+        more = (used or 0) - held.units
+        if more:
+            held.table.check(held.key, more, held.member)
 
     def _table(self, call: Call) -> LocalLimiter | None:
         target = call.target

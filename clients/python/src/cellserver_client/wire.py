@@ -133,8 +133,13 @@ def _five(values: Any) -> ClauseAnswer:
 
 def settle_words(target: Target, key: str, id: str, used: int | None) -> list[str]:
     """The command that ends a reservation: RL.COMMIT with the units that were used, or RL.CANCEL for None."""
-    out = ["RL.CANCEL", _settled(target, key), id] if used is None else ["RL.COMMIT", _settled(target, key), id, str(used)]
-    return out + _of_policy(target)
+    if used is None:
+        return ["RL.CANCEL", _settled(target, key), id, *_of_policy(target)]
+    units = [str(used)]
+    if any(clause.calls for clause in target.clauses):
+        # The server knows nothing of CALLS in inline limits: it takes the units of each clause.
+        units = ["1" if clause.calls else str(used) for clause in target.clauses if clause.kind in ("TB", "SW")]
+    return ["RL.COMMIT", _settled(target, key), id, *units, *_of_policy(target)]
 
 
 def renew_words(target: Target, key: str, id: str, ttl_ms: int) -> list[str]:

@@ -102,6 +102,8 @@ class Proxy:
                 if self._random.random() < self._share:
                     break
                 client.sendall(data)
+            # Closing alone ends nothing as long as the other thread waits for the client.
+            client.shutdown(socket.SHUT_RDWR)
 
     @staticmethod
     def _forward(client: socket.socket, server: socket.socket) -> None:
