@@ -64,6 +64,7 @@ func TestRulesAreShown(t *testing.T) {
 		e := newSharedStore(t)
 		e.setAway(true)
 		c := startOver(w, e, "--rls-config", file).Dial()
+		time.Sleep(500 * time.Millisecond) // the server looks at the files at other instants than this test changes them
 		require.Contains(t, c.Do("RL.POLICY", "GET", "rls.rl.foo"), "-UNAVAILABLE ")
 		require.Contains(t, c.Do("RL.RULES"), inproc.Bulk(file+":3"))
 		require.Contains(t, c.Do("RL.MATCH", "rl", "foo=x"), inproc.Bulk("SW 2 60 FIXED"))
