@@ -35,10 +35,9 @@ type Call struct {
 	Mode Mode
 	// Member holds a place of a clause CC.
 	Member string
-	// ID makes a call that is sent again count once. If TTL is positive, it is the id of a reservation with this time to live, which
-	// RL.COMMIT or RL.CANCEL ends: the package has no method for these.
-	ID  string
-	TTL time.Duration
+	// ID makes a call that is sent again count once. With [Limiter.Reserve] it is the id of the reservation, which is a random one if ID
+	// is empty.
+	ID string
 }
 
 // Limiter decides calls under one policy. Its methods may be called concurrently.
@@ -59,8 +58,9 @@ type Limiter struct {
 	mu       sync.Mutex     // guards fallback, and that one goroutine makes local
 	fallback []rules.Clause // for Local; nil if it is not known
 
+	running context.Context // ends with the limiter
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	reading sync.WaitGroup
 }
 
 // startTimeout is how long the check at start may take, since a first call connects.
@@ -80,23 +80,23 @@ func New(ctx context.Context, o Options) (*Limiter, error) {
 			return nil, err
 		}
 	}
-	running, stop := context.WithCancel(context.Background())
-	l.stop = stop
-	if err := l.start(ctx, running); err != nil {
+	l.running, l.stop = context.WithCancel(context.Background())
+	if err := l.start(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// Close ends the limiter, and its connections unless they are those of Options.Client. No call may be under way.
+// Close ends the limiter, and its connections unless they are those of Options.Client. No call may be under way, and reservations
+// that were not ended are not renewed any more.
 func (l *Limiter) Close() error {
 	l.stop()
-	l.running.Wait()
+	l.reading.Wait()
 	return l.close()
 }
 
 // start checks the configuration, and reads the limits of the policy if Local needs them.
-func (l *Limiter) start(ctx, running context.Context) error {
+func (l *Limiter) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if words := l.config.Start(""); words != nil {
@@ -116,7 +116,7 @@ func (l *Limiter) start(ctx, running context.Context) error {
 	if err := l.readLimits(ctx); err != nil {
 		return wrong("Local needs the limits of the policy: %v", err)
 	}
-	l.running.Go(func() { l.readOn(running) })
+	l.reading.Go(func() { l.readOn(l.running) })
 	return nil
 }
 
@@ -137,8 +137,13 @@ func (l *Limiter) Allow(ctx context.Context, key string) (Result, error) {
 // Take decides a call. It returns after the deadline at the latest. The error is that of ctx, or a fault of the program: a
 // [ReplyError] such as WRONGTYPE, or one that wraps [ErrOptions]. With an error the result allows nothing.
 func (l *Limiter) Take(ctx context.Context, c Call) (Result, error) {
+	return l.observed(ctx, l.request(&c))
+}
+
+// observed decides q, and tells Options.Observe.
+func (l *Limiter) observed(ctx context.Context, q rules.Request) (Result, error) {
 	began := time.Now()
-	r, reason, err := l.decide(ctx, l.request(&c))
+	r, reason, err := l.decide(ctx, q)
 	if err != nil {
 		return Result{}, err
 	}
@@ -150,12 +155,12 @@ func (l *Limiter) Take(ctx context.Context, c Call) (Result, error) {
 
 // request returns what is asked for c.
 func (l *Limiter) request(c *Call) rules.Request {
-	r := rules.Request{Key: rules.Bounded(c.Key), Cost: c.Cost, Mode: c.Mode, Member: c.Member, ID: c.ID, TTL: c.TTL}
-	if r.ID == "" && l.o.RandomID {
-		r.ID = rand.Text()
-	}
-	if r.TTL == 0 && l.noID.Load() {
+	r := rules.Request{Key: rules.Bounded(c.Key), Cost: c.Cost, Mode: c.Mode, Member: c.Member, ID: c.ID}
+	switch {
+	case l.noID.Load():
 		r.ID = ""
+	case r.ID == "" && l.o.RandomID:
+		r.ID = rand.Text()
 	}
 	return r
 }
@@ -171,7 +176,7 @@ func (l *Limiter) decide(ctx context.Context, r rules.Request) (res Result, reas
 	}
 	ticket := l.breaker.Begin(now)
 	if !ticket.Allowed {
-		return l.without(&r, now, "open"), "open", nil
+		return l.without(&r, now, open), open, nil
 	}
 	d, reason, err := l.tried(ctx, r, ticket)
 	now = l.o.Now()
@@ -247,6 +252,9 @@ func reasonOf(err error) string {
 	}
 	return string(faultOf(err))
 }
+
+// open is the reason of a decision without the server while the breaker is open.
+const open = "open"
 
 // logEvery is the least time between two lines about an outage.
 const logEvery = time.Minute

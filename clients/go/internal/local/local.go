@@ -5,6 +5,8 @@
 package local
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,6 +74,36 @@ func (t *Table) Decide(now time.Time, key string, cost int64, member string, pee
 	}
 	d.Numbers = combined(d.Clauses)
 	return d
+}
+
+// Charge takes the cost of a call at now from all clauses, without asking whether it fits.
+func (t *Table) Charge(now time.Time, key string, cost int64, member string) {
+	at := now.UnixNano()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	states := t.find(key, at)
+	for i := range t.clauses {
+		states[i].charge(&t.clauses[i], at, costOf(&t.clauses[i], cost), member)
+	}
+}
+
+// Clone returns a table that is as t is now.
+func (t *Table) Clone() *Table {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := &Table{clauses: t.clauses, keys: make(map[string][]state, len(t.keys)), shared: cloneStates(t.shared), swept: t.swept}
+	for key, states := range t.keys {
+		c.keys[key] = cloneStates(states)
+	}
+	return c
+}
+
+func cloneStates(states []state) []state {
+	c := slices.Clone(states)
+	for i := range c {
+		c[i].places = maps.Clone(c[i].places)
+	}
+	return c
 }
 
 // costOf returns the units that a call takes from a clause.
