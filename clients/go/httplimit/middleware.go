@@ -6,12 +6,15 @@ package httplimit
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/cellserver/cellserver/clients/go/internal/fields"
 	"github.com/cellserver/cellserver/clients/go/limit"
@@ -32,6 +35,10 @@ func Style(s limit.Style) Option { return func(h *handler) { h.style = s } }
 
 // Member has each request hold the place that f names, for policies with CC.
 func Member(f func(*http.Request) string) Option { return func(h *handler) { h.member = f } }
+
+// ChargeWhen decides after the response whether a request is charged, by its status: for example only failed logins. Its units are
+// reserved meanwhile. A handler that panics before it has sent a status is not charged.
+func ChargeWhen(f func(status int) bool) Option { return func(h *handler) { h.chargeWhen = f } }
 
 // Log is where faults of the program are logged, with the status 500. The default is slog.Default().
 func Log(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
@@ -57,15 +64,19 @@ func Middleware(l *limit.Limiter, key Key, options ...Option) func(http.Handler)
 }
 
 type handler struct {
-	limiter *limit.Limiter
-	key     Key
-	style   limit.Style
-	log     *slog.Logger
-	cost    func(*http.Request) int64
-	skip    func(*http.Request) bool
-	member  func(*http.Request) string
-	next    http.Handler
+	limiter    *limit.Limiter
+	key        Key
+	style      limit.Style
+	log        *slog.Logger
+	cost       func(*http.Request) int64
+	skip       func(*http.Request) bool
+	member     func(*http.Request) string
+	chargeWhen func(status int) bool // nil charges all requests
+	next       http.Handler
 }
+
+// reserveFor is the time to live of the units of a request that is charged later.
+const reserveFor = 30 * time.Second
 
 // ServeHTTP asks the limiter, and then calls the wrapped handler or answers itself.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +98,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fault(w, fmt.Errorf("httplimit: a cost of %d", cost))
 		return
 	}
-	res, err := h.limiter.Take(r.Context(), limit.Call{Key: key, Cost: cost, Member: h.member(r)})
+	res, held, err := h.take(r.Context(), limit.Call{Key: key, Cost: cost, Member: h.member(r)})
 	switch {
 	case err == nil:
 	case r.Context().Err() != nil: // without an answer, net/http would send 200
@@ -100,14 +111,47 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, f := range set {
 		w.Header()[f.Name] = []string{f.Value} // as the draft writes it, which Set would not
 	}
-	if res.Allowed {
-		if len(set) > 0 {
-			w = &response{ResponseWriter: w, set: set}
-		}
+	switch {
+	case !res.Allowed:
+		h.refuse(w, &res)
+	case held != nil:
+		h.serveHeld(&response{ResponseWriter: w, set: set}, r, held)
+	case len(set) > 0:
+		h.next.ServeHTTP(&response{ResponseWriter: w, set: set}, r)
+	default:
 		h.next.ServeHTTP(w, r)
-		return
 	}
-	h.refuse(w, &res)
+}
+
+// take decides a call. Its units are held if the response decides whether they are charged.
+func (h *handler) take(ctx context.Context, c limit.Call) (res limit.Result, held *limit.Reservation, err error) {
+	if h.chargeWhen == nil || c.Cost == 0 {
+		res, err = h.limiter.Take(ctx, c)
+		return res, nil, err
+	}
+	if held, err = h.limiter.Reserve(ctx, c, reserveFor); err != nil {
+		return res, nil, err
+	}
+	return held.Result, held, nil
+}
+
+// serveHeld calls the wrapped handler, and charges the request by its status. A handler that panics has the status that it has sent.
+func (h *handler) serveHeld(w *response, r *http.Request, held *limit.Reservation) {
+	returned := false
+	defer func() {
+		if w.status == 0 && returned {
+			w.status = http.StatusOK
+		}
+		settle := held.Cancel
+		if w.status != 0 && h.chargeWhen(w.status) {
+			settle = func(ctx context.Context) error { return held.Commit(ctx, held.Result.Granted) }
+		}
+		if err := settle(r.Context()); err != nil && !errors.Is(err, limit.ErrUnsettled) { // the limiter tells of those
+			h.log.Error("request not settled", "error", err)
+		}
+	}()
+	h.next.ServeHTTP(w, r)
+	returned = true
 }
 
 // refuse answers a denied request.
@@ -136,7 +180,8 @@ func (h *handler) fault(w http.ResponseWriter, err error) {
 // response removes the fields of the limiter from responses that say nothing about the resource: 503 and redirections.
 type response struct {
 	http.ResponseWriter
-	set []limit.Field
+	set    []limit.Field
+	status int // 0 until one was sent
 }
 
 // WriteHeader writes the header.
@@ -144,6 +189,9 @@ func (w *response) WriteHeader(status int) {
 	if status < http.StatusOK { // there is another after it
 		w.ResponseWriter.WriteHeader(status)
 		return
+	}
+	if w.status == 0 {
+		w.status = status
 	}
 	if status == http.StatusServiceUnavailable || status >= 300 && status < 400 {
 		for _, f := range w.set {
@@ -158,8 +206,16 @@ func (w *response) WriteHeader(status int) {
 
 // Write writes a part of the body.
 func (w *response) Write(b []byte) (int, error) {
-	w.inner()
+	w.implied()
 	return w.ResponseWriter.Write(b)
+}
+
+// implied prepares a response that has the status 200 unless another was sent.
+func (w *response) implied() {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	w.inner()
 }
 
 // inner removes a field that the wrapped handler has set, too, in the form that http.Header.Set gives its name.
@@ -174,13 +230,17 @@ func (w *response) inner() {
 
 // Flush sends what was written, if the server can.
 func (w *response) Flush() {
-	w.inner()
+	w.implied()
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // as http.Flusher, it has no error
 }
 
 // Hijack returns the connection, if the server can.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return http.NewResponseController(w.ResponseWriter).Hijack()
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil && w.status == 0 {
+		w.status = http.StatusSwitchingProtocols
+	}
+	return conn, buffered, err
 }
 
 // Unwrap returns the writer of the server, for http.ResponseController.

@@ -259,16 +259,22 @@ const open = "open"
 // logEvery is the least time between two lines about an outage.
 const logEvery = time.Minute
 
+// tell writes a line about an outage, unless there was one in the last minute.
+func (l *Limiter) tell(now time.Time, reason string) {
+	last, at := l.logged.Load(), now.UnixNano()
+	if last != 0 && at-last < int64(logEvery) || !l.logged.CompareAndSwap(last, at) {
+		return
+	}
+	level := slog.LevelWarn
+	if rules.Misconfigures(reason) {
+		level = slog.LevelError
+	}
+	l.o.Log.Log(context.Background(), level, "limiter not available", "policy", l.config.Policy, "reason", reason)
+}
+
 // without decides a call that the server does not.
 func (l *Limiter) without(r *rules.Request, now time.Time, reason string) Result {
-	last := l.logged.Load()
-	if at := now.UnixNano(); (last == 0 || at-last >= int64(logEvery)) && l.logged.CompareAndSwap(last, at) {
-		level := slog.LevelWarn
-		if rules.Misconfigures(reason) {
-			level = slog.LevelError
-		}
-		l.o.Log.Log(context.Background(), level, "limiter not available", "policy", l.config.Policy, "reason", reason)
-	}
+	l.tell(now, reason)
 	if l.o.OnUnavailable != Local {
 		res := Result{Allowed: l.o.OnUnavailable == Allow, Numbers: Numbers{RetryAfter: None, ResetAfter: None}, Source: Unavailable}
 		if res.Allowed {

@@ -122,7 +122,7 @@ func (r *Reservation) renew() {
 func (l *Limiter) settle(ctx context.Context, words []string) (reply int64, err error) {
 	ticket := l.breaker.Begin(l.o.Now())
 	if !ticket.Allowed {
-		return 0, fmt.Errorf("%w: %s", ErrUnsettled, open)
+		return 0, l.unsettled(open)
 	}
 	outcome := rules.Abandoned
 	defer func() { l.breaker.End(ticket, l.o.Now(), outcome, rules.Pause(mathrand.Float64())) }()
@@ -145,7 +145,7 @@ func (l *Limiter) settle(ctx context.Context, words []string) (reply int64, err 
 		if ctx.Err() == nil {
 			outcome = rules.Failed
 		}
-		return 0, fmt.Errorf("%w: %s", ErrUnsettled, faultOf(err))
+		return 0, l.unsettled(string(faultOf(err)))
 	}
 	v, failure := rules.Judge(string(refused), rules.Call, false)
 	if outcome = rules.Answered; failure {
@@ -154,5 +154,11 @@ func (l *Limiter) settle(ctx context.Context, words []string) (reply int64, err 
 	if v == rules.Raise {
 		return 0, refused
 	}
-	return 0, fmt.Errorf("%w: %w", ErrUnsettled, refused)
+	return 0, l.unsettled(reasonOf(refused))
+}
+
+// unsettled returns the error of a settlement that the server does not make, and tells the log.
+func (l *Limiter) unsettled(reason string) error {
+	l.tell(l.o.Now(), reason)
+	return fmt.Errorf("%w: %s", ErrUnsettled, reason)
 }

@@ -17,7 +17,11 @@ type Addresses struct {
 	Networks []netip.Prefix
 	// V6Prefix is the number of bits of an IPv6 address that make one key, from 48 to 64.
 	V6Prefix int
+	socket   bool // peers have no address
 }
+
+// Believes reports whether an entry of X-Forwarded-For is believed.
+func (a *Addresses) Believes() bool { return a.Hops > 0 || len(a.Networks) > 0 }
 
 // These are the least and the largest V6Prefix.
 const (
