@@ -167,7 +167,7 @@ func (l *Limiter) request(c *Call) rules.Request {
 
 // decide decides r from memory, by the server, or without it.
 func (l *Limiter) decide(ctx context.Context, r rules.Request) (res Result, reason string, err error) {
-	scope := rules.Scope{Policy: l.config.Policy, Key: r.Key, Class: l.config.Class, Keep: l.config.Keep, Member: r.Member}
+	scope := l.scope(r.Key, r.Member)
 	now := l.o.Now()
 	if r.Plain() {
 		if d, ok := l.cache.Get(scope, r.Cost, now); ok {
@@ -191,6 +191,11 @@ func (l *Limiter) decide(ctx context.Context, r rules.Request) (res Result, reas
 		l.cache.Put(scope, r.Cost, d, now)
 	}
 	return result(&d, &r, Server), "", nil
+}
+
+// scope returns for which calls a denial of a key and a member holds.
+func (l *Limiter) scope(key, member string) rules.Scope {
+	return rules.Scope{Policy: l.config.Policy, Key: key, Class: l.config.Class, Keep: l.config.Keep, Member: member}
 }
 
 // tried calls the server, and ends the ticket of the breaker even if the client panics: a breaker whose probe does not end has no

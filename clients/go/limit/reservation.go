@@ -19,8 +19,9 @@ const (
 	renewFor = time.Hour
 )
 
-// ErrUnsettled says that the server has not ended a reservation, since it does not answer or does not know it any more.
-var ErrUnsettled = errors.New("limit: reservation not settled")
+// ErrUnsettled says that the server has not ended a reservation or forgotten a key, since it does not answer, or does not know the
+// reservation any more.
+var ErrUnsettled = errors.New("limit: the server has not settled it")
 
 // Reservation is units that were taken before the cost of a call is known. [Reservation.Commit] or [Reservation.Cancel] ends it. It
 // is renewed until then, and for an hour at most; if the process dies, the units come back after the time to live. The methods may
@@ -117,7 +118,16 @@ func (r *Reservation) renew() {
 	r.renewal.Reset(r.request.TTL / 2)
 }
 
-// settle sends a command about a reservation, and once more if its connection breaks, since all of them may be sent twice. The
+// Reset forgets what key has used, and denials of it in this limiter. With a policy the user needs the permission +rl.reset. It returns
+// after the deadline at the latest. The error wraps [ErrUnsettled] if the server does not answer, and is otherwise as of [Limiter.Take].
+func (l *Limiter) Reset(ctx context.Context, key string) error {
+	key = rules.Bounded(key)
+	_, err := l.settle(ctx, l.config.Reset(key))
+	l.cache.Forget(l.scope(key, ""))
+	return err
+}
+
+// settle sends a command that takes no units, and once more if its connection breaks, since all of them may be sent twice. The
 // error wraps [ErrUnsettled], or is a fault of the program as of [Limiter.Take].
 func (l *Limiter) settle(ctx context.Context, words []string) (reply int64, err error) {
 	ticket := l.breaker.Begin(l.o.Now())

@@ -224,3 +224,46 @@ func TestRenewal(t *testing.T) {
 		})
 	}
 }
+
+// TestInlineReservations: the reservation of an inline limit is settled under the key of its state.
+func TestInlineReservations(t *testing.T) {
+	fake := limittest.New(noon)
+	l, err := limit.New(t.Context(), fake.Options(limit.Options{Limits: []string{"TB 10 1 60"}, OnUnavailable: limit.Deny}))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	r, err := l.Reserve(t.Context(), limit.Call{Key: "k", Cost: 8}, time.Minute)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, r.Result.Remaining)
+	require.NoError(t, r.Commit(t.Context(), 1))
+	look, err := l.Take(t.Context(), limit.Call{Key: "k"})
+	require.NoError(t, err)
+	require.EqualValues(t, 9, look.Remaining)
+}
+
+// TestReset: a key begins anew, also for the cache of denials.
+func TestReset(t *testing.T) {
+	b := newBudget(t, "TB 1 1 60")
+	l, err := limit.New(t.Context(), b.Options(limit.Options{Policy: "llm", OnUnavailable: limit.Deny, Log: slog.New(slog.DiscardHandler)}))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	take := func() limit.Result {
+		r, err := l.Allow(t.Context(), "k")
+		require.NoError(t, err)
+		return r
+	}
+	require.True(t, take().Allowed)
+	require.False(t, take().Allowed)
+	require.Equal(t, limit.Cache, take().Source)
+	require.NoError(t, l.Reset(t.Context(), "k"))
+	require.True(t, take().Allowed)
+	b.GoAway()
+	require.ErrorIs(t, l.Reset(t.Context(), "k"), limit.ErrUnsettled)
+
+	inline, s := &scripted{replies: []any{int64(1)}}, limit.Options{Limits: []string{"TB 1 1 60", "SW 9 1h"}, OnUnavailable: limit.Deny}
+	s.Client = inline
+	l, err = limit.New(t.Context(), s)
+	require.NoError(t, err)
+	require.NoError(t, l.Reset(t.Context(), "k"))
+	require.NoError(t, l.Close())
+	require.Equal(t, []string{"DEL limit:k limit:k#2"}, inline.words)
+}

@@ -110,26 +110,32 @@ func (f *Fake) Calls() []Call {
 // unknown is the error reply to commands that the fake does not have.
 const unknown limit.ReplyError = "ERR unknown command of limittest"
 
-// Do answers RL.USE, also with RESERVE, and RL.COMMIT, RL.CANCEL, RL.RENEW and RL.POLICY GET. It implements limit.Client.
+// Do answers RL.USE, also with RESERVE, TB.ACQUIRE and SW.ALLOW for Limits of one clause, and RL.COMMIT, RL.CANCEL, RL.RENEW, RL.RESET,
+// DEL and RL.POLICY GET. It implements limit.Client.
 func (f *Fake) Do(_ context.Context, words []string) (any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	const least = 3
+	const least = 2
 	if len(words) < least {
 		return nil, unknown
 	}
 	switch words[0] {
 	case "RL.USE":
 		return f.use(words)
+	case "TB.ACQUIRE", "SW.ALLOW":
+		return f.inline(words)
+	case "RL.RESET", "DEL":
+		return f.reset(words[len(words)-1])
 	case "RL.COMMIT", "RL.CANCEL", "RL.RENEW":
 		return f.settle(words)
 	case "RL.POLICY":
-		p, ok := f.policies[words[2]]
+		name := words[len(words)-1]
+		p, ok := f.policies[name]
 		switch {
 		case f.away:
 			return nil, context.DeadlineExceeded
 		case !ok:
-			return nil, noPolicy(words[2])
+			return nil, noPolicy(name)
 		}
 		return []any{"limits", p.texts, "ms", int64(0)}, nil
 	}

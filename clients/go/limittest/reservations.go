@@ -113,46 +113,45 @@ func (a *account) end(h *hold, used int64) {
 
 // settle answers RL.COMMIT, RL.CANCEL and RL.RENEW.
 func (f *Fake) settle(words []string) (any, error) {
-	const least = 5 // RL.CANCEL key id POLICY policy
-	switch {
-	case len(words) < least:
+	const number = 3 // the index of the units or the time
+	ends := words[0] == "RL.CANCEL"
+	if len(words) < number || len(words) == number && !ends {
 		return nil, unknown
-	case f.away:
-		return nil, context.DeadlineExceeded
 	}
-	name := words[len(words)-1]
-	p, ok := f.policies[name]
-	if !ok {
-		return isUnknown, nil // the server needs no policy any more to settle
-	}
-	a := p.of(words[1])
-	a.lapse(f.now)
-	h := a.held[words[2]]
-	number := int64(0)
-	if words[0] != "RL.CANCEL" {
+	n := int64(0)
+	if !ends {
 		var err error
-		if number, err = strconv.ParseInt(words[3], 10, 64); err != nil || number < 0 {
+		if n, err = strconv.ParseInt(words[number], 10, 64); err != nil || n < 0 {
 			return nil, unknown
 		}
 	}
+	if f.away {
+		return nil, context.DeadlineExceeded
+	}
+	a := f.account(words)
+	if a == nil {
+		return isUnknown, nil
+	}
+	a.lapse(f.now)
+	h := a.held[words[2]]
 	switch {
 	case words[0] == "RL.RENEW" && (h == nil || h.ended):
 		return wasEnded, nil
 	case words[0] == "RL.RENEW":
-		h.until = f.now.Add(time.Duration(number) * time.Millisecond)
+		h.until = f.now.Add(time.Duration(n) * time.Millisecond)
 		return settled, nil
 	case h == nil:
 		return isUnknown, nil
 	case h.late && words[0] == "RL.COMMIT":
 		h.late = false
-		a.take(f.now, number)
+		a.take(f.now, n)
 		return tooLate, nil
 	case h.ended:
 		h.late = false
 		return wasEnded, nil
 	}
-	more := number - h.charge.cost
-	a.end(h, min(number, h.charge.cost))
+	more := n - h.charge.cost
+	a.end(h, min(n, h.charge.cost))
 	if more > 0 {
 		a.take(f.now, more)
 	}
@@ -165,4 +164,20 @@ func (a *account) take(now time.Time, units int64) {
 	if a.base != nil {
 		a.charges = append(a.charges, &charge{at: now, cost: units})
 	}
+}
+
+// account returns the account that a settlement names: that of a policy, or that of inline limits. It is nil if there is none.
+func (f *Fake) account(words []string) *account {
+	if at := slices.Index(words, "POLICY"); at > 0 && at == len(words)-2 {
+		if p, ok := f.policies[words[at+1]]; ok {
+			return p.keys[words[1]]
+		}
+		return nil
+	}
+	for _, p := range f.policies {
+		if a, ok := p.keys[words[1]]; ok {
+			return a
+		}
+	}
+	return nil
 }

@@ -86,6 +86,15 @@ func (c *Cache) Get(s Scope, cost int64, now time.Time) (Decision, bool) {
 	return e.decision.After(now.Sub(e.at)), true
 }
 
+// Forget drops the denial of a scope, since its key is to be asked about again.
+func (c *Cache) Forget(s Scope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found, ok := c.entries[s]; ok {
+		c.remove(found)
+	}
+}
+
 // Len returns the number of entries.
 func (c *Cache) Len() int {
 	c.mu.Lock()

@@ -150,6 +150,18 @@ func (c *Config) Renew(r Request) []string {
 	return c.policied([]string{"RL.RENEW", c.settled(r.Key), r.ID, strconv.FormatInt(r.TTL.Milliseconds(), 10), "MS"})
 }
 
+// Reset returns the command that forgets what a key has used.
+func (c *Config) Reset(key string) []string {
+	if len(c.Limits) == 0 {
+		return []string{"RL.RESET", c.Policy, key}
+	}
+	words := []string{"DEL"}
+	for i := range c.Limits {
+		words = append(words, StateKey(c.Policy, key, i+1))
+	}
+	return words
+}
+
 // settled returns the key that the settlement of a reservation names.
 func (c *Config) settled(key string) string {
 	if len(c.Limits) == 0 {
