@@ -201,6 +201,11 @@ bench-fronts: build ## Measure rls-port and http-port beside empty handlers (ARG
 	CGO_ENABLED=0 $(GO) -C tools/bench build -trimpath -o $(abspath $(BIN))/ ./frontbench
 	bin/frontbench $(ARGS)
 
+.PHONY: bench-callers
+bench-callers: build ## Measure clients/go beside plain clients, redis_rate and httprate-redis (ARGS='--rounds 1' changes that)
+	CGO_ENABLED=0 $(GO) -C tools/bench build -trimpath -o $(abspath $(BIN))/ ./callerbench
+	bin/callerbench $(ARGS)
+
 .PHONY: bench-observability
 bench-observability: build ## Measure what metrics, SLOWLOG and rules of users cost (OTHER=PROGRAM: another build to compare with)
 	bash scripts/bench-observability.sh bin/cellserver $(OTHER)
