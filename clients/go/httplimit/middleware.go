@@ -75,6 +75,9 @@ type handler struct {
 	next       http.Handler
 }
 
+// usualFields is how many fields a response has, unless there are those of both styles.
+const usualFields = 3
+
 // reserveFor is the time to live of the units of a request that is charged later.
 const reserveFor = 30 * time.Second
 
@@ -107,9 +110,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fault(w, err)
 		return
 	}
-	set := h.limiter.Headers(nil, &res, h.style)
-	for _, f := range set {
-		w.Header()[f.Name] = []string{f.Value} // as the draft writes it, which Set would not
+	set := h.limiter.Headers(make([]limit.Field, 0, usualFields), &res, h.style)
+	values := make([]string, len(set))
+	for i, f := range set {
+		values[i] = f.Value
+		w.Header()[f.Name] = values[i : i+1 : i+1] // as the draft writes it, which Set would not
 	}
 	switch {
 	case !res.Allowed:
@@ -221,11 +226,28 @@ func (w *response) implied() {
 // inner removes a field that the wrapped handler has set, too, in the form that http.Header.Set gives its name.
 func (w *response) inner() {
 	for _, f := range w.set {
-		if canonical := http.CanonicalHeaderKey(f.Name); canonical != f.Name && len(w.Header()[canonical]) > 0 {
+		if canonical := canonical(f.Name); canonical != f.Name && len(w.Header()[canonical]) > 0 {
 			delete(w.Header(), f.Name)
 		}
 	}
 	w.set = w.set[:0:0]
+}
+
+// These are the names of the draft in the form of http.Header.Set.
+var (
+	canonicalLimit  = http.CanonicalHeaderKey(fields.Limit)
+	canonicalPolicy = http.CanonicalHeaderKey(fields.Policy)
+)
+
+// canonical returns the name of a field in the form of http.Header.Set.
+func canonical(name string) string {
+	switch name {
+	case fields.Limit:
+		return canonicalLimit
+	case fields.Policy:
+		return canonicalPolicy
+	}
+	return http.CanonicalHeaderKey(name)
 }
 
 // Flush sends what was written, if the server can.

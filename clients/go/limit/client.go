@@ -51,8 +51,8 @@ type goRedis struct{ client redis.UniversalClient }
 // Do sends a command.
 func (g *goRedis) Do(ctx context.Context, words []string) (any, error) {
 	args := make([]any, len(words))
-	for i, w := range words {
-		args[i] = w
+	for i := range words {
+		args[i] = &words[i] // a string would be copied to the heap
 	}
 	reply, err := g.client.Do(ctx, args...).Result()
 	var refused redis.Error
