@@ -103,7 +103,7 @@ compatibility: setup ## Run the limiter libraries and write docs/compatibility.m
 
 .PHONY: race
 race: ## Run the tests of make test under the race detector, where goroutines are
-	packages=$$(bash scripts/race-packages.sh); PACKAGES=$$packages $(RUNNER) ". tools/bench $(CALLERS)" -race -short -timeout 25m
+	packages=$$(bash scripts/race-packages.sh); PACKAGES=$$packages $(RUNNER) ". tools/bench clients/go clients/go/grpclimit clients/go/rueidislimit" -race -short -timeout 25m
 
 # TIMES is how often make steady runs a target, and STEADY names the target.
 TIMES ?= 20
