@@ -144,7 +144,8 @@ vet: ## Run go vet
 	$(call IN,$(LINTED),$(GO) vet -tags real ./...)
 
 .PHONY: lint
-lint: ## Run the linters of .golangci.yml
+lint: ## Run the linters of .golangci.yml, and that of the workflows
+	$(GO) tool -modfile=tools/workflows/go.mod actionlint
 	$(TOOL) golangci-lint run ./...
 	$(call IN,$(LINTED),$(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...)
 
