@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,6 +50,22 @@ func TestPackageVersion(t *testing.T) {
 		out, err := exec.Command(bash, copied, tag).CombinedOutput()
 		require.Equal(t, says, string(out))
 		require.Equal(t, says == "clients/python\n" || says == "clients/go\n", err == nil, tag)
+	}
+}
+
+// TestPackageBuild checks the arguments of what builds a package.
+func TestPackageBuild(t *testing.T) {
+	bash := programs.Find(t, "bash")
+	for args, says := range map[string]string{
+		"":                "usage: package-build.sh clients/LANGUAGE DIRECTORY\n",
+		"clients/go":      "usage: package-build.sh clients/LANGUAGE DIRECTORY\n",
+		"clients/cobol %": "'clients/cobol' is not a package for callers\n",
+		"clients/go %":    "",
+	} {
+		fields := strings.Fields(strings.ReplaceAll(args, "%", t.TempDir()))
+		out, err := exec.Command(bash, append([]string{"package-build.sh"}, fields...)...).CombinedOutput()
+		require.Equal(t, says, string(out))
+		require.Equal(t, says == "", err == nil, args)
 	}
 }
 
