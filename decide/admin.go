@@ -145,7 +145,7 @@ func membersOf(e *entry.Entry, now limit.Instant, after []byte, most int) (membe
 			members = append(members, Member{Name: bytes.Clone(name), Until: until, Places: places})
 		})
 	if more {
-		next = append([]byte{}, last...) // not nil, even if the name is empty
+		next = append([]byte{}, last...) // next must not be nil, even if the name is empty
 	}
 	return members, next, nil
 }

@@ -15,9 +15,9 @@ import (
 type Program interface {
 	// Run makes the asks of the decision, one after the other, and has decide answer each at once. All of them are
 	// decided at the instant of the Joint. If another server has changed the state meanwhile, Run is called again,
-	// perhaps on another goroutine, but never on two at once. Only the last run counts. So a run must reset the results
-	// of an earlier run, and must have no effect outside the program. If it returns an error, the state does not
-	// change. An ask with an error has changed nothing; the run may go on after it.
+	// perhaps on another goroutine, but never on two at once. Only the results of the last run are used. So a run must
+	// reset the results of an earlier run, and must have no effect outside the program. If it returns an error, the
+	// state does not change. An ask with an error has changed nothing; the run may go on after it.
 	Run(decide func(*Ask)) error
 	// Number returns the number of the part whose key is key, from 1. Different keys have different numbers, and
 	// the number of a key never changes. ok is false if the state has no part with this key.
@@ -48,8 +48,8 @@ type Reaching interface {
 	// states are not the Others of the ask, the run ends with [ErrLinked]. The caller can then decide the ask with
 	// these states as its Others.
 	Reach(keys [][]byte)
-	// States returns the keys of the states that the last Reach has named, without the key of the ask. They differ from
-	// each other and are valid until the next run.
+	// States returns the keys of the states that the last Reach has asked for, except the key of the ask. They differ
+	// from each other and are valid until the next run.
 	States() [][]byte
 }
 
@@ -64,7 +64,7 @@ type Divisible interface {
 
 // Part is a part of a [State]. The bytes of Entry are never changed.
 type Part struct {
-	Number uint8 // from 1
+	Number uint8 // number of the part, from 1
 	Entry  entry.Entry
 }
 
@@ -81,11 +81,11 @@ type State struct {
 	Changed  bool
 	TooLarge int
 
-	none   entry.Entry // of a part that does not exist
-	room   []byte      // memory for the bytes of parts that have changed, until forget
-	before []Part      // All before the run
-	was    []Part      // All before a Several
-	did    bool        // Changed before a Several
+	none   entry.Entry // the entry of a part that does not exist
+	room   []byte      // memory for the bytes of parts that have changed; valid until forget
+	before []Part      // the value of All before the run
+	was    []Part      // the value of All before a Several
+	did    bool        // the value of Changed before a Several
 }
 
 // Parts decides [Joint] asks on states in memory. One goroutine reuses it for one ask after another.
@@ -99,11 +99,11 @@ type Parts struct {
 	settles Settlements
 	now     limit.Instant
 	program Program
-	// spanning is the program of an ask with Others; otherwise nil.
+	// spanning is the program, if the ask has Others; otherwise nil.
 	spanning Spanning
-	others   [][]byte   // those of the ask
-	answer   func(*Ask) // the method decide
-	places   []place    // of the clauses of a Several, or of the keys of settles
+	others   [][]byte   // the field Others of the ask
+	answer   func(*Ask) // the method decide, stored so that each use does not allocate memory
+	places   []place    // the places of the clauses of a Several, or of the keys that settles settles
 }
 
 // place is the position of a part: its state, and its number there.
@@ -339,7 +339,8 @@ func (s *State) entry(n uint8) *entry.Entry {
 	return &s.none
 }
 
-// apply makes the change of plan in the part with the number n. With [limit.ErrTooLarge] it changes nothing.
+// apply makes the change of plan in the part with the number n. It returns [limit.ErrTooLarge] and changes nothing if
+// the state would become too large.
 func (s *State) apply(n uint8, plan *Plan) error {
 	i, found := s.find(n)
 	switch {
@@ -373,7 +374,7 @@ func (s *State) apply(n uint8, plan *Plan) error {
 // old, because before, was and the caller still refer to it. The result is valid until forget.
 func (s *State) changed(plan *Plan, old []byte) []byte {
 	if more := len(old) + growth; cap(s.room)-len(s.room) < more {
-		s.room = make([]byte, 0, max(2*cap(s.room), more)) // parts that have changed before still refer to the old memory
+		s.room = make([]byte, 0, max(2*cap(s.room), more)) // parts that were changed before still refer to the old memory
 	}
 	from := len(s.room)
 	s.room = append(s.room, old...)

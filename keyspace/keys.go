@@ -69,7 +69,7 @@ func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limi
 		return nil
 	}
 	if p.e.Kind != entry.None && p.e.Kind != k {
-		// The first waiter for the limiter that was stored here has to decide again.
+		// The first waiter for the former limiter at this key has to decide again.
 		s.freed(db, key)
 	}
 	e := entry.Entry{Kind: k, Expiry: expiry, Value: value}

@@ -66,7 +66,7 @@ func (v *Handle) applyAll(all *several) (err error) {
 		return limit.ErrFull
 	}
 	was := v.slack
-	v.slack = overdraft // from here on no clause is refused for lack of memory
+	v.slack = overdraft // from here on, a clause cannot fail for lack of memory
 	defer func() { v.slack = was }()
 	v.visit(all.ask.DB, all.spots, all.key, func(i int, s *shard, p *place) bool {
 		plan := &v.plan
@@ -154,7 +154,7 @@ func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
 	}
 	a.Lapsed = 0
 	was := v.slack
-	v.slack = overdraft // a settlement is not refused for lack of memory
+	v.slack = overdraft // a settlement must not fail for lack of memory
 	defer func() { v.slack = was }()
 	v.visit(a.DB, spots, s.Key, func(i int, sh *shard, p *place) bool {
 		switch err = s.Settle(plan, i, &p.e); {

@@ -27,8 +27,8 @@ var (
 type Builder struct {
 	most     Sizes
 	policies hashed[*Policy]
-	// gen is the generation of the parts that may be changed. Parts of older generations belong to
-	// tables.
+	// gen is the present generation. Only parts of this generation may be changed, because older
+	// ones belong to tables.
 	gen      uint64
 	limits   interned
 	expiring expiries
@@ -219,7 +219,7 @@ func (b *Builder) add(k *kept) {
 	b.expiring.add(k)
 }
 
-// drop undoes what add has done for k.
+// drop removes what add has added for k.
 func (b *Builder) drop(k *kept) {
 	b.bytes -= b.limits.drop(k.Limits) + bytesOf(&k.Entry)
 	b.count(k.Kind, -1)

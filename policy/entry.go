@@ -31,8 +31,8 @@ const (
 	kinds = iota
 )
 
-// kindNames has the first part of the keys of records for each kind. These names are part of the
-// file formats.
+// kindNames has, for each kind, the word with which the keys of its records begin. These names are
+// part of the file formats.
 var kindNames = [kinds]string{"main", "try", "override", "boost", "block", "exempt"}
 
 // String returns the name of the kind, as [Entry.AppendKey] writes it.

@@ -11,8 +11,7 @@ import (
 // it. It must not be changed, except for its Counts.
 type Policy struct {
 	Name string
-	// Main is the policy itself, and Candidate is the candidate that is tried in addition. Both may
-	// be nil.
+	// Main is the policy itself, and Candidate the entry that is tried beside it. Both may be nil.
 	Main, Candidate *Entry
 	// Counts is shared by all tables for as long as the policy has any entry.
 	Counts *Counts
@@ -25,7 +24,8 @@ type Policy struct {
 	prefixes *prefix
 	// networks has the lengths of those exact patterns that are networks; it is nil if there are none.
 	networks *networks
-	// gen is the generation of the Builder in which the policy may be changed.
+	// gen is the generation of the Builder that may change the policy. In later generations it is
+	// copied first.
 	gen uint64
 }
 
@@ -42,8 +42,8 @@ type Counts struct {
 	Blocked, Banned atomic.Int64
 	// ShadowDenied counts calls that were allowed only because the policy is a shadow.
 	ShadowDenied atomic.Int64
-	// TryBoth, TryOnlyOld, TryOnlyNew and TryNeither count calls that a candidate also decided:
-	// allowed by both, by the policy alone, by the candidate alone, and by neither.
+	// TryBoth, TryOnlyOld, TryOnlyNew and TryNeither count the calls that a candidate decided too:
+	// those allowed by both, only by the policy, only by the candidate, and by neither.
 	TryBoth, TryOnlyOld, TryOnlyNew, TryNeither atomic.Int64
 	// Estimated is the sum of the units of the reservations that were committed in time, and Actual is the sum of the
 	// actual quantities of these commits.
@@ -99,7 +99,8 @@ func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 	p.findExact(key, now, a)
 }
 
-// findExact does what Find does, for the patterns that are exact. It replaces entries in a.
+// findExact does what Find does, but only for entries whose pattern is not a prefix. It replaces
+// entries in a.
 func (p *Policy) findExact(key []byte, now limit.Instant, a *Applied) {
 	if p.exact.count == 0 {
 		return

@@ -37,10 +37,10 @@ func (c *System) Follow(at limit.Instant) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sampleBoot() // a suspension must not be taken for a change of the primary's clock
+	c.sampleBoot() // otherwise a suspension would look like a change of the primary's clock
 	mono := c.src.mono()
 	if !c.follows.Load() {
-		// Instants that were read before are not in latest, so offset must not decrease here.
+		// latest does not cover instants that were read before, so offset must not decrease here.
 		c.primary.forget(mono)
 		c.latest.Store(mono + c.offset.Load())
 		c.follows.Store(true)

@@ -53,8 +53,8 @@ type envoy struct {
 	names  *names
 	faults strict.Faults
 	domain string
-	// named maps the names of limits to policies. replacing has the descriptors whose limits
-	// replace limits with a name.
+	// named maps the name of a limit to the name of its policy. replacing has the descriptors whose
+	// limits replace limits with a name.
 	named     map[string]string
 	replacing []replacing
 }
@@ -90,7 +90,7 @@ func (e *envoy) level(name []string, raw string, path []step, list []*descriptor
 // group converts list, the descriptors with the same key in one list of the file. The other
 // parameters are those of level.
 func (e *envoy) group(name []string, raw string, path []step, list []*descriptor) {
-	var base *descriptor // the descriptor for any value, or nil
+	var base *descriptor // the descriptor without a value, which is for any value; nil if there is none
 	var with []*descriptor
 	for _, d := range list {
 		if d.value == "" && d.limit != nil {
@@ -130,8 +130,7 @@ func (e *envoy) group(name []string, raw string, path []step, list []*descriptor
 	}
 }
 
-// raw returns the key and the value as one text. No other descriptor of the same list has the same
-// text.
+// raw returns the key and the value of d as one text, which is unique in the list of d.
 func (d *descriptor) raw() string { return strconv.Quote(d.key) + strconv.Quote(d.value) }
 
 // apartness returns the reason why d cannot be an override in the policy of its group, or "" if it
@@ -235,13 +234,13 @@ func (e *envoy) limits(d *descriptor, policy string) []string {
 	return []string{window(l.requests, l.seconds, "")}
 }
 
-// whyUnit explains how a unit is converted.
+// whyUnit explains, for each unit, how it is converted.
 var whyUnit = map[string]string{
 	"month": "it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month: SW n MONTH does that",
 	"year":  "it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January: SW n YEAR does that",
 }
 
-// whyNot explains why fields do not convert.
+// whyNot explains, for each field that is not converted, why not.
 var whyNot = map[string]string{
 	"quota_mode":      "each limit denies by itself. ratelimit denies only when all quotas are used up: ANY between policies in one call of RL.USE charges the first that passes",
 	"detailed_metric": "it is not needed: each key is counted by itself, and RL.TOP shows it",

@@ -60,7 +60,7 @@ func (d *Document) Append(dst []byte) []byte {
 	return dst
 }
 
-// sorted returns the policies by name.
+// sorted returns the policies in the order of their names.
 func (d *Document) sorted() []*Policy {
 	list := make([]*Policy, len(d.Policies))
 	for i := range d.Policies {
@@ -70,7 +70,7 @@ func (d *Document) sorted() []*Policy {
 	return list
 }
 
-// sorted returns the overrides by pattern.
+// sorted returns the overrides in the order of their patterns.
 func (p *Policy) sorted() []*Override {
 	list := make([]*Override, len(p.Overrides))
 	for i := range p.Overrides {

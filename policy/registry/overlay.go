@@ -18,7 +18,7 @@ import (
 // use their pattern. The other records are in covered and in unfit.
 type overlay struct {
 	// file has the entries of all files. plain has those of the policy file, and rules has the policies of rules. If
-	// both have an entry of the same name, the one of rules counts.
+	// both have an entry for the same name, rules takes precedence.
 	file         map[name]*policy.Entry
 	plain, rules []*policy.Entry
 	// covered has the records that entries of the file hide.
@@ -29,8 +29,8 @@ type overlay struct {
 	unfit *policy.Builder
 }
 
-// unbounded are the bounds of builders for a store. Registry.Update bounds the number of records: see
-// update.checkRoom.
+// unbounded are the sizes of builders for a store: no bound applies. Registry.Update bounds the
+// number of records: see update.checkRoom.
 var unbounded = policy.Sizes{Policies: math.MaxInt, Overrides: math.MaxInt, Others: math.MaxInt}
 
 func (o *overlay) reset() {
@@ -263,8 +263,8 @@ func (r *Registry) hasRecord(n name) bool {
 	return r.builder.Get(n.kind, n.policy, n.pattern) != nil
 }
 
-// dropExpired removes the entries that have ended at now. It returns those of records, and whether
-// the table changes. The caller holds mu.
+// dropExpired removes the entries that have ended at now. ended has those of them that are records,
+// and changed says whether the table changes. The caller holds mu.
 func (r *Registry) dropExpired(now limit.Instant) (ended []*policy.Entry, changed bool) {
 	dropped := r.builder.DropExpired(now)
 	o := r.overlay
@@ -296,7 +296,7 @@ func (r *Registry) records() policy.Sizes {
 	all.Policies -= len(o.rules)
 	for _, e := range o.plain {
 		switch n := nameOf(e); {
-		case n.kind == policy.Main && r.rules.Rule(n.policy) != nil: // it is counted with the rules
+		case n.kind == policy.Main && r.rules.Rule(n.policy) != nil: // the policy is counted with the rules
 		case n.kind == policy.Override:
 			all.Overrides--
 		case n.kind == policy.Main && all.Policies > policy.DefaultPolicies && !r.hasRecords(n.policy):
@@ -324,7 +324,7 @@ func (r *Registry) hasRecords(policyName string) (has bool) {
 // the numbers before the edits.
 func (u *update) checkRoom(before policy.Sizes) error {
 	if u.registry.overlay == nil {
-		return nil // the builder has bounds
+		return nil // the builder checks its own bounds
 	}
 	switch is := u.registry.records(); {
 	case is.Policies > max(before.Policies, policy.DefaultPolicies):
