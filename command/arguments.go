@@ -63,7 +63,7 @@ func ParseNotNegative(b []byte) (int64, resp.Error) {
 // the keys that one client watches, and of the keys that one blocked client waits for.
 const MaxQueuedBytes = 16 << 20
 
-// ArgCost is the memory in bytes that an argument takes in addition to its own bytes.
+// ArgCost is the memory in bytes that a copy of an argument takes beyond the argument's own bytes.
 const ArgCost = 24
 
 // QueuedCost is the memory in bytes that a queued command takes in addition to its arguments.

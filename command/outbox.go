@@ -20,11 +20,11 @@ type SharedFrame struct {
 // Posted is the result of posting a message: it says what the sender has to do next.
 type Posted uint8
 
-// The values of Posted.
+// These are the steps that may have to follow.
 const (
-	PostedQuietly Posted = iota // nothing: the client has already been woken, or is being disconnected
+	PostedQuietly Posted = iota // nothing has to follow: the client has been woken already, or is being disconnected
 	PostedFirst                 // the sender has to wake the client
-	PostedTooMuch               // the client's output buffer is over its limit: disconnect it
+	PostedTooMuch               // the sender has to disconnect the client: its output buffer is over its limit
 )
 
 // Messages sends messages to clients, such as those of PUBLISH, that are not replies to commands.

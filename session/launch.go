@@ -85,7 +85,7 @@ func (w *Worker) render(s *Session, f *flight) {
 		}
 		c.Client.Exclusive = exclusive
 		out.Proto = s.Proto
-		w.endBatch() // endBatch uses keys of the flight
+		w.endBatch() // endBatch comes first, because it uses keys of the flight
 		if f.silent {
 			out.Cut(mark)
 		}
@@ -97,7 +97,7 @@ func (w *Worker) render(s *Session, f *flight) {
 	c.Client.Exclusive = len(f.slots) > 1 // if the flight has only one command, that command may wait
 	written := 0
 	for i := range f.slots {
-		at := min(f.slots[i].at, len(f.local)) // replies that CLIENT REPLY has suppressed are missing from f.local
+		at := min(f.slots[i].at, len(f.local)) // f.local lacks the replies that CLIENT REPLY has suppressed
 		out.Raw(f.local[written:at])
 		written, current = at, len(out.Buf)
 		w.answer(&f.slots[i])

@@ -31,8 +31,8 @@ func (r *registry) enter(s *Session) {
 	r.sessions[s.ID] = s
 }
 
-// remove removes s, and takes it out of the count for its address. The session of a link to a
-// primary is in no such count.
+// remove removes s from the registry and from the count of its address. The session of a link to a
+// primary has no such count.
 func (r *registry) remove(s *Session) {
 	from := command.HostOf(s.Peer)
 	r.mu.Lock()

@@ -56,7 +56,7 @@ func rulesOf(s *command.Server) *rls.Config {
 
 // whichRules says which rules to show.
 type whichRules struct {
-	domain        []byte // nil for all
+	domain        []byte // the domain whose rules are shown; nil for all domains
 	offset, count int64
 }
 
@@ -99,8 +99,7 @@ func parseRulesCount(b []byte, n *int64) resp.Error {
 	return ""
 }
 
-// of returns the number of rules of the domain, or of all, and the part of them to show. ok is false if there is no such
-// domain.
+// of returns the number of the selected rules, and the part of them to show. ok is false if there is no such domain.
 func (w *whichRules) of(c *rls.Config) (total int, part []*rls.Rule, ok bool) {
 	all, ok := c.Rules(), true
 	if w.domain != nil {
@@ -151,7 +150,7 @@ func rulesSize(cl *command.Client, _ env.Store, _ *command.Command, args [][]byt
 	if err != "" {
 		return 0
 	}
-	const other = 256 // the names of the fields, and what is short
+	const other = 256 // bytes for the names of the fields and for short values
 	size := 0
 	_, part, _ := which.of(rulesOf(cl.Server))
 	for _, r := range part {
@@ -223,7 +222,7 @@ func parseEntries(args [][]byte) (entries []rls.Entry, err resp.Error) {
 	return entries, ""
 }
 
-// match is the Run function of RL.MATCH.
+// match is the Run function of RL.MATCH. It replies with the rule that applies to a descriptor.
 func match(c *command.Call) {
 	entries, err := parseEntries(c.Args[2:])
 	if err != "" {

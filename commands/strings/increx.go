@@ -26,7 +26,7 @@ func increxCommand() *command.Command {
 // increxWords has the options of an INCREX. The numbers are not parsed yet.
 type increxWords struct {
 	setCall
-	by, lower, upper     []byte // nil without the option
+	by, lower, upper     []byte // the arguments of the options; each is nil without its option
 	float, saturate, enx bool
 }
 

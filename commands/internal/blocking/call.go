@@ -45,7 +45,7 @@ type Kind struct {
 	// If there are no elements, found is false and nothing is written.
 	Take func(call *Call, st Store, db int, key []byte, w *resp.Writer) (found bool, err error)
 	// Weigh returns the number of elements that Take would pop from key, and the number of bytes
-	// that Take would copy. found is true if the call would not look at later keys, because key has
+	// that Take would copy. found is true if the call would stop at this key, because it has
 	// elements or because of an error.
 	Weigh func(call *Call, c StoreCall, key []byte) (elements, copied int, found bool)
 }

@@ -73,8 +73,8 @@ func WholeOf(w *resp.Writer, n int) WholeReply {
 // pinner is a collection whose elements can be pinned: they stay valid and unchanged until unpin is
 // called.
 type pinner interface {
-	// Pin is [collection.List.Pin] of a collection of any type. unpin is nil if the collection is
-	// too small to be pinned.
+	// Pin does what [collection.List.Pin] does, for a collection of any type. unpin is nil if the
+	// collection is too small to be pinned.
 	Pin() (unpin func())
 }
 
