@@ -20,9 +20,9 @@ import (
 type divided struct {
 	*group
 	program charges
-	left    int  // writes in progress, plus one while decide runs
-	raced   bool // another server was first in one of these slots
-	givenUp bool // one of these writes was given up
+	left    int  // number of writes in progress, plus one while decide runs
+	raced   bool // whether another server was first in one of the slots
+	givenUp bool // whether one of the writes was given up
 }
 
 // divide decides the item it, a joint ask with the program p, slot by slot.

@@ -10,8 +10,8 @@ import (
 
 const (
 	// refreshEvery is the interval at which the topology is read from the nodes if nothing happens.
-	// sentinelLook is the interval with Sentinels. refreshGap is the shortest time between two
-	// reads, and retryEvery the time after a failed read.
+	// sentinelLook is this interval if there are Sentinels. refreshGap is the minimum time between
+	// two reads, and retryEvery the time between a failed read and the next one.
 	refreshEvery = 15 * time.Second
 	sentinelLook = time.Second
 	refreshGap   = 100 * time.Millisecond

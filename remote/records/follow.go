@@ -27,7 +27,7 @@ func (s *Store) Follow(ctx context.Context) (changed bool, err error) {
 	return s.at != before || s.loaded.Load() != loaded, err
 }
 
-// follow is Follow for a caller that holds mu.
+// follow does what Follow does, for a caller that holds mu.
 func (s *Store) follow(ctx context.Context) error {
 	if !s.loaded.Load() {
 		return s.reload(ctx)

@@ -27,7 +27,8 @@ func (s *Store) Load(ctx context.Context) error {
 	return s.reload(ctx)
 }
 
-// reload is Load for a caller that holds mu. It also counts the versions that the engine has lost.
+// reload does what Load does, for a caller that holds mu. It also counts the versions that the
+// engine has lost.
 func (s *Store) reload(ctx context.Context) error {
 	is, err := s.read(ctx)
 	if err != nil {
@@ -156,7 +157,7 @@ func (s *Store) scan(ctx context.Context, t *table) (seen map[Version]struct{}, 
 		}
 		part, err := parseScanned(reply)
 		if err == nil && (part.bucket < bucket || part.bucket == bucket && part.cursor == "0") {
-			err = errReply // it would never end
+			err = errReply // otherwise a scan that never ends would loop forever
 		}
 		if err != nil {
 			return nil, fmt.Errorf("record %q of the store: %w", bucketKey(bucket), err)

@@ -136,7 +136,7 @@ func checkPart(e *entry.Entry) error {
 	return Check(e)
 }
 
-// checkRemembering returns an error if value cannot be that of a limiter of kind k with remembered calls,
+// checkRemembering returns an error if value is not a valid value of a limiter of kind k with remembered calls,
 // reservations, or both.
 func checkRemembering(k entry.Kind, value []byte) error {
 	state, err := forgetful(k, value)
@@ -173,7 +173,7 @@ func Plain(e *entry.Entry) entry.Entry {
 	plain := *e
 	if k := e.Kind; k.Remembers() && k.IsLimiter() {
 		plain.Kind = k.Plain()
-		plain.Value, _ = forgetful(plain.Kind, e.Value) // e was checked
+		plain.Value, _ = forgetful(plain.Kind, e.Value) // there is no error, because e was checked
 	}
 	return plain
 }
@@ -224,7 +224,7 @@ func load(s *decide.State, e *entry.Entry, now limit.Instant, most int) {
 	case entry.None:
 	case Joint:
 		s.All = AppendLive(s.All, e.Value, now)
-	default: // a tool has copied the value from a server that has a key for each part
+	default: // a tool has copied the value from a server that stores each part under a key of its own
 		s.All = append(s.All, decide.Part{Number: 1, Entry: *e})
 	}
 	s.Most, s.Each = most, partHead
