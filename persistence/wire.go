@@ -19,7 +19,7 @@ const (
 	FrameClock = byte(typeClock)
 	// FrameDurable is the type of a record with an offset before which everything was durable.
 	FrameDurable = byte(typeDurable)
-	// FrameEnd is FrameDurable for the last record of a file.
+	// FrameEnd is the type of the last record of a file, which has the form of FrameDurable.
 	FrameEnd = byte(typeEnd)
 	// FrameWatermark is the type of a frame with an instant such that no effect after the frame is
 	// earlier.
@@ -112,7 +112,7 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 			continue
 		}
 		if cap(b.out) > 8*blockSize {
-			b.out = nil // the buffer was enlarged for a large value
+			b.out = nil // the buffer was enlarged for a large value, so it is not kept
 		}
 		done := from.done
 		if b.out, b.err = from.next(append(b.out[:0], blockEntries), db); b.err != nil {
@@ -122,7 +122,7 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 		if from.done == len(from.entries) {
 			from.reset()
 			if cap(from.keys) > keepBuffer {
-				from.keys = nil // the buffer was enlarged for large values
+				from.keys = nil // the buffer was enlarged for large values, so it is not kept
 			}
 		}
 		return b.out, keys, true
