@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// Hits are what a request adds to the statistics of a rule, in hits. They are those of envoyproxy/ratelimit, except that all
-// hits of a call that is denied count as Over: how many of them were within the limit is not in a [Decision].
+// Hits are what a request adds to the statistics of a rule, in hits. They are the same as in envoyproxy/ratelimit,
+// except that all hits of a call that is denied count as Over: a [Decision] does not have the number of them that were
+// within the limit.
 type Hits struct {
-	// Total are all hits: those that were Over the limit, and those Within it.
+	// Total is the number of all hits, Over of the hits over the limit, and Within of the hits
+	// within it.
 	Total, Over, Within int64
-	// Near are those of Within beyond [Options.Near].
+	// Near is the number of hits within the limit, but beyond [Options.Near].
 	Near int64
-	// Shadow are those of Over that were answered OK because of shadow_mode.
+	// Shadow is the number of hits over the limit that were answered OK because of shadow_mode.
 	Shadow int64
 }
 

@@ -9,10 +9,10 @@ import (
 const MaxKey = 1024
 
 const (
-	// all is the key without a part.
+	// all is the key if no part is left for it.
 	all = "all"
-	// same is the part of an entry whose "key_value" is the key of a step without a value. No other part has a '%'
-	// that two hexadecimal digits do not follow.
+	// same is the part of an entry whose "key_value" is the key of a step without a value. In all other parts, two
+	// hexadecimal digits follow each '%'.
 	same = "%_"
 )
 
@@ -49,7 +49,7 @@ func (p *Plan) appendKey(dst []byte, own bool, unit Unit) []byte {
 	case parts == 0:
 		dst = append(dst, all...)
 	case own && parts == 1 && string(dst[from:]) == all:
-		dst = append(dst[:from], "%61ll"...) // the key of a shared step is all
+		dst = append(dst[:from], "%61ll"...) // all is the key of a shared step, so this text gets another form
 	}
 	return bounded(appendUnit(dst, unit), from)
 }
@@ -77,7 +77,8 @@ func separate(dst []byte, parts int) []byte {
 	return append(dst, '|')
 }
 
-// appendUnit appends a unit that differs from that of the policy, unless it is 0.
+// appendUnit appends a unit that is not the unit of the policy. It appends nothing if the unit is
+// 0.
 func appendUnit(dst []byte, unit Unit) []byte {
 	if unit == 0 {
 		return dst

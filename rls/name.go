@@ -19,7 +19,7 @@ const Prefix = policy.RulesPrefix
 // domain or of a text, become '_'. If there was one, or if the name is too long, it is cut to 55 bytes, and '-'
 // and the FNV-1a hash of the name before that are appended. So the name depends on nothing but the path.
 func NameOf(domain string, path ...string) string {
-	const most = policy.MaxName - 1 - 8 // '-' and the hash in hexadecimal digits
+	const most = policy.MaxName - 1 - 8 // the maximum length of a name, less '-' and the hash in 8 hexadecimal digits
 	raw := Prefix + strings.Join(append([]string{domain}, path...), ".")
 	name := append([]byte(Prefix), allowed(domain)...)
 	changed := allowed(domain) != domain
@@ -32,7 +32,7 @@ func NameOf(domain string, path ...string) string {
 		return string(name)
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(raw)) // Write never fails
+	_, _ = h.Write([]byte(raw)) // Write of a hash never fails
 	return fmt.Sprintf("%s-%08x", name[:min(most, len(name))], h.Sum32())
 }
 
