@@ -79,7 +79,7 @@ func CloneArgs(args [][]byte) [][]byte {
 	return out
 }
 
-// CopyArgs sets the elements of out to copies of those of args. The copied bytes are in one
+// CopyArgs sets the elements of out to copies of the elements of args. The copied bytes are in one
 // allocation. out must be at least as long as args, and may be args itself.
 func CopyArgs(out, args [][]byte) {
 	size := 0

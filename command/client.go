@@ -80,8 +80,8 @@ func (s *Client) ListensOnly() bool { return s.Marks&MarkListening != 0 && s.Pro
 func (s *Client) Subscribed() bool { return s.Subscriptions.Load() > 0 }
 
 // SuppressReply removes what was written to w since mark if CLIENT REPLY says so. In the mode SKIP
-// it also advances the mode: the reply of CLIENT REPLY SKIP itself is removed, then that of the
-// next command.
+// it also advances the mode: the reply of CLIENT REPLY SKIP itself is removed, then the reply of
+// the next command.
 func (s *Client) SuppressReply(w *resp.Writer, mark int) {
 	switch s.Reply {
 	case ReplyOn:

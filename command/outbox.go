@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// SharedFrom is the length in bytes from which on the receivers of a message share one copy of it.
-// A shorter message is copied for each receiver.
+// SharedFrom is the length in bytes from which the receivers of a message share one copy of it. A
+// shorter message is copied for each receiver.
 const SharedFrom = 4 << 10
 
 // SharedFrame is a long message that is queued for several clients. Refs counts the queues that refer
@@ -27,7 +27,8 @@ const (
 	PostedTooMuch               // the sender has to disconnect the client: its output buffer is over its limit
 )
 
-// Messages sends messages to clients, such as those of PUBLISH, that are not replies to commands.
+// Messages sends messages to clients, such as the messages of PUBLISH, that are not replies to
+// commands.
 type Messages interface {
 	// Post queues the message b for cl. If f is not nil, its bytes must be equal to b, and the queue
 	// refers to f instead of copying b. Post returns the step that has to follow, and the change of

@@ -25,8 +25,8 @@ func (c *Command) AllowedSomewhere(r *acl.Rules) bool { return r.AllowSome(c.ID,
 
 // Refused returns the reason why a user with the rules r may not call c with args. Its Reason is
 // DeniedNothing if one selector permits the whole call. Otherwise Refused returns the refusal of
-// the selector that came closest, by reason and then by the position of the argument. For spanning
-// see refusedBy.
+// the selector that came closest, by reason and then by the position of the argument. spanning has
+// the same meaning as in refusedBy.
 func (c *Command) Refused(r *acl.Rules, args [][]byte, spanning bool) (worst Refusal) {
 	if r.Unrestricted {
 		return Refusal{}

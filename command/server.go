@@ -126,8 +126,8 @@ func (s *Server) Node() env.Node {
 	return s.Options.Node
 }
 
-// Machine returns the clock by which clients are delayed: that of st, unless it is manual. It is for everything that does
-// not concern keys.
+// Machine returns the clock by which clients are delayed: the clock of st, unless it is manual. It is for everything
+// that does not concern keys.
 func (s *Server) Machine(st env.Store) env.Machine {
 	if m := s.Options.Machine; m != nil {
 		return m

@@ -20,7 +20,7 @@ type Table struct {
 	// commands that cannot run then. It maps the name in use to the original name.
 	Remote   bool
 	unserved map[string]string
-	handlers []Handler // a handler for each type of store that commands need; the index is that of Worker.stores
+	handlers []Handler // a handler for each type of store that commands need; with the same index as in Worker.stores
 	vocabulary
 
 	Info, Docs madeOnce // the cached replies of COMMAND and COMMAND DOCS about Sorted
@@ -258,8 +258,8 @@ func (t *Table) Lookup(name []byte) *Command {
 	}
 }
 
-// All returns all entries, also those of removed commands. The subcommands of a container follow it.
-// The caller must not change the result.
+// All returns all entries, including the entries of removed commands. The subcommands of a
+// container follow it. The caller must not change the result.
 func (t *Table) All() []*Command { return t.Entries }
 
 // Top returns all entries except subcommands, sorted by name. Removed commands are left out. The

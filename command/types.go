@@ -106,8 +106,8 @@ type placed struct {
 
 // Disclosure says which parts of a call the log and other users may see.
 type Disclosure struct {
-	// AuditAttrs returns the attributes of the audit log line of a call, in addition to those of
-	// the caller; nil adds none. It is for commands with FlagAudit.
+	// AuditAttrs returns the attributes of the audit log line of a call, in addition to the
+	// attributes of the caller; nil adds none. It is for commands with FlagAudit.
 	AuditAttrs func(c *Call) []slog.Attr
 	// Change is the kind of change, such as "flush", that the list of changes shows for a call. It
 	// is "" if the command makes no such change or records the change itself. It is for commands

@@ -55,7 +55,7 @@ type Wait struct {
 	Slice func(c *Call) (more bool)
 
 	// Reclaimable says that the goroutine that has claimed the wait may release it with
-	// [Wait.Unclaim]. wanted is the ending, if any, that was requested while the wait was claimed.
+	// [Wait.Unclaim]. wanted is the ending that was requested while the wait was claimed.
 	Reclaimable bool
 	wanted      atomic.Int32
 

@@ -107,9 +107,9 @@ func textOf(e *entry.Entry) (string, error) {
 	return "", limit.ErrWrongType
 }
 
-// fieldsOf returns the fields that RL.INFO shows of e: those of [Tell], and the expiry in
-// milliseconds since the Unix epoch, or -1 if there is none. fields is nil for an absent key. The
-// error is that of Tell.
+// fieldsOf returns the fields that RL.INFO shows of e: the fields of [Tell], and the expiry in
+// milliseconds since the Unix epoch, or -1 if there is none. fields is nil for an absent key. It
+// returns the error of Tell.
 func fieldsOf(e *entry.Entry, now limit.Instant, by any) (fields []Field, err error) {
 	if e.Kind == entry.None {
 		return nil, nil

@@ -29,7 +29,7 @@ const (
 	// Bucket is TB.ACQUIRE. The parameters are in the field Bucket.
 	Bucket
 	// Cancel gives back the tokens that an ask of family Bucket took, for example because its
-	// caller no longer waits. The parameters are those of Bucket.
+	// caller no longer waits. The parameters are in the field Bucket.
 	Cancel
 	// Lease is CC.ACQUIRE, CC.RELEASE and CC.RENEW. The parameters are in the field Lease.
 	Lease
@@ -69,7 +69,7 @@ type Ask struct {
 	// ID identifies the call, so that it is charged only once although the client may send it
 	// again. Without a token the call has no identity. A call that was charged is remembered with
 	// each of its keys. A call is a repetition if one of its keys remembers its token. A repetition
-	// charges nothing, and its answer is that of the first call. A call that only peeks ignores ID.
+	// charges nothing, and gets the answer of the first call. A call that only peeks ignores ID.
 	ID idempotency.Call
 	// Reserve makes the call, which must have an ID, a reservation: the call is charged as without
 	// Reserve, and a later [Settle] can give units back. Windows, and buckets of mode Greedy, can
@@ -112,7 +112,7 @@ type Ask struct {
 	Ends time.Duration
 	// Settled is the answer of a Settle, in place of Decision. If the Settle is a Commit and
 	// Settled is Done, Estimated is the number of units that the reservation held, and Used is the
-	// actual number. For a reservation of several limits both are those of the limit with the
+	// actual number. For a reservation of several limits both are the numbers of the limit with the
 	// largest estimate, apart from limits that count calls.
 	Settled         reservation.Outcome
 	Estimated, Used int64
@@ -144,9 +144,9 @@ type Ask struct {
 	Partial bool
 
 	// Counts says that the call is charged even if it is denied: a Cell, a Window or a Bucket is charged as if the call
-	// were forced. RetryAfter of a denial is then that of a forced call, unless the call can never pass. If the state
-	// cannot hold the charge, the call is denied as without Counts. A call that shares or waits must not count. For a
-	// Several, each clause has a field of its own.
+	// were forced. RetryAfter of a denial is then the RetryAfter of a forced call, unless the call can never pass. If
+	// the state cannot hold the charge, the call is denied as without Counts. A call that shares or waits must not
+	// count. For a Several, each clause has a field of its own.
 	Counts bool
 	// Keep is the number of units that have to remain for others after the call, from 0: a call with a positive
 	// quantity that would leave less is denied, and a Partial is granted less. It must be 0 for a forced call, for a
@@ -269,7 +269,7 @@ type AdminResult struct {
 	Next []byte
 }
 
-// Member is a member of a lease set in the answer to Members. Its leases of Places places end at
+// Member is a member of a lease set in the answer to Members. Its leases, of Places places, end at
 // Until.
 type Member struct {
 	Name   []byte

@@ -96,7 +96,7 @@ func (h *holding) limiter(now, expiry limit.Instant, f Family) entry.Entry {
 	return entry.Entry{Kind: h.kind, Expiry: expiry, Value: h.state}
 }
 
-// idle returns the instant from which on the limiter is as if it had never been used.
+// idle returns the instant from which the limiter is as if it had never been used.
 func (h *holding) idle(now limit.Instant) limit.Instant {
 	switch {
 	case h.kind.IsWindow():

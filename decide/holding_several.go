@@ -154,7 +154,7 @@ func (s *Rounds) note(d *limit.Decision, e, state *entry.Entry, c *Clause) error
 	return nil
 }
 
-// unused sets the state in the plan to that of a new limiter of the clause c without charges. ok is false if the
+// unused sets the state in the plan to the state of a new limiter of the clause c without charges. ok is false if the
 // limiter has no such state.
 func (s *Rounds) unused(c *Clause) (ok bool, err error) {
 	h := &s.holding
@@ -240,7 +240,7 @@ func (s *Settlements) Len() int { return len(s.keys) }
 // Key returns the key with the index i of those that Len counts.
 func (s *Settlements) Key(i int) []byte { return s.keys[i] }
 
-// Further returns the keys of the link, which come after those of the arguments. They are valid until the next
+// Further returns the keys of the link, which come after the keys of the arguments. They are valid until the next
 // [Settlements.Find].
 func (s *Settlements) Further() [][]byte { return s.keys[s.named:] }
 
@@ -320,7 +320,7 @@ func (s *Settlements) Check() error {
 	return nil
 }
 
-// follow reads the keys of the link at a position of the section. The next round is about these keys, after those of
+// follow reads the keys of the link at a position of the section. The next round is about these keys, after the keys of
 // the arguments.
 func (s *Settlements) follow(section *reservation.Section, at int) {
 	before := s.keys[s.named:]

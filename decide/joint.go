@@ -31,12 +31,13 @@ type Program interface {
 // returns true.
 type Freeing interface{ Frees() bool }
 
-// Spanning is the program of a [Joint] about several states: that of its key, and those of its Others.
+// Spanning is the program of a [Joint] about several states: the state of its key, and the states
+// of its Others.
 type Spanning interface {
 	Program
 	// Locate returns the index of the state that has the part with the given key, and the number of the part in that
-	// state, as Number does. The index is 0 for the state of the ask's key and i+1 for that of Others[i]. ok is false
-	// if no state has such a part.
+	// state, as Number does. The index is 0 for the state of the ask's key and i+1 for the state of Others[i]. ok is
+	// false if no state has such a part.
 	Locate(key []byte) (state int, n uint8, ok bool)
 }
 
@@ -103,7 +104,7 @@ type Parts struct {
 	spanning Spanning
 	others   [][]byte   // the field Others of the ask
 	answer   func(*Ask) // the method decide, stored so that each use does not allocate memory
-	places   []place    // the places of the clauses of a Several, or of the keys that settles settles
+	places   []place    // the places of the clauses of a Several, or of the keys of a settlement
 }
 
 // place is the position of a part: its state, and its number there.
@@ -121,8 +122,8 @@ var (
 	errProgram = errors.New("decide: the joint ask has no program for its states")
 )
 
-// Run decides a, an ask of family [Joint], at now, and changes the states. The error is that of the program; no state
-// has changed then. The caller sets a.Err.
+// Run decides a, an ask of family [Joint], at now, and changes the states. It returns the error of the program; no
+// state has changed then. The caller sets a.Err.
 func (p *Parts) Run(a *Ask, now limit.Instant) error {
 	a.Now, a.Err = now, nil
 	p.begin()

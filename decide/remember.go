@@ -236,11 +236,11 @@ func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, r *idempotency.Record
 	return err
 }
 
-// remember completes a plan about e, the state of a limiter. records are those of its key; nil if
-// it remembers no call. If id is not nil, the call was charged, and its record r is added. If the
-// limiter is unused after the call, the key is removed with all records instead, because no charge
-// is left; a refund can then be repeated. Records whose time has passed are removed with the next
-// change of the state.
+// remember completes a plan about e, the state of a limiter. records has the records of its key;
+// nil if it remembers no call. If id is not nil, the call was charged, and its record r is added.
+// If the limiter is unused after the call, the key is removed with all records instead, because no
+// charge is left; a refund can then be repeated. Records whose time has passed are removed with the
+// next change of the state.
 func (p *Plan) remember(e *entry.Entry, records []byte, now limit.Instant, id *idempotency.Call, r idempotency.Record) {
 	m := &p.memory
 	p.remembers, m.records.Forgotten = false, 0

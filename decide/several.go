@@ -209,8 +209,8 @@ func (s *Rounds) Again(i int, e *entry.Entry) error {
 }
 
 // All decides a at now. entryOf returns the entry of clause i, of kind [entry.None] if there is no
-// key; it may be called twice for a clause. The requirements of [Rounds.Start] hold. The error is
-// that of [Rounds.End].
+// key; it may be called twice for a clause. The requirements of [Rounds.Start] hold. It returns the
+// error of [Rounds.End].
 func (s *Rounds) All(a *Ask, now limit.Instant, entryOf func(i int) *entry.Entry) error {
 	for s.Start(a, now); s.Round(); {
 		for i := range a.Clauses {

@@ -102,11 +102,11 @@ func (v *Handle) settle(a *decide.Ask) (err error) {
 	return v.apply(s, &p, a.Key, plan)
 }
 
-// settleSeveral settles the reservation of several limits that a names, at one instant. It locks all keys
-// that may have a part of it: first those of the arguments, and if one of these has a link, also those of the
-// link, which may have changed meanwhile. It does nothing and sets a.Linked to false if a is a [decide.Settle]
-// and the link has gone meanwhile. With an error nothing is stored: limit.ErrNotKept, if the
-// journal refuses effects, or an error of [decide.Settlements].
+// settleSeveral settles the reservation of several limits that a names, at one instant. It locks all keys that may have
+// a part of it: first the keys of the arguments, and if one of these has a link, also the keys of the link, which may
+// have changed meanwhile. It does nothing and sets a.Linked to false if a is a [decide.Settle] and the link has gone
+// meanwhile. With an error nothing is stored: limit.ErrNotKept, if the journal refuses effects, or an error of
+// [decide.Settlements].
 func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
 	s, plan := &v.settles, &v.plan.Plan
 	var (

@@ -63,8 +63,8 @@ func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
 	}
 }
 
-// recordExpiry records the new expiry of key, which is that of e. For a large value it records an
-// empty patch, so that the value is not recorded again.
+// recordExpiry records the new expiry of key, which is the expiry of e. For a large value it
+// records an empty patch, so that the value is not recorded again.
 func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
 	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && effect.Patchable(k) {
 		s.recorder.Patch(db, key, k, e.Expiry, nil)

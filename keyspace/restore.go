@@ -93,7 +93,7 @@ func (ks *Keyspace) noDatabase(db int) error {
 	return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, ks.databases)
 }
 
-// Empty removes all keys of all databases at once, those of [System] included. It notifies the
+// Empty removes all keys of all databases at once, including the keys of [System]. It notifies the
 // watchers and waiters of the keys and the observer of [Keyspace.ObserveSweep], but records
 // nothing. It waits until no key is claimed, and locks all shards.
 func (ks *Keyspace) Empty() {

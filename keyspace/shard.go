@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// shard is a part of the keyspace under one lock. mu guards all fields except those of common.
+// shard is a part of the keyspace under one lock. mu guards all fields except the fields of common.
 // Padding by a cache line prevents false sharing between neighbouring shards.
 type shard struct {
 	mu sync.Mutex

@@ -115,8 +115,8 @@ func (b *block) next(out []byte, db int) ([]byte, error) {
 // maxEntryHead is more than the number of bytes of any encoded entry without its key and value.
 const maxEntryHead = 64
 
-// appendEntry appends the encoding of e to out. key and value are those of e, before is the key of
-// the entry before, or nil, and earliest is the instant at the beginning of the block.
+// appendEntry appends the encoding of e to out. key and value belong to e, before is the key of the
+// entry before, or nil, and earliest is the instant at the beginning of the block.
 func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest limit.Instant) []byte {
 	kind := byte(e.kind)
 	if e.expiry == entry.NoExpiry {

@@ -129,7 +129,7 @@ type Torn struct {
 	File   string // path of the increment whose end is cut off
 	Offset int64  // offset in bytes at which the first invalid record begins
 	Record uint64 // number of that record in the file, counted from 1
-	// Dropped is the number of bytes that are cut off, including those of later files.
+	// Dropped is the number of bytes that are cut off, including the bytes of later files.
 	Dropped int64
 	What    string // a text that says what is wrong with the record
 }

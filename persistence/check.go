@@ -159,7 +159,7 @@ func (c *check) rehearse() (at *increment, err error) {
 	return nil, nil
 }
 
-// rehearseOne applies the records of the increment in. Its results are those of rehearse.
+// rehearseOne applies the records of the increment in. It returns the same results as rehearse.
 func (c *check) rehearseOne(in *increment) (at *increment, err error) {
 	f, err := c.o.FS.Open(in.path)
 	if err != nil {

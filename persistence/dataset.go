@@ -19,8 +19,8 @@ func NewID() string {
 type DataSet struct {
 	ID string // the ID: see [NewID]; "" if it is unknown, as in files of older versions
 	// Restored is true if [Restore] has begun this data set from a backup, in the files of this
-	// server. The server replaces such a data set by that of a primary only if an operator demands
-	// it.
+	// server. The server replaces such a data set by the data set of a primary only if an operator
+	// demands it.
 	Restored bool
 }
 

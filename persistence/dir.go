@@ -151,7 +151,7 @@ func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 }
 
 // Origin returns the last origin record of the log. It returns nil if there is none, or if effects
-// follow the record: then the state is no longer that of a primary.
+// follow the record: then the state does not come from a primary any more.
 func (d *Dir) Origin() (last *Origin) {
 	for _, in := range d.kept() {
 		if in.records > 0 || in.origin != nil {
@@ -357,7 +357,8 @@ func (d *Dir) unnamed() (ours []string) {
 	return ours
 }
 
-// isOurs reports whether name is that of an increment, a base, or a manifest that is not in use yet.
+// isOurs reports whether name is the name of an increment, a base, or a manifest that is not in use
+// yet.
 func isOurs(name string) bool {
 	for _, pattern := range []string{incrementPattern, basePattern, manifestName + tmpSuffix} {
 		if ok, _ := filepath.Match(pattern, name); ok {

@@ -329,7 +329,7 @@ func (l *Log) record(t recordType, body func(dst []byte) []byte) {
 }
 
 // NoteClock appends a record of the present clock and a watermark, if one is known, after
-// everything that was appended before, and writes the buffer. The error is that of [Log.Fault].
+// everything that was appended before, and writes the buffer. It returns the error of [Log.Fault].
 func (l *Log) NoteClock() error {
 	return l.noteNow(func() {
 		l.noteClock(l.o.Clock())
@@ -348,8 +348,8 @@ func (l *Log) noteWatermark() {
 }
 
 // NoteOrigin appends a record which says that o is the origin of the present state, everything
-// appended before included, and writes the buffer. The origin holds until effects are appended. The
-// error is that of [Log.Fault], or says that o is malformed.
+// appended before included, and writes the buffer. The origin holds until effects are appended. It
+// returns the error of [Log.Fault], or says that o is malformed.
 func (l *Log) NoteOrigin(o *Origin) error {
 	if err := o.check(); err != nil {
 		return err
@@ -360,7 +360,7 @@ func (l *Log) NoteOrigin(o *Origin) error {
 }
 
 // noteNow calls note, which appends records, with mu held, and writes the buffer. It does not call
-// note if the files were given up. The error is that of [Log.Fault].
+// note if the files were given up. It returns the error of [Log.Fault].
 func (l *Log) noteNow(note func()) error {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()

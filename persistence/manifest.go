@@ -33,7 +33,8 @@ type manifest struct {
 	base       *part
 	increments []part
 	dataSet    DataSet // the data set to which the state in the files belongs
-	// nextSeq is the sequence number of the next file. It is greater than those of all listed files.
+	// nextSeq is the sequence number of the next file. It is greater than the number of any listed
+	// file.
 	nextSeq uint64
 }
 

@@ -55,7 +55,7 @@ func FrameLength(head []byte) (int, error) {
 }
 
 // NextFrame returns f, the first frame of b, and its length n in bytes. n is 0 if b does not have
-// the whole frame. b may be any bytes; the error is that of [FrameLength]. The checksum is not
+// the whole frame. b may be any bytes; it returns the error of [FrameLength]. The checksum is not
 // checked, because it depends on the file to which the record was written.
 func NextFrame(b []byte) (f Frame, n int, err error) {
 	n, err = FrameLength(b)
@@ -136,7 +136,7 @@ func (b *Blocks) Err() error { return b.err }
 
 // DecodeBlock calls f for the entries of the block payload, until f returns an error. keys is the
 // number of calls. payload may be any bytes. key and the value of e are valid until f returns. f
-// has to check whether e is a valid entry. The error is that of f, or says that payload is not a
+// has to check whether e is a valid entry. It returns the error of f, or says that payload is not a
 // block of entries.
 func DecodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) (keys int, err error) {
 	if len(payload) == 0 {

@@ -133,11 +133,11 @@ func CanonicalNetwork(pattern string) (string, bool) {
 // MaxAddress is the maximum length in bytes of the text of an address. It leaves at least 70 bytes for a zone.
 const MaxAddress = 128
 
-// ParseAddress parses the key of a call under a policy whose keys are addresses. An address is returned as a
-// network of its full length, and a network with the bits of hosts that it was given. Valid texts are those of
-// [netip.ParseAddr] and [netip.ParsePrefix]. An IPv6 address may be in brackets, and a port may follow an IPv4
-// address or the brackets. A zone and a port are ignored. Addresses and networks of IPv4-mapped addresses
-// (::ffff:0:0/96) are returned as those of IPv4. ParseAddress allocates nothing for a valid text.
+// ParseAddress parses the key of a call under a policy whose keys are addresses. An address is returned as a network of
+// its full length, and a network with the bits of hosts that it was given. Valid texts are those of [netip.ParseAddr]
+// and [netip.ParsePrefix]. An IPv6 address may be in brackets, and a port may follow an IPv4 address or the brackets. A
+// zone and a port are ignored. Addresses and networks of IPv4-mapped addresses (::ffff:0:0/96) are returned as
+// addresses of IPv4. ParseAddress allocates nothing for a valid text.
 func ParseAddress(text []byte) (address netip.Prefix, ok bool) {
 	if len(text) == 0 || len(text) > MaxAddress || !mayBeAddress(text) {
 		return netip.Prefix{}, false

@@ -50,8 +50,8 @@ func NewBuilder(most Sizes) *Builder {
 	return &Builder{most: most, policies: hashed[*Policy]{seed: maphash.MakeSeed()}, gen: 1, limits: interned{}}
 }
 
-// Set adds a copy of e. It replaces an entry with the same kind, policy and pattern. The error is
-// that of [Entry.Check], [ErrTooManyPolicies], [ErrTooManyOverrides] or [ErrTooManyOthers]; then
+// Set adds a copy of e. It replaces an entry with the same kind, policy and pattern. It returns the
+// error of [Entry.Check], [ErrTooManyPolicies], [ErrTooManyOverrides] or [ErrTooManyOthers]; then
 // nothing has changed.
 func (b *Builder) Set(e *Entry) error {
 	if err := e.Check(); err != nil {

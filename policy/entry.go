@@ -60,7 +60,7 @@ const (
 // must not be changed.
 type Entry struct {
 	Kind Kind
-	// Flags are those of a Main, otherwise zero.
+	// Flags are the flags of the policy if the kind is Main, and otherwise zero.
 	Flags
 	// File says that the policy file defines the entry. It can define Main, Candidate and
 	// Override.

@@ -35,7 +35,7 @@ type Counts struct {
 	// Allowed and Denied count the calls that charge units, by their reply, whichever entry has
 	// determined the reply.
 	Allowed, Denied atomic.Int64
-	// Exempted counts calls that an exemption allowed. ExemptedDenied counts those of them that the
+	// Exempted counts calls that an exemption allowed. ExemptedDenied counts the ones that the
 	// limits would have denied.
 	Exempted, ExemptedDenied atomic.Int64
 	// Blocked counts calls that a block denied, and Banned those that a ban denied.
@@ -145,8 +145,8 @@ func (a *Applied) take(e *Entry, now limit.Instant) {
 	}
 }
 
-// InForce returns the limits that apply before a boost: those of a.Override if that is set,
-// otherwise those of Main, which must not be nil then.
+// InForce returns the limits that apply before a boost: the limits of a.Override if it is set, and
+// otherwise the limits of Main, which must not be nil then.
 func (p *Policy) InForce(a *Applied) *Limits {
 	if a.Override != nil {
 		return a.Override.Limits

@@ -67,8 +67,8 @@ func (x *divided) decide() {
 	x.written(done)
 }
 
-// differs reports whether the charges of the last run differ from those of the run before, for a state that was written
-// already.
+// differs reports whether the charges of the last run differ from the charges of the run before, for a state that was
+// written already.
 func (x *divided) differs() bool {
 	for i := range x.parts {
 		if p := &x.parts[i]; p.applied && !slices.EqualFunc(p.charged, x.program.of[i], sameCharge) {

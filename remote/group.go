@@ -111,10 +111,9 @@ func (g *group) over() bool {
 	return !g.own && !slices.ContainsFunc(g.asks, func(m member) bool { return m.item != nil })
 }
 
-// gather makes a group of items, in which each distinct key is a part. It waits for the group's
-// turn at its keys, and reads them, or those that are not remembered if recalls is true. Afterwards it calls the
-// function then with the group's lock. If no client waits any more at that time, the group ends instead. gather itself
-// does not block.
+// gather makes a group of items, in which each distinct key is a part. It waits for the group's turn at its keys, and
+// reads them, or only the keys that are not remembered if recalls is true. Afterwards it calls the function then with
+// the group's lock. If no client waits any more at that time, the group ends instead. gather itself does not block.
 func (x *exchanger) gather(items []*item, recalls bool, then func(g *group)) {
 	g := x.group(items)
 	g.recalls = recalls
@@ -167,7 +166,7 @@ func (g *group) gather(names [][]byte, then func()) {
 	})
 }
 
-// eachKey calls f with the key of a and those of its further states, or with the key of each clause if a is an
+// eachKey calls f with the key of a and the keys of its further states, or with the key of each clause if a is an
 // RL.MULTI.
 func eachKey(a *decide.Ask, f func(name []byte)) {
 	if a.Family != decide.Several {

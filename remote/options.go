@@ -137,7 +137,7 @@ func newRules(choices map[string]string, def string) rules {
 }
 
 // FailPolicy returns the policy for key, [Closed], [Opened] or [Local], under the option fail-policy with the value
-// byPrefix. It is that of the longest prefix of key; Closed if byPrefix has no prefix of key.
+// byPrefix. It is the choice for the longest prefix of key; Closed if byPrefix has no prefix of key.
 func FailPolicy(byPrefix map[string]string, key []byte) string {
 	return newRules(byPrefix, Closed).of(key)
 }

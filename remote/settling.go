@@ -30,8 +30,8 @@ func (s *settling) start() {
 	s.gather(names, s.settle)
 }
 
-// settle settles the reservation at all keys at one instant. If there are other keys than those of the group, it
-// starts again with them. The lock must be held.
+// settle settles the reservation at all keys at one instant. If there are keys that the group does not have, it starts
+// again with them. The lock must be held.
 func (s *settling) settle() {
 	g, a, plan := s.group, &s.asks[0].own, &s.work().plan.Plan
 	g.begin()

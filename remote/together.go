@@ -68,7 +68,7 @@ func (g *group) conclude(again func()) {
 }
 
 // decide decides the ask of m on the entries that the asks before it have left, and stores the
-// answer in m.own. If one of the entries could not be read, the answer is that of answerForeign.
+// answer in m.own. If one of the entries could not be read, answerForeign gives the answer.
 func (g *group) decide(m *member) {
 	a := &m.own
 	a.Err = nil

@@ -37,9 +37,9 @@ type follower struct {
 	o   *Options
 	log Log // the log of the node; nil before needLog was called
 
-	// whole says that the state is complete: it is the node's own state, or that of a primary at
-	// the offset of the source. It is false from the beginning of a full resynchronization to its
-	// end.
+	// whole says that the state is complete: it is the node's own state, or the state of a primary
+	// at the offset of the source. It is false from the beginning of a full resynchronization to
+	// its end.
 	whole atomic.Bool
 	// related says that the state belongs to the source's history at the source's offset, so that
 	// a partial resynchronization may continue from it.
@@ -413,13 +413,12 @@ func (f *follower) end(c Chunk) error {
 	return nil
 }
 
-// refusesOther reports whether the present state must not be replaced by that of the data set
-// with the ID theirs. A node that has been a primary accepts another data set, as Redis does
-// after REPLICAOF. So a primary that restarted empty follows the replica that was promoted in its
-// place. But the node does not accept a data set that it refused as a replica, because Sentinel
-// may order that after a manual promotion. It also does not replace a data set that was restored
-// from a backup, because Sentinel may have promoted a replica with the state from before the
-// restore.
+// refusesOther reports whether the present state must not be replaced by the state of the data set
+// with the ID theirs. A node that has been a primary accepts another data set, as Redis does after
+// REPLICAOF. So a primary that restarted empty follows the replica that was promoted in its place.
+// But the node does not accept a data set that it refused as a replica, because Sentinel may order
+// that after a manual promotion. It also does not replace a data set that was restored from a
+// backup, because Sentinel may have promoted a replica with the state from before the restore.
 func (f *follower) refusesOther(theirs string) bool {
 	ours := f.o.Files.DataSet()
 	if theirs == "" || ours == "" || theirs == ours {

@@ -25,7 +25,7 @@ func (f *frames) add(p []byte) (longest int) {
 		if f.left == 0 && f.got == 0 && len(p) >= len(f.head) { // p begins with a complete header, as usual
 			whole, err := persistence.FrameLength(p)
 			if err != nil {
-				whole = len(f.head) // an invalid length counts as that of a header alone: see below
+				whole = len(f.head) // a frame with an invalid length is taken for a header alone: see below
 			}
 			if whole <= len(p) {
 				longest = max(longest, whole)

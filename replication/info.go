@@ -70,7 +70,7 @@ func (n *Node) Info() []protocol.Field {
 	return append(fields, number("cell_repl_lag_ms", lag), protocol.Field{Name: "cell_repl_error", Value: st.fault})
 }
 
-// Lag returns behind, the time by which the state of this replica is older than that of its
+// Lag returns behind, the time by which the state of this replica is older than the state of its
 // primary. known is false on a primary, and until the primary has sent its clock.
 func (n *Node) Lag() (behind time.Duration, known bool) {
 	n.mu.Lock()

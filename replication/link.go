@@ -32,8 +32,8 @@ const (
 	keptChunk = 4 << 20
 )
 
-// progress has two offsets of the stream: a replica has applied everything before applied, and has
-// made everything before durable durable. durable is valid only if hasDurable is true.
+// progress has two offsets of the stream: a replica has applied all bytes before applied, and all
+// bytes before durable are durable on it. durable is valid only if hasDurable is true.
 type progress struct {
 	applied, durable uint64
 	hasDurable       bool

@@ -30,7 +30,7 @@ type Node struct {
 
 	// The fields from here to mu belong to the goroutine of Run.
 	fresh     bool     // whether no other node has received a part of the history yet
-	following bool     // whether the established role is that of a replica; the field replica is the requested role
+	following bool     // whether the node is established as a replica; the field replica has the requested role
 	log       Log      // the log; nil until it is needed
 	linkLoop  linkLoop // runs the goroutine that keeps the link
 
@@ -42,7 +42,7 @@ type Node struct {
 	deferred   []*deferredPump
 }
 
-// roleState has the role that was requested, and how far it is established.
+// roleState has the role that was requested, and the progress in establishing it.
 type roleState struct {
 	replica bool
 	primary place  // address of the primary to follow; empty unless replica is true

@@ -23,7 +23,7 @@ type Options struct {
 	Clock    Clock
 	Files    Files
 	Host     Host
-	// Replica says that the node starts as a replica, whose keys are those of a primary.
+	// Replica says that the node starts as a replica, whose keys come from a primary.
 	Replica bool
 	// Source is the sending side of the node. No other node may use it.
 	Source *Source

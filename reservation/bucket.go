@@ -25,7 +25,7 @@ func refund(at limit.Instant, d time.Duration) fold {
 	return fold{limit.SatSub(0, int64(d)), int64(at)}
 }
 
-// then returns the fold that has the effect of f followed by that of g.
+// then returns the fold that has the effect of f followed by the effect of g.
 func (f fold) then(g fold) fold {
 	return fold{limit.SatAdd(f.add, g.add), max(limit.SatAdd(f.least, g.add), g.least)}
 }

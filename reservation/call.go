@@ -14,7 +14,7 @@ const (
 	MaxLive = 1_000_000
 )
 
-// ErrEnded is the error of a call whose token is that of a reservation that has ended.
+// ErrEnded is the error of a call with the token of a reservation that has ended.
 var ErrEnded = errors.New("the reservation has ended")
 
 // ErrFamily is the error of a reservation, or of a settlement, for a limiter that cannot give back

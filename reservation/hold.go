@@ -72,7 +72,7 @@ const (
 	holdSize = 64
 	moreSize = 16
 	partHead = 4
-	// maxMember is the maximum length of Member in bytes, which is that of the name of a lease's
+	// maxMember is the maximum length of Member in bytes: the maximum for the name of a lease's
 	// member.
 	maxMember = 1024
 	flagsAt   = 15

@@ -86,7 +86,7 @@ type exclusiveQueue struct {
 // clients: a delayed command is parked with its input left in place, and runs from its first byte
 // when the pause is over. So a waiting client needs no timer and no goroutine.
 //
-// Replies, errors and the choice of delayed commands are those of Redis 7.0: a malformed or
+// Replies, errors and the choice of delayed commands are the same as in Redis 7.0: a malformed or
 // forbidden command is refused at once, ALL delays even CLIENT UNPAUSE, and a second pause makes
 // the first neither shorter nor less strict.
 type pause struct {
@@ -162,8 +162,8 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	return e.open(p, refuse(&e.Server, p), e.Users.NeedsLogin())
 }
 
-// Admit implements direct.Handler: it does what Open does for a connection to another port. Such a client has to log in by
-// Enter of its session, which also looks at protected mode, but at no time.
+// Admit implements direct.Handler. It does what Open does, for a connection to another port. The client has to log in
+// by the method Enter of its session, within no time limit. Enter also checks protected mode.
 func (e *Engine) Admit(p transport.Peer) (transport.Session, []byte) { return e.open(p, "", false) }
 
 // open counts the connection of p, and opens a session unless why refuses it or there are too many. If there are too many in total,

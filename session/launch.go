@@ -9,9 +9,9 @@ import (
 )
 
 // launch submits the asks of the batch to the Remote, and parks the session until all asks are
-// decided. next is how the transport would continue without asks. The result is how the transport
-// has to continue. If all asks are decided at once, launch writes the replies itself, and the
-// session is not parked.
+// decided. next says how the transport would continue without asks. The result says how the
+// transport has to continue. If all asks are decided at once, launch writes the replies itself, and
+// the session is not parked.
 func (s *Session) launch(w *Worker, next transport.Next) transport.Next {
 	f := w.flight
 	f.drop()

@@ -34,7 +34,7 @@ type mailbox struct {
 // sent in the order of their arrival. The session's outboxMu guards the outbox.
 type outbox struct {
 	parts []part
-	size  int           // number of bytes to be sent, including those of shared messages
+	size  int           // number of bytes to be sent, including the bytes of shared messages
 	since limit.Instant // the instant at which size was found to have reached the soft limit, 0 if it is below
 }
 

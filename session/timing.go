@@ -208,7 +208,7 @@ func (w *Worker) noteAnswered(p *command.Wait) {
 }
 
 // Timed implements [command.Work]: it runs f, the rest of a command that has left its event loop,
-// and adds the duration of f to that of the command.
+// and adds the duration of f to the duration of the command.
 func (e *Engine) Timed(c *command.Call, f func(c *command.Call)) {
 	began := c.Server.Options.Stopwatch()
 	f(c)

@@ -141,7 +141,7 @@ type Peer interface {
 }
 
 // Described is a [Peer] with a file descriptor. Descriptor returns its number. Once the connection
-// is gone the number may be that of another file, or -1.
+// is gone, the number may belong to another file, or be -1.
 type Described interface{ Descriptor() int }
 
 // Patient is a [Peer] whose connection can be exempted from [Limits.WriteTimeout]. It is for

@@ -344,7 +344,7 @@ func infoCommandstats(w *infoWriter) {
 }
 
 // infoLatencystats writes percentiles of the durations of calls, in microseconds, for each command
-// that has timed calls. The percentiles are those of latency-tracking-info-percentiles.
+// that has timed calls. The option latency-tracking-info-percentiles says which percentiles.
 func infoLatencystats(w *infoWriter) {
 	shown := w.e.Limits().Observing.Percentiles
 	for id, t := range w.stats.Commands {
@@ -385,8 +385,8 @@ func infoStore(w *infoWriter) {
 	}
 }
 
-// infoRatelimit writes, for each command of a limiter that writes, how many calls were allowed and
-// denied, and how many had errors or were refused before they ran.
+// infoRatelimit writes, for each command of a limiter that writes, the numbers of calls that were
+// allowed, were denied, had errors, and were refused before they ran.
 func infoRatelimit(w *infoWriter) {
 	for id, t := range w.stats.Commands {
 		cmd := w.e.Commands.Entries[id]

@@ -28,7 +28,7 @@ type wait struct {
 	parked  *command.Wait
 	refs    []env.KeyRef // the keys for which the client waits
 	tickets []any        // the places of the wait in the queues of refs, in the same order
-	locks   []env.KeyRef // the keys that a decision may change: refs, and those of counted.all and counted.then; none with a Remote
+	locks   []env.KeyRef // the keys that a decision may change: refs, and the keys of counted.all and counted.then; none with a Remote
 	ask     decide.Ask   // the ask of the call, with its own copies of all bytes; only copies of it are decided
 	counted
 

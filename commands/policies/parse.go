@@ -250,8 +250,8 @@ func fail(c *command.Call, err error) {
 // texts and the clock, and may write the reply.
 func outside(c *command.Call, f func()) { c.Server.Host.Work.Outside(c, f) }
 
-// changing runs f as outside does. f changes policies in st, which has their records: the store of the running
-// command, or that of the option store. confirm is for confirmed.
+// changing runs f as outside does. f changes policies in st, which has their records: the store of the running command,
+// or the option store. confirm is for confirmed.
 func changing(c *command.Call, f func(st registry.Store)) (confirm func() error) {
 	if change := c.Server.Options.ChangePolicies; change != nil {
 		outside(c, func() { confirm = change(f) })

@@ -88,7 +88,7 @@ func beginsWork(*command.Call, *command.Command, [][]byte, int) int { return 0 }
 func leaveAllWork(kind topicKind) func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 	return func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 		if len(args) > 1 {
-			return 0 // the command has no work beyond that of its arguments
+			return 0 // the work is counted for the arguments
 		}
 		h := cmd.Slot().OfServer(c.Server).(*hub)
 		return (h.subscribed(c.Client, kind) + begun) * command.SubscriptionWork

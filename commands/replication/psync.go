@@ -177,8 +177,8 @@ const tzdataCapa = "tzdata:"
 // small letters, as in 2025c.
 const mostRelease = 16
 
-// tzdata returns the replica's release of tzdata if word, a value of REPLCONF capa, contains it. is is
-// false if word contains no valid release.
+// tzdata returns the replica's release of tzdata if word, a value of REPLCONF capa, contains it. It
+// returns false if word contains no valid release.
 func tzdata(word []byte) (release string, is bool) {
 	if len(word) > len(tzdataCapa)+mostRelease {
 		return "", false

@@ -14,7 +14,7 @@ type records struct {
 	vectors *[len(recordSizes)]vector // the records of each size; nil until the first record
 	long    []record                  // records of more than maxRecord bytes
 	index   map[uint64]place          // the places of records by the hash of their keys
-	// collided has the places of the keys whose hash equals that of another key in index. It is
+	// collided has the places of the keys whose hash equals the hash of another key in index. It is
 	// almost always empty, and nil until it is needed.
 	collided map[string]place
 }

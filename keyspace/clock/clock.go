@@ -8,12 +8,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Clock is the source of instants. The instants that [Clock.Now] returns never go back, except by
-// [System.Set] and [Manual.Set]. Unless the clock follows that of another server, an instant is the first instant of
-// the server plus the time for which the machine has been up since, including the time for which it
-// was suspended. So a step of the wall clock does not change a decision. A civil instant is the
-// time of day that users mean; it differs from the instant by a constant, unless a clock was
-// stepped.
+// Clock is the source of instants. The instants that [Clock.Now] returns never go back, except by [System.Set] and
+// [Manual.Set]. Unless the clock follows the clock of another server, an instant is the first instant of the server
+// plus the time for which the machine has been up since, including the time for which it was suspended. So a step of
+// the wall clock does not change a decision. A civil instant is the time of day that users mean; it differs from the
+// instant by a constant, unless a clock was stepped.
 type Clock interface {
 	// Now returns the present instant.
 	Now() limit.Instant

@@ -51,7 +51,7 @@ func (c *System) Follow(at limit.Instant) {
 }
 
 // ForgetPrimary discards what Follow has learned about a primary, when another server takes the
-// primary's place. The clock of the new primary may be behind that of the old one. Without
+// primary's place. The clock of the new primary may be behind the clock of the old one. Without
 // ForgetPrimary, this clock would be ahead of the new primary by the difference for up to 20
 // seconds. If this server then became the primary, clients would be granted that time twice. Until
 // the next frame the clock runs on as it is.

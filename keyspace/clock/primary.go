@@ -7,11 +7,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// A replica's clock follows that of its primary. A frame has the primary's instant at the time when
-// it was sent. It arrives later, so the difference between that instant and the monotonic clock of
-// the replica is at most the difference that there would be without a delay. The largest recent
-// difference is the best one: with it the replica's clock is behind the primary's by the smallest
-// delay, and never ahead.
+// A replica's clock follows the clock of its primary. A frame has the primary's instant at the time
+// when it was sent. It arrives later, so the difference between that instant and the monotonic
+// clock of the replica is at most the difference that there would be without a delay. The largest
+// recent difference is the best one: with it the replica's clock is behind the primary's by the
+// smallest delay, and never ahead.
 
 const (
 	// drift is the assumed maximum drift between two clocks, in parts per million. A measured

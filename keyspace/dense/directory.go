@@ -12,7 +12,7 @@ type directory struct {
 	leaves []leaf // 1<<depth leaves, indexed by the upper depth bits of a hash
 	depth  uint8  // number of bits of a hash that the directory uses
 	shift  uint8  // 32 - depth, the number of bits by which a hash is shifted right to get its leaf
-	// deepest is the number of segments whose depth is that of the directory.
+	// deepest is the number of segments that have the same depth as the directory.
 	deepest int
 	// segments is the number of segments, each of one page.
 	segments int

@@ -98,8 +98,9 @@ func (m *Persistence) SetDataSet(id string) {
 	m.dataSet.changed.Store(true)
 }
 
-// findDataSet sets the data set in memory to that of the loaded files. If the server starts without
-// files, it begins a new data set. It logs a message if the files were restored from a backup.
+// findDataSet sets the data set in memory to the data set of the loaded files. If the server starts
+// without files, it begins a new data set. It logs a message if the files were restored from a
+// backup.
 func (m *Persistence) findDataSet() {
 	var has persistence.DataSet
 	if m.dir != nil {

@@ -70,7 +70,7 @@ func (m *Persistence) ClockStart() limit.Instant { return m.start }
 
 // Prepare makes the keyspace report changes if the configuration persists them, or if replies wait
 // for replicas (repl-ack-replies). If there is nothing to load from files, Prepare also completes
-// loading, so that Loaded returns true. The error is that of Load.
+// loading, so that Loaded returns true. It returns the error of Load.
 func (m *Persistence) Prepare() error {
 	if m.keeps() {
 		m.keyspace.SetJournal(m) // without persistence there is no journal, so changes are not reported

@@ -71,7 +71,7 @@ type Replication interface {
 
 // Options are the options of a [Persistence].
 type Options struct {
-	// FS is the file system of the files; nil uses that of the operating system.
+	// FS is the file system of the files; nil uses the file system of the operating system.
 	FS persistence.FS
 	// Settings is the configuration of the server.
 	Settings Settings

@@ -88,7 +88,7 @@ func (e *envoy) level(name []string, raw string, path []step, list []*descriptor
 }
 
 // group converts list, the descriptors with the same key in one list of the file. The other
-// parameters are those of level.
+// parameters have the same meaning as in level.
 func (e *envoy) group(name []string, raw string, path []step, list []*descriptor) {
 	var base *descriptor // the descriptor without a value, which is for any value; nil if there is none
 	var with []*descriptor
@@ -152,7 +152,8 @@ func apartness(path []step, d *descriptor, shadow bool) string {
 
 // shared adds the policy of a group. base is the descriptor with the limits of the policy, or nil.
 // inside has the descriptors that become overrides, and apart those that do not belong to the
-// policy. shadow says whether the policy is a shadow. The other parameters are those of level.
+// policy. shadow says whether the policy is a shadow. The other parameters have the same meaning as
+// in level.
 func (e *envoy) shared(name []string, raw string, path []step, base *descriptor, inside, apart []*descriptor, shadow bool) {
 	first := base
 	if base == nil {
@@ -195,7 +196,7 @@ func (e *envoy) shared(name []string, raw string, path []step, base *descriptor,
 }
 
 // single adds a policy for d alone. beside has the descriptors with the same key in the same list.
-// The other parameters are those of level.
+// The other parameters have the same meaning as in level.
 func (e *envoy) single(name []string, raw string, path []step, d *descriptor, beside []*descriptor) {
 	p := document.Policy{Name: e.names.unique(raw+d.raw(), append(slices.Clone(name), allowed(d.composite()))...), Flags: policy.Flags{Shadow: d.shadow}, Line: d.line}
 	p.Limits, p.Comment = e.limits(d, p.Name), remark(d.limit.name)
@@ -284,8 +285,8 @@ func (e *envoy) noteOrder(list []*descriptor) {
 	}
 }
 
-// call adds a [Call] for policy to the result. Its conditions are those of the steps of path and of
-// last.
+// call adds a [Call] for policy to the result. Its conditions are the conditions of the steps of
+// path and of last.
 func (e *envoy) call(path []step, last step, policy string) {
 	c := Call{Was: e.domain, Policy: policy}
 	for _, s := range append(slices.Clone(path), last) {

@@ -1,5 +1,5 @@
 // Package convert converts the files of other rate limiters to a document of policies. [FromEnvoy]
-// reads those of envoyproxy/ratelimit, and [FromLimitador] those of Limitador.
+// reads the files of envoyproxy/ratelimit, and [FromLimitador] the files of Limitador.
 //
 // Both return a [Result]: the document, a [Call] for each converted limit, which tells how to call
 // RL.USE for it, and a [Note] for each difference from the original. The package only processes

@@ -17,8 +17,8 @@ import (
 // The builder has the entries of the file, and those records that are not hidden and whose policy can
 // use their pattern. The other records are in covered and in unfit.
 type overlay struct {
-	// file has the entries of all files. plain has those of the policy file, and rules has the policies of rules. If
-	// both have an entry for the same name, rules takes precedence.
+	// file has the entries of all files. plain has the entries of the policy file, and rules has the policies of rules.
+	// If both have an entry for the same name, rules takes precedence.
 	file         map[name]*policy.Entry
 	plain, rules []*policy.Entry
 	// covered has the records that entries of the file hide.
@@ -46,12 +46,12 @@ func (o *overlay) bytes() int64 {
 
 func nameOf(e *policy.Entry) name { return name{e.Kind, e.Policy, e.Pattern} }
 
-// Overlay makes the entries of d, which has been checked, those of the policy file. It is for a
-// Registry with Options.Shared: the entries are in force, but not written to the store. They hide
+// Overlay makes the entries of d, which has been checked, the entries of the policy file. It is for
+// a Registry with Options.Shared: the entries are in force, but not written to the store. They hide
 // records with the same kind, policy and pattern. A record is in force again when the file does not
 // hide it any more. now is the present instant, and bounds has the bounds of the limits. changed is
-// the number of entries that differ from those of the file before. With an error nothing is changed.
-// Overlay does not use the store. It waits for other changes.
+// the number of entries that differ from the entries of the file before. With an error nothing is
+// changed. Overlay does not use the store. It waits for other changes.
 func (r *Registry) Overlay(d *document.Document, now limit.Instant, bounds policy.Bounds) (changed int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,8 +126,8 @@ func (r *Registry) cover(e *policy.Entry) {
 	kept(r.place(e))
 }
 
-// uncover removes the entry called n from those of the policy file, and puts the record that it has
-// hidden in force, if there is one. The caller holds mu.
+// uncover removes the entry called n from the entries of the policy file, and puts the record that
+// it has hidden in force, if there is one. The caller holds mu.
 func (r *Registry) uncover(n name) {
 	o := r.overlay
 	delete(o.file, n)

@@ -62,11 +62,11 @@ func (e *FileError) Error() string {
 	return what + " is defined by the policy file " + e.Path
 }
 
-// Update changes entries. plan gets the current entries and the present instant, and returns the
-// edits; it must be fast. Either all edits take effect or none. The error is that of plan or of the
-// store, one for an invalid entry or for too many entries, a *[FileError] or a *[PatternError]. Update waits for
-// other changes, so no event loop may call it. plan may be called again if the change gives way to
-// an urgent one. Update also removes the entries that have ended.
+// Update changes entries. plan gets the current entries and the present instant, and returns the edits; it must be
+// fast. Either all edits take effect or none. It returns the error of plan or of the store, one for an invalid entry or
+// for too many entries, a *[FileError] or a *[PatternError]. Update waits for other changes, so no event loop may call
+// it. plan may be called again if the change gives way to an urgent one. Update also removes the entries that have
+// ended.
 func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
 	if by.Urgent {
 		r.urgent.Add(1)
@@ -303,7 +303,7 @@ var errUndo = errors.New("registry: a change cannot be taken back")
 
 // write writes the records of the edits and of the history, and deletes the records of removed
 // entries. A removed entry is first written as an empty value, so that all edits happen at one
-// instant. The error is that of the store, or errGivesWay; then nothing is written.
+// instant. It returns the error of the store, or errGivesWay; then nothing is written.
 func (u *update) write(edits []Edit) error {
 	var pairs, gone [][]byte
 	need := Frees

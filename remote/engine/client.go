@@ -138,7 +138,7 @@ func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 var quiet = sync.OnceFunc(logging.Disable)
 
 // newClient returns a client of the node at addr. The client connects when it is used, and logs in
-// with who. timeout is the time limit of each read and write.
+// with the login who. timeout is the time limit of each read and write.
 func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.Client {
 	quiet()
 	return redis.NewClient(&redis.Options{
@@ -159,7 +159,7 @@ func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.
 }
 
 // newSentinel returns a client of the Sentinel at addr. The client connects when it is used, and
-// logs in with who.
+// logs in with the login who.
 func newSentinel(addr string, who Login, d *dialer) *redis.SentinelClient {
 	quiet()
 	return redis.NewSentinelClient(&redis.Options{

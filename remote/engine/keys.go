@@ -71,7 +71,7 @@ func (e *Engine) Flush(done func(err error)) {
 		err := e.each(func(n *node, keys []string) error {
 			ctx := context.Background()
 			pipe := n.control.Pipeline()
-			for _, key := range keys { // the keys are sent one by one, since those of a cluster are in many slots
+			for _, key := range keys { // one request for each key, since the keys of a cluster are in many slots
 				pipe.Del(ctx, key)
 			}
 			cmds, err := pipe.Exec(ctx)

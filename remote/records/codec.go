@@ -82,7 +82,8 @@ func (c *change) head() string {
 	return fmt.Sprintf("%016x%016x%d%s", c.id, c.previous, c.millis, mark)
 }
 
-// all returns the pairs of c. The bytes of a pair are valid until the next.
+// all returns the pairs of c. The bytes of a pair are valid until the iterator yields the next
+// pair.
 func (c *change) all() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		var k, v []byte

@@ -19,8 +19,8 @@ const loads = 8
 var errRestless = errors.New("the records changed too much while they were read")
 
 // Load reads all records and passes them to the observer at once. It waits for the engine, for a
-// round trip per 1000 records at least. If there is an error, nothing is passed. The error is that
-// of the engine, or one that names a record that cannot be read.
+// round trip per 1000 records at least. If there is an error, nothing is passed. It returns the
+// error of the engine, or one that names a record that cannot be read.
 func (s *Store) Load(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ type table struct {
 	now     limit.Instant // the engine's time at which it had the version
 }
 
-// all returns the records. The bytes of a pair are valid until the next.
+// all returns the records. The bytes of a pair are valid until the iterator yields the next pair.
 func (t *table) all() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		var k, v []byte

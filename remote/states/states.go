@@ -193,15 +193,15 @@ func formOf(k entry.Kind) (f reservation.Form, ok bool) {
 
 // Decide decides a, a [decide.Joint] about one state, on the entry e at now. parts is memory for the decision, from
 // which [EntryOf] makes the new entry if parts.Changed is set. most is the maximum number of bytes of that entry. If e
-// is the state of one limiter, that state is the first part. The error is that of the program.
+// is the state of one limiter, that state is the first part. It returns the error of the program.
 func Decide(parts *decide.Parts, a *decide.Ask, e *entry.Entry, now limit.Instant, most int) error {
 	parts.Others = parts.Others[:0]
 	load(&parts.State, e, now, most)
 	return parts.Run(a, now)
 }
 
-// DecideSeveral is [Decide] for n entries. entryOf returns the entry with the given index: 0 is that of the key of a,
-// and the others are those of a.Others.
+// DecideSeveral is [Decide] for n entries. entryOf returns the entry with the given index: 0 is the entry of the key of
+// a, and the others are the entries of a.Others.
 func DecideSeveral(
 	parts *decide.Parts, a *decide.Ask, n int, entryOf func(i int) *entry.Entry, now limit.Instant, most int,
 ) error {

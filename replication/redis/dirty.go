@@ -42,8 +42,8 @@ type reached struct {
 	read int64
 }
 
-// keyTable records which keys are dirty or were read ahead of the stream, and how far the stream
-// was applied. Any goroutine may call its methods.
+// keyTable records which keys are dirty or were read ahead of the stream, and the offset up to
+// which the stream was applied. Any goroutine may call its methods.
 type keyTable struct {
 	mu sync.Mutex
 	// The fields below are guarded by mu.

@@ -23,7 +23,7 @@ type Options struct {
 	Runner   Runner
 	// Dial opens a second connection to the primary that is followed, and authenticates it. The
 	// user needs DUMP, PEXPIRETIME, PTTL, ROLE, TIME, SELECT, MULTI and EXEC. Reads and writes of
-	// the connection must have a timeout, as those of the link have.
+	// the connection must have a timeout, like the reads and writes of the link.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Begin is called before the first key of a full copy, or at the end of a copy without a key.
 	// When Begin returns, the keyspace must be empty and hidden from clients. Whole is called when

@@ -85,7 +85,7 @@ func (p *placement) sample(loops []*loop, now time.Time) {
 
 const (
 	// balanceAfter is the amount of work, a few thousand turns, after which a loop compares its
-	// work with that of the other loops. A loop with less work has nothing to hand over.
+	// work with the work of the other loops. A loop with less work has nothing to hand over.
 	balanceAfter = 4096 * workPerTurn
 	// balanceEvery is the minimum time between two comparisons.
 	balanceEvery = 100 * time.Millisecond
@@ -93,7 +93,7 @@ const (
 	maxMoves = 4
 )
 
-// balance holds the state in which a loop compares its work with that of the other loops.
+// balance holds the state in which a loop compares its work with the work of the other loops.
 type balance struct {
 	at    time.Time // the time of the last comparison
 	next  int64     // the loop's own work at which it compares again

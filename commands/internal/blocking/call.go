@@ -26,7 +26,7 @@ func onStore(c *command.Call) StoreCall { return StoreCall{Call: c, Store: c.Sto
 
 // Call is the request of a command that pops elements from the first of several keys that has any:
 // BLPOP, LMPOP, BZPOPMIN, BLMOVE and similar commands. Front says that elements are popped from the
-// left end of a list, or those with the lowest scores of a sorted set.
+// left end of a list, or the elements with the lowest scores of a sorted set.
 type Call struct {
 	Kind  *Kind
 	Front bool

@@ -28,7 +28,7 @@ func (p Whole) bytes() int {
 
 // ReadsBeside reports in beside whether the reply p is too large to be built on the event loop.
 // size is the approximate number of bytes that the reply copies. If the reply is not too large, its
-// work is added to that of the batch.
+// work is added to the work of the batch.
 func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
 	size = p.bytes()
 	return size, c.ExceedsLoop(command.Units(p.N, size))
