@@ -9,7 +9,8 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// Key returns for whom a request counts. An empty key means that the request is not limited.
+// Key returns the key under which a request counts. An empty key means that the request is not
+// limited.
 type Key func(*http.Request) (string, error)
 
 // ErrAddress says that the options of [IPWith] are wrong.
@@ -31,7 +32,7 @@ func V6Prefix(bits int) Trust { return rules.V6(bits) }
 // there without [TrustedHops], at start and not at the first request.
 func Listens(on net.Addr) Trust { return rules.Listens(on) }
 
-// unbelieved makes sure that there is one warning in a process.
+// unbelieved limits the warning about ignored header fields to one in each process.
 var unbelieved sync.Once
 
 // IP returns the key for the address of the connection: an IPv4 address, or the network of 64 bits of an IPv6 address.

@@ -104,7 +104,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	res, held, err := h.take(r.Context(), limit.Call{Key: key, Cost: cost, Member: h.member(r)})
 	switch {
 	case err == nil:
-	case r.Context().Err() != nil: // without an answer, net/http would send 200
+	case r.Context().Err() != nil: // if the handler writes no response, net/http would send 200
 		res = limit.Result{Source: limit.Unavailable}
 	default:
 		h.fault(w, err)
@@ -159,7 +159,7 @@ func (h *handler) serveHeld(w *response, r *http.Request, held *limit.Reservatio
 	returned = true
 }
 
-// refuse answers a denied request.
+// refuse writes the response to a denied request.
 func (h *handler) refuse(w http.ResponseWriter, res *limit.Result) {
 	p := limit.Problem{Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable}
 	if res.Source != limit.Unavailable {
@@ -173,7 +173,7 @@ func (h *handler) refuse(w http.ResponseWriter, res *limit.Result) {
 	w.Header().Set("Content-Type", fields.ProblemType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // the client may have gone
+	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
 // fault answers a request that could not be decided by a fault of the program.
@@ -182,16 +182,17 @@ func (h *handler) fault(w http.ResponseWriter, err error) {
 	http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 }
 
-// response removes the fields of the limiter from responses that say nothing about the resource: 503 and redirections.
+// response removes the header fields of the limiter from responses with the status 503 and from redirections, because
+// these say nothing about the resource.
 type response struct {
 	http.ResponseWriter
 	set    []limit.Field
 	status int // 0 until one was sent
 }
 
-// WriteHeader writes the header.
+// WriteHeader writes the header, without the fields of the limiter where they are removed.
 func (w *response) WriteHeader(status int) {
-	if status < http.StatusOK { // there is another after it
+	if status < http.StatusOK { // an informational response is followed by another one
 		w.ResponseWriter.WriteHeader(status)
 		return
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// Mode is how a call takes units.
+// Mode is the way in which a call takes units.
 type Mode = rules.Mode
 
-// These are the modes. Plain takes all units or none.
+// These are the modes. Plain takes all units or none of them.
 const (
 	Plain   = rules.Plain
 	Peek    = rules.Peek
@@ -26,14 +26,16 @@ const (
 	Force   = rules.Force
 )
 
-// Call is a question to a limiter.
+// Call is a call that a limiter has to decide.
 type Call struct {
-	// Key is whom the call counts for. A key of more than 128 bytes is replaced by a hash of it.
+	// Key is the key under which the call counts. A key of more than 128 bytes is replaced by a
+	// hash of it.
 	Key string
-	// Cost is a number of units. 0 only looks, and a negative number gives units back.
+	// Cost is the number of units that the call takes. 0 takes none, and a negative number gives
+	// units back.
 	Cost int64
 	Mode Mode
-	// Member holds a place of a clause CC.
+	// Member is the name of the holder of a place, for a clause CC.
 	Member string
 	// ID makes a call that is sent again count once. With [Limiter.Reserve] it is the id of the reservation, which is a random one if ID
 	// is empty.
@@ -49,21 +51,22 @@ type Limiter struct {
 
 	breaker rules.Breaker
 	cache   *rules.Cache
-	noID    atomic.Bool  // the server does not know ID
-	logged  atomic.Int64 // when the last line about an outage was written
+	noID    atomic.Bool  // whether the server is too old for the option ID
+	logged  atomic.Int64 // the time at which the last line about an outage was written
 
-	local     atomic.Pointer[local.Table] // nil unless the server is away
-	lastLocal atomic.Int64                // when local has decided last
+	local     atomic.Pointer[local.Table] // the limiter in this process; nil unless the server is away
+	lastLocal atomic.Int64                // the time at which local has last decided a call
 
-	mu       sync.Mutex     // guards fallback, and that one goroutine makes local
-	fallback []rules.Clause // for Local; nil if it is not known
+	mu       sync.Mutex     // mu guards fallback, and is held while a goroutine makes local
+	fallback []rules.Clause // the clauses for Local; nil if they are not known
 
 	running context.Context // ends with the limiter
 	stop    context.CancelFunc
 	reading sync.WaitGroup
 }
 
-// startTimeout is how long the check at start may take, since a first call connects.
+// startTimeout is the time limit of the check at the start, which is longer because the first call
+// has to connect.
 const startTimeout = time.Second
 
 // New returns a limiter. It asks the server whether the policy can be used; ctx ends that. The error wraps [ErrOptions] or is
@@ -120,7 +123,7 @@ func (l *Limiter) start(ctx context.Context) error {
 	return nil
 }
 
-// needsMember is the error of the check at start for a policy with CC: each call has a member, but the check has none.
+// needsMember is the error that the check at the start gets for a policy with CC, because the check has no member.
 const needsMember ReplyError = "ERR a CC clause needs MEMBER"
 
 // startVerdict returns the verdict on an error reply at start.
@@ -134,8 +137,8 @@ func (l *Limiter) Allow(ctx context.Context, key string) (Result, error) {
 	return l.Take(ctx, Call{Key: key, Cost: 1})
 }
 
-// Take decides a call. It returns after the deadline at the latest. The error is that of ctx, or a fault of the program: a
-// [ReplyError] such as WRONGTYPE, or one that wraps [ErrOptions]. With an error the result allows nothing.
+// Take decides a call. It returns after the deadline at the latest. It returns the error of ctx, or a fault of the
+// program: a [ReplyError] such as WRONGTYPE, or one that wraps [ErrOptions]. With an error the result allows nothing.
 func (l *Limiter) Take(ctx context.Context, c Call) (Result, error) {
 	return l.observed(ctx, l.request(&c))
 }
@@ -153,7 +156,7 @@ func (l *Limiter) observed(ctx context.Context, q rules.Request) (Result, error)
 	return r, nil
 }
 
-// request returns what is asked for c.
+// request returns the request for the call c.
 func (l *Limiter) request(c *Call) rules.Request {
 	r := rules.Request{Key: rules.Bounded(c.Key), Cost: c.Cost, Mode: c.Mode, Member: c.Member, ID: c.ID}
 	switch {

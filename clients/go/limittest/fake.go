@@ -19,7 +19,7 @@ import (
 
 // Fake is a server for tests. Its methods may be called concurrently.
 type Fake struct {
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // mu guards the fields below
 	now      time.Time
 	away     bool
 	policies map[string]*policy
@@ -51,8 +51,8 @@ type Call struct {
 // New returns a fake without policies whose clock stands at start.
 func New(start time.Time) *Fake { return &Fake{now: start, policies: map[string]*policy{}} }
 
-// Policy sets a policy to clauses such as "TB 200 100 1", and forgets what was used of it. The error is that of a text that is not
-// a clause.
+// Policy sets a policy to clauses such as "TB 200 100 1", and forgets what was used of it. It returns the error of a
+// text that is not a clause.
 func (f *Fake) Policy(name string, limits ...string) error {
 	p := &policy{keys: map[string]*account{}}
 	for _, text := range limits {
@@ -81,7 +81,7 @@ func (f *Fake) Now() time.Time {
 	return f.now
 }
 
-// Advance moves the clock on.
+// Advance moves the clock of the fake forward by d.
 func (f *Fake) Advance(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +107,7 @@ func (f *Fake) Calls() []Call {
 	return slices.Clone(f.calls)
 }
 
-// unknown is the error reply to commands that the fake does not have.
+// unknown is the error reply to a command that the fake does not have.
 const unknown limit.ReplyError = "ERR unknown command of limittest"
 
 // Do answers RL.USE, also with RESERVE, TB.ACQUIRE and SW.ALLOW for Limits of one clause, and RL.COMMIT, RL.CANCEL, RL.RENEW, RL.RESET,
@@ -142,7 +142,7 @@ func (f *Fake) Do(_ context.Context, words []string) (any, error) {
 	return nil, unknown
 }
 
-// errCost is the error of a call without a number of units, which no limiter makes.
+// errCost is the error for a call whose cost is not a number. No limiter makes such a call.
 var errCost = errors.New("limittest: a cost that is not a number")
 
 func (f *Fake) use(words []string) (any, error) {

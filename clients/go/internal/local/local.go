@@ -13,10 +13,11 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// maxKeys is the largest number of keys that have states of their own.
+// maxKeys is the maximum number of keys that have states of their own.
 const maxKeys = 100_000
 
-// sweepEvery is the least time between two searches for keys that are unused again.
+// sweepEvery is the minimum time in nanoseconds between two searches for keys that are unused
+// again.
 const sweepEvery = int64(time.Second)
 
 // Table decides calls of many keys under the same clauses. It keeps 100,000 keys. When it is full and no key is unused,
@@ -25,7 +26,7 @@ const sweepEvery = int64(time.Second)
 type Table struct {
 	clauses []rules.Clause
 
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex // mu guards the fields below
 	keys   map[string][]state
 	shared []state
 	swept  int64
@@ -41,7 +42,7 @@ func New(clauses []rules.Clause) *Table {
 	return t
 }
 
-// Reset forgets what all keys have used.
+// Reset removes the states of all keys.
 func (t *Table) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
