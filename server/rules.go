@@ -15,16 +15,17 @@ import (
 	"github.com/cellserver/cellserver/rls/rulefile"
 )
 
-// rules are those of the files that the option rls-config names.
+// rules has the state of the rules from the files that the option rls-config names.
 type rules struct {
-	mu sync.Mutex // a load is in progress
-	// tried is the state of the files at the latest attempt to load them, successful or not; it is
-	// guarded by mu.
+	mu sync.Mutex // locked while the files are loaded
+	// tried is the state of the files at the latest attempt to load them, even if it has failed; it
+	// is guarded by mu.
 	tried *ruledir.State
-	// fault is the reason why the latest attempt to load the files has failed; nil if their rules are in force. It is
-	// set with mu held.
+	// fault is the reason why the latest attempt to load the files has failed; nil if the rules of the files are in
+	// force. It is set with mu held.
 	fault atomic.Pointer[rulesFault]
-	// confirmed is the instant of the stopwatch at which the rules in force were last seen to be those of the files.
+	// confirmed is the reading of the stopwatch at which the files were last seen to be the source of the rules in
+	// force.
 	confirmed atomic.Int64
 }
 
@@ -35,7 +36,7 @@ type rulesFault struct {
 	more       int
 }
 
-// String returns the first fault, and how many others there are. A nil fault is "".
+// String returns the first fault, and the number of the others. A nil fault is "".
 func (f *rulesFault) String() string {
 	switch {
 	case f == nil:
@@ -124,8 +125,8 @@ func (s *Server) prepareRules(*config.Config) (apply func(), err error) {
 	}, nil
 }
 
-// applyRules puts rules in force, and returns the number of policies that have changed. is is the state of their files.
-// The caller holds mu of the rules.
+// applyRules puts rules in force, and returns the number of policies that have changed. The parameter is has the state
+// of their files. The caller holds mu of the rules.
 func (s *Server) applyRules(is *ruledir.State, l *loadedRules) (changed int) {
 	path := s.config.Path("rls-config")
 	s.rules.tried = is
@@ -156,8 +157,8 @@ func (s *Server) reloadRules() (changed int, err error) {
 	return s.tryRules(is)
 }
 
-// tryRules loads the files, whose state is is. After a fault, which it logs, the earlier rules remain in force. The
-// caller holds mu of the rules.
+// tryRules loads the files whose state the parameter is has. After a fault, which it logs, the earlier rules remain in
+// force. The caller holds mu of the rules.
 func (s *Server) tryRules(is *ruledir.State) (changed int, err error) {
 	s.rules.tried = is
 	loaded, err := readRules(is, s.config.Yes("rls-merge-domains"))
@@ -168,8 +169,8 @@ func (s *Server) tryRules(is *ruledir.State) (changed int, err error) {
 	return s.applyRules(is, loaded), nil
 }
 
-// rulesFail logs err, the error of a load of rules, unless the load before had the same error. The caller holds mu of
-// the rules.
+// rulesFail logs err, the error of loading the rules, unless the previous load had the same error. The caller holds mu
+// of the rules.
 func (s *Server) rulesFail(err error) {
 	text := err.Error()
 	if before := s.rules.fault.Load(); before != nil && text == before.all {
@@ -192,7 +193,7 @@ func (s *Server) rulesAway(err error) {
 	s.rules.tried = nil
 }
 
-// rulesConfirmed records that the rules in force are those of the present files.
+// rulesConfirmed records that the rules in force are still those in the files.
 func (s *Server) rulesConfirmed() { s.rules.confirmed.Store(int64(s.stopwatch())) }
 
 // followRules examines the files of rules every rulesPeriod, and loads them after a change, until ctx ends. It does
@@ -223,7 +224,7 @@ func (s *Server) lookAtRules(path string) {
 	case err != nil:
 		s.rulesAway(err)
 	case !is.Same(s.rules.tried):
-		_, _ = s.tryRules(is) // the log has the faults
+		_, _ = s.tryRules(is) // tryRules itself logs the faults
 	case s.rules.fault.Load() == nil:
 		s.rulesConfirmed()
 	}
