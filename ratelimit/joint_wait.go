@@ -169,8 +169,8 @@ func (s *JointStore) CountBans(w *Waiting) {
 	}
 }
 
-// On returns a store that has st decide each ask as the only one of an ask of family [decide.Joint]. On of a nil
-// JointStore returns st.
+// On returns a store in which st decides each ask alone, by an ask of family [decide.Joint]. If s is nil, it returns
+// st.
 func (s *JointStore) On(st Store) Store { return s.Charging(st, nil) }
 
 // Charging is On for the ask of the call of w: if the ask passes, the parts that cannot deny the call are charged at

@@ -84,8 +84,8 @@ var (
 	address = regexp.MustCompile(`\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}`)
 )
 
-// Find returns the place in [Config.Rules] of r, which need not be a rule of c, or that of the rule of c whose policy is that
-// of r. It returns -1 if there is none. c may be nil.
+// Find returns the index in [Config.Rules] of the rule of c that has the same policy as r. It returns -1 if there is
+// none. r need not be a rule of c. c may be nil.
 func (c *Config) Find(r *Rule) int {
 	if c == nil {
 		return -1

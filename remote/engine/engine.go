@@ -24,7 +24,7 @@ type Options struct {
 	// no key is hidden.
 	Hidden string
 	// MaxValue is the maximum number of bytes of a value that [Engine.Get] returns: for a longer
-	// value it fails with the reason WRONGTYPE. Default 1 MiB.
+	// value it fails with the reason WRONGTYPE. The default is 1 MiB.
 	MaxValue int
 	// Timeout is the time limit of one answer of a node.
 	Timeout time.Duration
