@@ -28,8 +28,10 @@ PACKAGED := tools/dist tools/manifests tools/crosscheck
 # TOOLS are modules of programs for this project: what measures, draws and writes pages, and the program
 # beside the server that gets rules by xDS, whose dependencies the server is to be without. Those of
 # their tests that start programs have the tag real, as in this module.
-# clients/go is what callers in Go import, and beside it is the program that writes clients/vectors.
-TOOLS := tools/bench tools/docgen tools/xds clients/go clients/go/internal/vectors
+# CALLERS are what callers in Go import: what only some of them need is a module of its own.
+CALLERS := clients/go clients/go/grpclimit clients/go/rueidislimit clients/go/stores/golimiter clients/go/stores/ulule
+# Beside CALLERS are the program that writes clients/vectors, and examples of routers.
+TOOLS := tools/bench tools/docgen tools/xds $(CALLERS) clients/go/internal/vectors clients/go/internal/routers
 # LINTED are the modules that vet and lint read.
 LINTED := $(MODULES) $(TOOLS) tools/dist tools/crosscheck
 IN = for module in $(1); do ( cd "$$module" && $(2) ); done
@@ -101,7 +103,7 @@ compatibility: setup ## Run the limiter libraries and write docs/compatibility.m
 
 .PHONY: race
 race: ## Run the tests of make test under the race detector, where goroutines are
-	packages=$$(bash scripts/race-packages.sh); PACKAGES=$$packages $(RUNNER) ". tools/bench clients/go" -race -short -timeout 25m
+	packages=$$(bash scripts/race-packages.sh); PACKAGES=$$packages $(RUNNER) ". tools/bench clients/go clients/go/grpclimit clients/go/rueidislimit" -race -short -timeout 25m
 
 # TIMES is how often make steady runs a target, and STEADY names the target.
 TIMES ?= 20
@@ -142,7 +144,8 @@ vet: ## Run go vet
 	$(call IN,$(LINTED),$(GO) vet -tags real ./...)
 
 .PHONY: lint
-lint: ## Run the linters of .golangci.yml
+lint: ## Run the linters of .golangci.yml, and that of the workflows
+	$(GO) tool -modfile=tools/workflows/go.mod actionlint
 	$(TOOL) golangci-lint run ./...
 	$(call IN,$(LINTED),$(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...)
 
@@ -198,6 +201,11 @@ bench-store: ## Measure --store beside redis_rate on a cluster and write docs/sc
 bench-fronts: build ## Measure rls-port and http-port beside empty handlers (ARGS='--ratelimit PROGRAM': beside envoyproxy/ratelimit too)
 	CGO_ENABLED=0 $(GO) -C tools/bench build -trimpath -o $(abspath $(BIN))/ ./frontbench
 	bin/frontbench $(ARGS)
+
+.PHONY: bench-callers
+bench-callers: build ## Measure clients/go beside plain clients, redis_rate and httprate-redis (ARGS='--rounds 1' changes that)
+	CGO_ENABLED=0 $(GO) -C tools/bench build -trimpath -o $(abspath $(BIN))/ ./callerbench
+	bin/callerbench $(ARGS)
 
 .PHONY: bench-observability
 bench-observability: build ## Measure what metrics, SLOWLOG and rules of users cost (OTHER=PROGRAM: another build to compare with)

@@ -8,7 +8,7 @@ type RuleError struct {
 	Why  string
 }
 
-// Error implements the error interface.
+// Error returns the text of the reply to ACL SETUSER.
 func (e *RuleError) Error() string {
 	return fmt.Sprintf("Error in ACL SETUSER modifier '%s': %s", e.Rule, e.Why)
 }

@@ -50,7 +50,7 @@ func FaultLine(err error, separator string, most int) string {
 	var more moreFaults
 	errors.As(err, &more)
 	lines := strings.Split(err.Error(), "\n")
-	if more > 0 { // faults of another file may follow
+	if more > 0 { // the faults of another file may follow, so this line ends
 		lines = slices.DeleteFunc(lines, func(line string) bool { return line == more.Error() })
 	}
 	size := 0

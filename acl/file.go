@@ -42,7 +42,7 @@ func (p *Parsed) List() []string {
 
 // definition is the line of a file that defines a user.
 type definition struct {
-	at    int // the number of the line, from 1, or the index of a Line
+	at    int // number of the line, from 1, or the index of a Line
 	name  string
 	words []string
 }
@@ -91,8 +91,8 @@ func (us *Users) ParseFile(path string, content []byte) (*Parsed, error) {
 
 // Line is a user line of a configuration file.
 type Line struct {
-	Where string   // the file and the number of the line
-	Words []string // the name and the rules
+	Where string   // file and number of the line, for faults
+	Words []string // name of the user, and its rules
 	// Included says that another configuration file includes the file of the line.
 	Included bool
 }
@@ -149,7 +149,7 @@ func (us *Users) parse(defined []definition, fault func(d definition, err error)
 			parsed.rules[d.name] = rules
 			parsed.memory += rules.cost + 2*len(d.name)
 		} else {
-			parsed.rules[d.name] = noRules // so that a second line for the user is a fault
+			parsed.rules[d.name] = noRules // noRules makes a second line for the user a fault
 		}
 	}
 	return parsed

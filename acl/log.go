@@ -28,12 +28,12 @@ type LogEntry struct {
 	Count   int64
 	Reason  Denied
 	Context Context
-	Object  string // the command, key or channel; for a login the command, such as "AUTH"
+	Object  string // the refused command, key or channel; for a login the command, such as "AUTH"
 	User    string
-	Client  string // the line of CLIENT INFO at the last refusal
+	Client  string // the line of CLIENT INFO for the client at the last refusal
 	ID      int64
-	Created int64 // Unix milliseconds of the first refusal
-	Updated int64 // Unix milliseconds of the last refusal
+	Created int64 // time of the first refusal in Unix milliseconds
+	Updated int64 // time of the last refusal in Unix milliseconds
 }
 
 // alike reports whether the refusals e and o are counted in one entry, provided that they are close
@@ -43,22 +43,22 @@ func (e *LogEntry) alike(o *LogEntry) bool {
 }
 
 const (
-	// logGroup is the maximum time between two alike refusals that are counted in one entry (in
+	// logGroup is the maximum time between two similar refusals that are counted in one entry (in
 	// Redis: ACL_LOG_GROUPING_MAX_TIME_DELTA).
 	logGroup = 60 * time.Second
 	// maxLogText is the maximum length, in bytes, of an object and of a user name in the log: a
 	// client that has not logged in can choose the name.
 	maxLogText = 256
-	// maxLogLook is the number of newest entries among which an alike one is searched.
+	// maxLogLook is the number of newest entries in which a similar one is searched.
 	maxLogLook = 10
 )
 
 // Log keeps the newest refusals for ACL LOG, and counts all of them. Any goroutine may use it.
 type Log struct {
 	mu      sync.Mutex
-	entries list.List // guarded by mu: of *LogEntry, the newest first
-	most    int       // guarded by mu: the maximum number of entries
-	nextID  int64     // guarded by mu
+	entries list.List // the entries, of type *LogEntry, the newest first; guarded by mu
+	most    int       // the maximum number of entries; guarded by mu
+	nextID  int64     // the ID of the next entry; guarded by mu
 	counts  [DeniedChannel + 1]int64
 }
 

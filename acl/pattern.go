@@ -13,7 +13,7 @@ type pattern struct {
 	text   string
 	fixed  []byte // the bytes to compare: the prefix, the exact name or, for other patterns, the text
 	kind   patternKind
-	access Access // the permitted access to keys; 0 for channels
+	access Access // the access to keys that the pattern permits; 0 for patterns of channels
 }
 
 type patternKind uint8

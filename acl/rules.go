@@ -77,7 +77,7 @@ func mergeSelectors(words []string) (merged []string, err *parenthesisError) {
 }
 
 // apply applies word, one rule, to r. why is the reason if the rule is wrong, and "" on success.
-// allChannels is that of Apply.
+// allChannels has the same meaning as for Apply.
 func (r *Rules) apply(v Vocabulary, word string, allChannels bool) (why string) {
 	switch strings.ToLower(word) {
 	case "":
@@ -103,7 +103,8 @@ func (r *Rules) apply(v Vocabulary, word string, allChannels bool) (why string) 
 	return ""
 }
 
-// applySigned is apply for passwords, for selectors, and for rules of the root selector.
+// applySigned does what apply does, for passwords, for selectors, and for rules of the root
+// selector.
 func (r *Rules) applySigned(v Vocabulary, word string) (why string) {
 	switch word[0] {
 	case '>', '<':
@@ -161,7 +162,7 @@ func (r *Rules) addSelector(v Vocabulary, word string) (why string) {
 	}
 	s := newSelector(v)
 	for _, rule := range SplitWords(inner) {
-		if strings.HasSuffix(rule, ")") { // in a file this would end the selector
+		if strings.HasSuffix(rule, ")") { // such a rule would end the selector in a file
 			return whySyntax
 		}
 		if why := s.apply(v, rule); why != "" {

@@ -10,7 +10,7 @@ import (
 // permits the whole call. A selector does not change after a user has it.
 type Selector struct {
 	commands    bits
-	allCommands bool // every command is permitted; set by Rules.seal
+	allCommands bool // whether every command is permitted; set by Rules.seal
 	// base says whether the rules about commands begin with +@all; otherwise they begin with -@all.
 	base bool
 	// firstArgs has, by the number of a command that is not permitted otherwise, the first
@@ -50,7 +50,7 @@ func (s *Selector) cost() int {
 		}
 	}
 	for _, rule := range s.rules {
-		n += 2 * (ruleCost + len(rule)) // twice, because a rule may be in firstArgs, too
+		n += 2 * (ruleCost + len(rule)) // each rule counts twice, because it may be in firstArgs, too
 	}
 	return n
 }

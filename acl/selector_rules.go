@@ -28,8 +28,8 @@ func (s *Selector) apply(v Vocabulary, rule string) (why string) {
 	return ""
 }
 
-// applyPattern is apply for rules that begin with a special character. Any other rule is a syntax
-// error.
+// applyPattern does what apply does, for rules that begin with a special character. Any other rule
+// is a syntax error.
 func (s *Selector) applyPattern(v Vocabulary, rule string) (why string) {
 	rest := rule[1:]
 	switch rule[0] {

@@ -19,7 +19,7 @@ type User struct {
 // Rules returns the permissions that the user has now.
 func (u *User) Rules() *Rules { return u.rules.Load() }
 
-// digest is the SHA-256 of a password.
+// digest is the SHA-256 hash of a password.
 type digest = [sha256.Size]byte
 
 // Rules are the permissions of a user. They do not change after a user has them.
@@ -33,8 +33,8 @@ type Rules struct {
 	// RESTORE are always checked.
 	skipSanitize bool
 	passwords    []digest
-	selectors    []*Selector // the root selector first; there is at least that one
-	cost         int         // about how many bytes of memory the rules take
+	selectors    []*Selector // the selectors, at least one; the root selector is the first
+	cost         int         // approximate memory of the rules in bytes
 }
 
 // Allow reports whether the root selector alone permits to call the command with the number id with
@@ -186,5 +186,5 @@ func (r *Rules) accepts(sum *digest) (ok bool, compared int) {
 	return found == 1 || r.NoPass, compared
 }
 
-// unknown is a digest for which no password is known.
+// unknown is a digest that stands for a password which no client can give.
 var unknown digest

@@ -25,12 +25,12 @@ type Users struct {
 	allChannels atomic.Bool
 	closings    atomic.Int64
 
-	change sync.Mutex   // held during each change of users, however long that takes
-	memory atomic.Int64 // about the bytes that all users take; written only while change is held
-	bound  atomic.Int64 // the maximum of memory for changes by Set
+	change sync.Mutex   // held during each change of users, which may take long
+	memory atomic.Int64 // approximate memory of all users in bytes; written only while change is held
+	bound  atomic.Int64 // the maximum of memory, in bytes, for changes by Set
 
-	mu     sync.RWMutex     // never held for long, since logins wait for it
-	byName map[string]*User // guarded by mu; written only while change is held, too
+	mu     sync.RWMutex     // held only briefly, since logins wait for it
+	byName map[string]*User // the users by name; guarded by mu, and written only while change is held, too
 }
 
 // NewUsers returns the users of a new server: only the user default, with all permissions and
@@ -49,7 +49,7 @@ func NewUsers(v Vocabulary) *Users {
 func (us *Users) defaultRules() *Rules {
 	r, err := newRules(us.vocabulary, true).Apply(us.vocabulary, []string{"on", "nopass", "+@all", "~*", "&*"}, true)
 	if err != nil {
-		panic(err) // only a mistake in this package causes it
+		panic(err) // only a mistake in this package can cause this error
 	}
 	return r
 }

@@ -6,13 +6,13 @@ type Vocabulary interface {
 	// Commands returns the number of commands. The commands have the numbers from 0 to that number
 	// minus one.
 	Commands() int
-	// Command returns the number of the command called name, and whether there is one.
+	// Command returns the number of the command called name, and whether the command exists.
 	Command(name string) (id int, ok bool)
 	// Subcommands returns the numbers of the subcommands of the container with the number id; nil
 	// for any other command.
 	Subcommands(id int) []int
-	// Category returns the numbers of the commands in the category called name, and whether there
-	// is such a category.
+	// Category returns the numbers of the commands in the category called name, and whether the
+	// category exists.
 	Category(name string) (ids []int, ok bool)
 }
 

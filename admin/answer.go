@@ -19,5 +19,5 @@ func protect(h http.Header) {
 func refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(why + "\n")) // a client that has disconnected gets nothing
+	_, _ = w.Write([]byte(why + "\n")) // fails only if the client has disconnected
 }

@@ -23,8 +23,8 @@ type Config struct {
 	Logins login.Limiter
 
 	// Healthy and Ready return "" if the server is healthy or ready, and otherwise the reason in a
-	// few words. A nil function counts as one that returns "". The context ends when the reply is
-	// due.
+	// few words. A nil function has the same effect as one that returns "". The context ends when
+	// the reply is due.
 	Healthy, Ready func(ctx context.Context) string
 
 	// Metrics serves /metrics, API all paths below /api/v1/, and Page all other paths. If a handler
@@ -48,8 +48,8 @@ type Config struct {
 
 // These bound what clients of the port can use.
 const (
-	// DefaultMaxConnections is the default of Config.MaxConnections. A few dashboards need a
-	// handful.
+	// DefaultMaxConnections is the default of Config.MaxConnections. It is enough for several
+	// dashboards.
 	DefaultMaxConnections = 64
 	// ProbeConnections is the number of connections that may be open beyond MaxConnections, so that
 	// /healthz and /readyz are served while clients that do not read their responses use all

@@ -36,7 +36,7 @@ func (s *Server) sameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 	default:
-		return r.Method != http.MethodPost && r.Header.Get("Sec-Fetch-Mode") == "navigate" // a link to here
+		return r.Method != http.MethodPost && r.Header.Get("Sec-Fetch-Mode") == "navigate" // the request comes from a link to this page
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {

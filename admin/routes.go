@@ -100,7 +100,7 @@ func profile(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(ctx)
 	switch strings.TrimPrefix(r.URL.Path, "/debug/pprof/") {
-	case "cmdline": // it may have a password in it
+	case "cmdline": // the command line may contain a password
 		refuse(w, http.StatusNotFound, "the command line is not shown")
 	case "profile":
 		pprof.Profile(w, r)

@@ -24,7 +24,7 @@ const (
 	idleTime   = time.Minute
 )
 
-// New returns a server that serves nothing before Serve.
+// New returns a server. It serves no requests until Serve is called.
 func New(c Config) *Server {
 	if c.MaxConnections == 0 {
 		c.MaxConnections = DefaultMaxConnections
@@ -37,7 +37,7 @@ func New(c Config) *Server {
 		door: login.New(c.Users, c.Logins),
 	}
 	var protocols http.Protocols
-	protocols.SetHTTP1(true) // one request at a time is easy to bound
+	protocols.SetHTTP1(true) // with HTTP/1 each connection has one request at a time, which is easy to bound
 	s.http = http.Server{
 		Handler:           s.Handler(),
 		Protocols:         &protocols,

@@ -12,7 +12,7 @@ type Server struct {
 	Config
 	http    http.Server
 	conns   *listen.Connections
-	serving chan struct{} // requests other than probes
+	serving chan struct{} // has an element for each request in progress, except probes
 	door    *login.Door
 }
 

@@ -65,7 +65,7 @@ func Short(b []byte) (n int64, ok bool) {
 // digits parses b as the digits of a decimal int64. neg says that the number is negative. digits
 // returns false if b has any other character, and for an overflow.
 func digits(b []byte, neg bool) (int64, bool) {
-	if len(b) < 19 { // cannot overflow
+	if len(b) < 19 { // a number of so few digits cannot overflow
 		var n int64
 		for _, c := range b {
 			d := c - '0'

@@ -18,7 +18,7 @@ func Score(b []byte) (score float64, ok bool) {
 	case err || math.IsNaN(f):
 		return 0, false
 	case math.IsInf(f, 0):
-		// An infinity that is spelled out has no digits.
+		// If the text is an infinity, it has no digits.
 		return f, !bytes.ContainsAny(b, "0123456789")
 	case f == 0:
 		return f, zeroDigits(b)
@@ -48,11 +48,11 @@ func SmallInteger(b []byte) (float64, bool) {
 // b is no number.
 func Double(b []byte) (f float64, failed bool) {
 	if bytes.IndexByte(b, '_') >= 0 {
-		return 0, true // only Go permits an underscore
+		return 0, true // only Go permits underscores in numbers
 	}
 	text := b
 	if isHex(b) && !bytes.ContainsAny(b, "pP") {
-		text = append(append(make([]byte, 0, len(b)+2), b...), "p0"...) // Go requires an exponent
+		text = append(append(make([]byte, 0, len(b)+2), b...), "p0"...) // Go requires an exponent in hexadecimal numbers
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
 	return f, err != nil && !math.IsInf(f, 0)

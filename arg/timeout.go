@@ -60,7 +60,7 @@ func timeoutDigits(whole, fraction []byte, unit uint64) (uint64, bool) {
 			n += d * unit
 		} else if d > 0 && unit == 1 {
 			n++
-			unit = 0 // rounded up once
+			unit = 0 // the value is rounded up only once
 		}
 	}
 	return n, n <= math.MaxInt64
@@ -68,14 +68,14 @@ func timeoutDigits(whole, fraction []byte, unit uint64) (uint64, bool) {
 
 func timeoutExponent(b []byte, unit time.Duration) (time.Duration, resp.Error) {
 	for _, c := range b {
-		// Go would also accept underscores and hexadecimal numbers.
+		// Go would accept underscores and hexadecimal numbers, too.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
 			return 0, resp.ErrTimeoutNotFloat
 		}
 	}
 	f, err := strconv.ParseFloat(string(b), 64)
 	if mantissa, _, _ := bytes.Cut(bytes.ToLower(b), []byte("e")); f == 0 && b[0] != '-' && bytes.ContainsAny(mantissa, "123456789") {
-		f = math.SmallestNonzeroFloat64 // for a number that underflows to 0
+		f = math.SmallestNonzeroFloat64 // the number is so small that it becomes 0
 	}
 	switch ns := math.Ceil(f * float64(unit)); {
 	case err != nil || ns >= math.MaxInt64:

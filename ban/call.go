@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Whole is the Factor of bans that do not grow.
+// Whole is the Factor with which successive bans have the same length.
 const Whole = 1000
 
 const (
@@ -15,18 +15,18 @@ const (
 	MaxRefusals = 1_000_000
 	// MaxFactor is the maximum of [Call.Factor]: each ban is 1,000 times as long as the last.
 	MaxFactor = 1000 * Whole
-	// MaxTime is the maximum of the times of a Call.
+	// MaxTime is the maximum of each time in a [Call].
 	MaxTime = 10 * 366 * 24 * time.Hour
 )
 
-// ErrCall is the error of [Call.Validate].
+// ErrCall is the error of [Call.Validate] for a value out of bounds.
 var ErrCall = errors.New("a value of BAN is out of bounds")
 
-// Call has the parameters of bans.
+// Call has the parameters of the bans of a policy.
 type Call struct {
 	// Refusals is the number of denials within Window that start a ban, from 1 to MaxRefusals.
 	Refusals int64
-	// Window is the time in which the denials have to come, from 1 ns to MaxTime.
+	// Window is the length of the window in which these denials have to come, from 1 ns to MaxTime.
 	Window time.Duration
 	// Block is the length of the first ban, from 1 ns to Max.
 	Block time.Duration

@@ -8,9 +8,9 @@ import (
 
 // Plan is a decision and the change that it makes.
 type Plan struct {
-	// Decision has the answer. Refused says whether the key is banned, and RetryAfter for how long. Limit is the number
-	// of denials that start a ban, and Remaining the number of those that are left. ResetAfter is the time until the
-	// key has no state any more.
+	// Decision has the answer. Refused is not 0 if the key is banned, and RetryAfter is then the rest of the ban. Limit
+	// is the number of denials that start a ban, and Remaining the number of denials until then. ResetAfter is the time
+	// until the key has no state any more.
 	Decision limit.Decision
 	// Stores says that the state changes. Expiry is then the instant at which the new state ends.
 	Stores bool
@@ -58,12 +58,12 @@ const maxLevel = 1<<16 - 1
 
 // Info describes the stored state of a key.
 type Info struct {
-	// Denials is the number of denials in the present window, and Window its age.
+	// Denials is the number of denials in the present window. Window is the age of the window.
 	Denials int64
 	Window  time.Duration
-	// Level is the level at the end of the last ban, from which on it falls.
+	// Level is the level at the end of the last ban. It falls after that.
 	Level int64
-	// Until is the end of the last ban.
+	// Until is the instant at which the last ban ends.
 	Until limit.Instant
 }
 

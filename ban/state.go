@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// ErrValue means that a value is no state of this package.
+// ErrValue means that a value is not a state of this package.
 var ErrValue = errors.New("not the state of a ban")
 
 // Length is the number of bytes of a state.
@@ -16,13 +16,13 @@ const Length = 8 + 4 + 8 + 2
 
 // state is the decoded state of a key.
 type state struct {
-	start limit.Instant // the start of the window of denials; 0 without a window
-	count uint32        // the denials in the window; 0 without a window
-	until limit.Instant // the end of the last ban, or the instant at which the level has fallen after it
+	start limit.Instant // start of the window of denials; 0 without a window
+	count uint32        // number of denials in the window; 0 without a window
+	until limit.Instant // end of the last ban, or the instant after it to which the level has fallen
 	level uint16        // the level at that instant
 }
 
-// append appends s to dst.
+// append appends the encoded state s to dst.
 func (s *state) append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(s.start))
 	dst = binary.BigEndian.AppendUint32(dst, s.count)
@@ -68,7 +68,7 @@ func (s *state) roll(c *Call, now limit.Instant) {
 	}
 }
 
-// expiry returns the instant from which on s is equivalent to no state.
+// expiry returns the instant from which s is equivalent to no state.
 func (s *state) expiry(c *Call) limit.Instant {
 	end := s.until.Add(time.Duration(limit.SatMul(int64(s.level), int64(c.Max))))
 	if s.count > 0 {

@@ -15,10 +15,10 @@ type Budget struct {
 	// Waiting is the number of commands that wait for memory. Reading it needs no lock.
 	Waiting atomic.Int32
 
-	mu    sync.Mutex // guards the fields below
-	held  int64      // bytes of replies that were not sent yet, and granted bytes that no piece has taken
-	queue []*request // in order of arrival
-	ended bool       // End was called: every request is granted at once
+	mu    sync.Mutex // mu guards the fields below
+	held  int64      // number of bytes of replies that were not sent yet, and granted bytes that no piece has taken
+	queue []*request // the waiting requests in the order of their arrival
+	ended bool       // End was called, so every request is granted at once
 }
 
 // Grant is the memory that was granted for one reply. A Grant is a Ledger of package shared for the
@@ -27,7 +27,7 @@ type Budget struct {
 // goroutine that builds the reply may use a Grant.
 type Grant struct {
 	All  *Budget
-	left int64 // granted bytes that no piece has taken
+	left int64 // number of granted bytes that no piece has taken
 }
 
 // request is a command that waits for memory. granted is closed when the command gets the memory.

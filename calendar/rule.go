@@ -95,7 +95,7 @@ func (r *Rule) Window(at limit.Instant) (start, end limit.Instant) {
 		from = r.begin(n)
 	}
 	to := r.begin(n + 1)
-	for to <= now { // a changed offset, or a day that the zone leaves out
+	for to <= now { // the offset of the zone has changed, or the zone leaves out a day
 		n++
 		from, to = to, r.begin(n+1)
 	}

@@ -9,7 +9,7 @@ import (
 // ParseUnit returns the unit with the given name, in upper or lower case, or None.
 func ParseUnit(word []byte) Unit {
 	if len(word) == 0 || word[0] < 'A' {
-		return None // nearly always a number of seconds
+		return None // most texts are a number of seconds
 	}
 	for u := Day; u <= Year; u++ {
 		if strings.EqualFold(string(word), unitNames[u]) {

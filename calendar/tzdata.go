@@ -61,7 +61,7 @@ func Names(yield func(name string) bool) {
 
 // These are the sizes of headers in a zip archive, without the parts of variable length.
 const (
-	endSize       = 22 // at the end of an archive without a comment
+	endSize       = 22 // size at the end of an archive without a comment
 	directorySize = 46
 	fileSize      = 30
 )

@@ -5,7 +5,7 @@ import "time"
 // Zone is a time zone. It never changes and is safe for concurrent use. A nil *Zone is UTC.
 type Zone struct {
 	name  string
-	rules *time.Location // nil has the offset 0
+	rules *time.Location // the rules of the zone; nil for a zone with the offset 0
 }
 
 // Name returns the IANA name of the zone, such as Europe/Berlin, or "" for UTC. It has at most
@@ -34,7 +34,7 @@ func ValidName(b []byte) bool {
 	return len(b) <= MaxName
 }
 
-// mostOffset is more than any difference between local time and UTC, in seconds.
+// mostOffset is larger than any difference between local time and UTC, in seconds.
 const mostOffset = 16 * 60 * 60
 
 func (z *Zone) location() *time.Location {
@@ -63,7 +63,7 @@ func (z *Zone) unix(local int64) int64 {
 	if before == after {
 		return local - before
 	}
-	for to-from > 1 { // find the first second of the new offset
+	for to-from > 1 { // binary search for the first second with the new offset
 		if middle := (from + to) / 2; z.offset(middle) == before {
 			from = middle
 		} else {

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// excludesCalendar reports whether the window is one of a calendar, and the options exclude such a
-// window.
+// excludesCalendar reports whether the window is one of the calendar, and the other options do not
+// allow such a window.
 func (a *windowArgs) excludesCalendar() bool {
 	c := &a.call
 	return c.Calendar.Unit != calendar.None &&

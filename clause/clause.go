@@ -19,13 +19,13 @@ type Kind uint8
 
 // These are the kinds, with the syntax of their clauses.
 const (
-	None      Kind = iota // not a clause
-	Cell                  // CL max_burst count period [quantity]
-	Window                // SW limit window [quantity] [mode] [ANCHOR ..] [ZONE ..] [FROM ..]
-	Bucket                // TB capacity count period [quantity] [mode] [DEBT] [INIT tokens]
-	Lease                 // CC limit lease
-	Unlimited             // NONE, in a policy
-	Ban                   // BAN refusals window block .., after the clauses of a policy; it is not a limit itself
+	None      Kind = iota // None means that a text is not a clause.
+	Cell                  // Cell is CL max_burst count period [quantity].
+	Window                // Window is SW limit window [quantity] [mode] [ANCHOR ..] [ZONE ..] [FROM ..].
+	Bucket                // Bucket is TB capacity count period [quantity] [mode] [DEBT] [INIT tokens].
+	Lease                 // Lease is CC limit lease.
+	Unlimited             // Unlimited is NONE, which is allowed in a policy.
+	Ban                   // Ban is BAN refusals window block .., after the clauses of a policy. It is not a limit itself.
 )
 
 // Word returns the kind of the clause that begins with the word b, in upper or lower case, or None
@@ -91,7 +91,7 @@ type Options struct {
 	// mention the quantity, which each call sets.
 	Policy bool
 	// AnyZone accepts a zone that tzdata does not have, because a program with another release of tzdata may have
-	// stored the clause. The windows are those of UTC then: see [calendar.Known].
+	// stored the clause. The windows are then in UTC: see [calendar.Known].
 	AnyZone bool
 }
 
@@ -135,7 +135,7 @@ type Room struct {
 	// quantity of the call is.
 	Calls bool
 
-	Quota    gcra.Quota // of a Cell, together with Quantity
+	Quota    gcra.Quota // the parameters of a Cell, together with Quantity
 	Quantity int64
 	Window   slidingwindow.Call
 	Bucket   tokenbucket.Call

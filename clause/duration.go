@@ -18,7 +18,7 @@ func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
 	kind := Word(words[0])
 	at, name := durationOf(kind)
 	if at >= len(words) || kind == Window && calendar.ParseUnit(words[at]) != calendar.None || len(words[at]) > 0 && isDigit(words[at][len(words[at])-1]) {
-		return words, "" // too few words, a unit of a calendar or a number: the clause's parser handles them
+		return words, "" // other texts are left to the parser of the clause: too few words, a unit of the calendar or a number
 	}
 	n, ok := arg.Duration(words[at], unit)
 	if !ok {

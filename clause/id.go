@@ -27,7 +27,7 @@ type Identity struct {
 // unit, may follow it.
 type IdentityArgs struct {
 	Identity
-	ttl []byte // the second argument of RESERVE; nil without RESERVE
+	ttl []byte // the second argument of RESERVE; nil without that option
 }
 
 // Identify takes text, the argument of ID. The error is "" on success.
@@ -48,8 +48,8 @@ func (i *IdentityArgs) Reserve(id, ttl []byte) resp.Error {
 }
 
 // Check sets TTL if the call has RESERVE. Then it also checks whether the call can be reserved. quantity is the
-// quantity, or the least of several. exact says that the limiter of the call can give back exactly the reserved units.
-// unit is the unit of times. The error is "" on success.
+// quantity of the call, or its smallest one. exact says that the limiter of the call can give back exactly the reserved
+// units. unit is the unit of times. The error is "" on success.
 func (i *IdentityArgs) Check(unit time.Duration, quantity int64, exact bool) (err resp.Error) {
 	switch {
 	case i.ttl == nil:

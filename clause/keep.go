@@ -11,7 +11,7 @@ import (
 // Keep is the part of a limit that a call leaves for others: a number of units, or a share of the limit. The zero value
 // leaves nothing.
 type Keep struct {
-	// Units is the number of units, of a call under one limit, or 0.
+	// Units is the number of units that a call under one limit leaves, or 0.
 	Units int64
 	// Percent is the share of each limit, from 0 to 100. Units is then 0.
 	Percent int64
@@ -20,7 +20,7 @@ type Keep struct {
 // CallOptions are the options of TB.ACQUIRE and SW.ALLOW that do not concern the limiter itself.
 type CallOptions struct {
 	Identity
-	// Keep is the argument of KEEP.
+	// Keep is the parsed argument of the option KEEP.
 	Keep Keep
 }
 

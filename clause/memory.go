@@ -21,7 +21,7 @@ const keptClauses = 64
 
 // wide is a pool of memory for calls with more than keptClauses clauses. It refers to no arguments of
 // calls.
-var wide sync.Pool // of *Memory
+var wide sync.Pool // values of type *Memory
 
 // Grow sets the lengths of the three slices to n. The elements may have values of an earlier call.
 func (m *Memory) Grow(n int) {

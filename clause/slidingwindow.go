@@ -29,7 +29,7 @@ type windowArgs struct {
 	keep    Keep
 	// zoned and from say that the arguments have ZONE and FROM.
 	zoned, from bool
-	anyZone     bool // see Options.AnyZone
+	anyZone     bool // the value of Options.AnyZone
 	// even is the word EVEN, which requires BUCKETS; nil without EVEN. excluded is the first word
 	// that contradicts the words before it; nil if there is none.
 	even, excluded []byte
@@ -53,10 +53,9 @@ const (
 //	  [KEEP units | KEEP share%] [BLOCK timeout] [ID token | RESERVE id ttl]
 //	SW.ALLOW key limit DAY | WEEK | MONTH | YEAR [quantity] [FIXED] [ZONE zone] [FROM start] ..
 //
-// into call, and the options that are not those of a window into o, unless o is nil. logMax is the option
-// sw-log-max-entries. The words are checked from left to right. After that come the checks that
-// depend on several words, such as contradictions and the bounds of the window. The error is "" on
-// success.
+// into call, and the other options into o, unless o is nil. logMax is the option sw-log-max-entries. The words are
+// checked from left to right. After that come the checks that depend on several words, such as contradictions and the
+// bounds of the window. The error is "" on success.
 func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call, o *CallOptions) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("sw.allow")

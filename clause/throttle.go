@@ -10,8 +10,8 @@ import (
 )
 
 // Throttle parses args, the arguments of CL.THROTTLE: `key max_burst count period [quantity]`. It
-// sets *quota and *quantity. The checks and their order are those of redis-cell: the number of
-// arguments, then each integer from left to right, then the rate. The error is "" on success.
+// sets *quota and *quantity. The checks and their order are the same as in redis-cell: the number
+// of arguments, then each integer from left to right, then the rate. The error is "" on success.
 func Throttle(args [][]byte, quota *gcra.Quota, quantity *int64) resp.Error {
 	if len(args) != 4 && len(args) != 5 {
 		return resp.ErrCellUsage

@@ -116,15 +116,15 @@ var bucketOptions = []struct {
 // unit, because the option MS, which determines the unit, may follow them.
 type bucketWords struct {
 	capacity, count, period, quantity int64
-	least                             int64 // the minimum of the capacity
+	least                             int64 // the minimum that the capacity may have
 	has                               bucketWord
 	warmup, init, wait                int64
 	cold                              float64
-	block                             []byte // the argument of BLOCK; nil without BLOCK
+	block                             []byte // the argument of BLOCK; nil without that option
 	id                                IdentityArgs
 	keep                              Keep
-	clause                            bool   // the arguments are a clause, which has fewer options
-	quantified                        bool   // the arguments contain a quantity
+	clause                            bool   // whether the arguments are a clause, which has fewer options
+	quantified                        bool   // whether the arguments contain a quantity
 	coldWord                          []byte // the word COLD, which requires WARMUP; nil without COLD
 	excluded                          []byte // the first word that is not allowed after the words before it; nil if there is none
 }
@@ -198,7 +198,7 @@ func (w *bucketWords) inTheWay() []byte {
 	return w.excluded
 }
 
-// value parses values, those of the option word, into w.
+// value parses values, the arguments of the option word, into w.
 func (w *bucketWords) value(word bucketWord, values [][]byte) (err resp.Error) {
 	text := values[0]
 	switch word {

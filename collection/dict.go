@@ -9,7 +9,7 @@ import (
 // dict implements hashes and sets: fields with values, in the order of their insertion. In a set
 // the fields are the members and the values are empty.
 type dict struct {
-	flatForm flat // the elements of a small dict
+	flatForm flat // the elements of a dict that is small
 	count    int  // number of fields
 
 	// A large dict is a map of nodes that are linked in order; nodes is nil while the dict is flat.
@@ -17,11 +17,11 @@ type dict struct {
 	// bytes of memory that they take.
 	nodes       map[string]*node
 	first, last *node
-	index       []*node // see at; nil until it is needed
+	index       []*node // the nodes in their order, for access by position: see at; nil until it is needed
 	bytes       int
 	cost        int64
 	longs
-	pins shared.Pins // readers of the bytes of all elements: see Pin
+	pins shared.Pins // counts the readers of the bytes of all elements: see Pin
 
 	delta []byte
 }
@@ -31,7 +31,7 @@ type node struct {
 	field      string
 	value      []byte
 	prev, next *node
-	at         int32 // position in dict.index, if there is an index
+	at         int32 // position in dict.index; valid if there is an index
 }
 
 // nodeCost is about the number of bytes that a node takes in addition to field and value: the node,
@@ -107,7 +107,7 @@ func (d *dict) find(field []byte) (begin, middle, end int, ok bool) {
 	return 0, 0, 0, false
 }
 
-// get returns the value of field, and whether there is such a field.
+// get returns the value of field. It returns false if the field does not exist.
 func (d *dict) get(field []byte) ([]byte, bool) {
 	if d.nodes != nil {
 		if n := d.nodes[string(field)]; n != nil {

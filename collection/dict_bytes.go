@@ -16,7 +16,7 @@ func (d *dict) apply(delta []byte, values bool) error {
 		b = rest
 		switch op {
 		case opNew:
-			// A newer state may have the field already, in another place of the order.
+			// A newer state may have the field already, at another place in the order.
 			d.del(field)
 			d.put(field, value)
 		case opUpdate:

@@ -34,7 +34,7 @@ func (d *dict) set(field, value []byte, limit int) (added bool, err error) {
 	return added, nil
 }
 
-// remove does what del does and, if the field existed, adds the effect to the delta.
+// remove does what del does. If the field existed, it also adds the removal to the delta.
 func (d *dict) remove(field []byte) bool {
 	if !d.del(field) {
 		return false

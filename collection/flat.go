@@ -9,7 +9,7 @@ import (
 // load; the first change copies them to own.
 type flat struct {
 	b     []byte
-	owned bool // b is in own and may be changed
+	owned bool // whether b is in own, so that it may be changed
 	// own is the buffer for bytes that change. load keeps it for later changes.
 	own []byte
 }
@@ -30,7 +30,7 @@ func (f *flat) gap(at, n, m int) []byte {
 	old := len(f.b)
 	if grow := m - n; grow > 0 {
 		if cap(f.b)-old < grow {
-			// Reserve room for more elements, since a collection is usually built element by
+			// There is room for more elements, since a collection is usually built element by
 			// element.
 			f.b = append(make([]byte, 0, 2*(old+grow)), f.b...)
 		}
@@ -127,7 +127,7 @@ func resetDelta(delta []byte) []byte {
 	return delta[:0]
 }
 
-// These are the first bytes of the effects in a delta of a hash or a set.
+// These are the first bytes of the effects in the delta of a hash or a set.
 const (
 	// opNew adds a field with a value at the end.
 	opNew = iota + 1

@@ -36,7 +36,8 @@ type List struct {
 	changed  bool
 	replaces bool
 	delta    []byte
-	// popped has a copy of the last value that pop has removed from a flat list.
+	// popped has a copy of the last value that pop has removed from a flat list; pop reuses its
+	// memory.
 	popped []byte
 }
 
@@ -263,7 +264,7 @@ func (l *List) Trim(from, to int) {
 // Remove removes values equal to value: the first count of them, the last -count of them if count
 // is negative, or all if count is 0. It returns the number of removed values.
 func (l *List) Remove(value []byte, count int) (removed int) {
-	var equal []int64 // positions
+	var equal []int64 // positions of the elements that are equal to value
 	position := l.start
 	for v := range l.Range(0, l.Len()) {
 		if string(v) == string(value) {
@@ -296,7 +297,7 @@ func (l *List) removeFlat(positions []int64) {
 		if len(positions) > 0 && positions[0] == position {
 			positions = positions[1:]
 		} else {
-			_ = next.PushBack(v) // no error: next has no Max
+			_ = next.PushBack(v) // there is no error, because next has no Max
 		}
 		position++
 	}

@@ -111,7 +111,9 @@ const placedSize = 8
 // delta.
 func (l *List) removeTree(positions []int64) {
 	first, last := positions[0], positions[len(positions)-1]
-	before, behind := 0, 0 // bytes that the delta would get
+	// These are the numbers of bytes that the delta would get if the values before the last
+	// position moved, or the values after the first.
+	before, behind := 0, 0
 	l.tree.Scan(func(position int64, value []byte) bool {
 		if position < last {
 			before += placedSize + len(value)
@@ -169,8 +171,8 @@ func (l *List) moveDown(positions []int64) {
 	}
 }
 
-// moveTree stores the value at position from at position to as well, without a copy of its bytes,
-// and adds it to the delta.
+// moveTree stores the value at position from also at position to, without a copy of its bytes, and
+// adds it to the delta.
 func (l *List) moveTree(from, to int64) {
 	value, _ := l.tree.Get(from)
 	l.tree.Set(to, value)

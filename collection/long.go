@@ -2,12 +2,12 @@ package collection
 
 import "github.com/cellserver/cellserver/shared"
 
-// longs counts the long elements of a large collection, those of [shared.Least] bytes or more.
+// longs counts the long elements of a large collection, which have [shared.Least] bytes or more.
 // Replies refer to long elements (package shared). The bytes of a long element never change; a new
 // value is stored elsewhere.
 type longs struct {
 	ledger shared.Ledger
-	long   int // number of long parts; a field and its value are two parts
+	long   int // number of long parts; a field and its value count as two parts
 	// longBytes is the sum of the lengths of the long parts.
 	longBytes int
 }
@@ -54,8 +54,8 @@ func (l *longs) grows(old, value []byte) bool {
 	return len(value) > len(old) || len(old) >= shared.Least && l.ledger != nil && shared.Busy(old)
 }
 
-// gone drops v if it is long. It is called for every part of a collection that is removed as a
-// whole.
+// gone drops v if it is long. It is called for each part of a collection that is removed
+// completely.
 func (l *longs) gone(v []byte) {
 	if len(v) >= shared.Least {
 		shared.Drop(v, l.ledger)

@@ -65,7 +65,7 @@ func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) 
 	if !at(to) {
 		return to + 1
 	}
-	// beyond returns false for all elements before from, and true for the one at to.
+	// beyond returns false for all elements before the one at from, and true for the one at to.
 	if near := from + nearFront; near < to {
 		if at(near) {
 			to = near

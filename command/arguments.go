@@ -63,7 +63,7 @@ func ParseNotNegative(b []byte) (int64, resp.Error) {
 // the keys that one client watches, and of the keys that one blocked client waits for.
 const MaxQueuedBytes = 16 << 20
 
-// ArgCost is the memory in bytes that an argument takes in addition to its own bytes.
+// ArgCost is the memory in bytes that a copy of an argument takes beyond the argument's own bytes.
 const ArgCost = 24
 
 // QueuedCost is the memory in bytes that a queued command takes in addition to its arguments.
@@ -79,7 +79,7 @@ func CloneArgs(args [][]byte) [][]byte {
 	return out
 }
 
-// CopyArgs sets the elements of out to copies of those of args. The copied bytes are in one
+// CopyArgs sets the elements of out to copies of the elements of args. The copied bytes are in one
 // allocation. out must be at least as long as args, and may be args itself.
 func CopyArgs(out, args [][]byte) {
 	size := 0

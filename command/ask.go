@@ -28,8 +28,8 @@ func (c *Call) NewAsk(f decide.Family, key []byte) *decide.Ask {
 	return a
 }
 
-// collected is NewAsk for a command whose ask a Remote decides: it takes the ask from the
-// Collector.
+// collected does what NewAsk does, for a command whose ask a Remote decides: the Collector makes
+// the ask.
 func (c *Call) collected(f decide.Family, key []byte) *decide.Ask {
 	a := c.Collector.NewAsk()
 	a.DB, a.Key, a.Family, a.Foreign = c.Client.Selected(), key, f, 0

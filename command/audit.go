@@ -40,7 +40,7 @@ func audited(cmd *Command) func(*Call) {
 // that the client gave itself is left out: it may be anything, even a password.
 func (s *Client) LogAttrs() []slog.Attr {
 	which := slog.Int64("id", s.ID)
-	if s.ID == 0 { // a request to the admin port has no connection
+	if s.ID == 0 { // a request to the admin port has no connection, so no ID
 		which = slog.String("via", "admin port")
 	}
 	return []slog.Attr{slog.String("client", s.Addr()), which, slog.String("user", s.UserName())}

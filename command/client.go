@@ -13,15 +13,15 @@ import (
 // Client is the part of a connection's state that commands and other sessions may use. A field
 // belongs to the goroutine that feeds the client, unless its comment says otherwise.
 type Client struct {
-	Owner     any // the session; only package session uses it
+	Owner     any // the session of the client; only package session uses it
 	Server    *Server
 	Peer      transport.Peer
 	ID        int64
 	Created   limit.Instant
-	Proto     int  // 2 or 3
+	Proto     int  // version of RESP: 2 or 3
 	Authed    bool // the client has authenticated, or has connected while no login was required
 	Reply     ReplyMode
-	Spent     int // bytes in and out before authentication
+	Spent     int // bytes that the client has sent and received before authentication
 	Closing   bool
 	Exclusive bool // a transaction or script is running: the client must not be parked
 	// ProxyOf is the client for which this one acts while its command runs on another goroutine;
@@ -35,11 +35,11 @@ type Client struct {
 	// Other goroutines, such as one that runs CLIENT LIST or the janitor, also read the fields from
 	// Database to Subscriptions.
 	Database atomic.Int32
-	Protocol atomic.Int32 // Proto, for other goroutines
-	Locked   atomic.Int64 // the instant since which authentication is due, 0 if it is not
+	Protocol atomic.Int32 // a copy of Proto that other goroutines may read
+	Locked   atomic.Int64 // the instant from which the time for authentication runs; 0 if the client need not authenticate
 	Killed   atomic.Bool
-	Spared   atomic.Bool              // CLIENT NO-EVICT ON
-	Self     atomic.Pointer[Identity] // nil if the client has given no names; set by the feeding goroutine only
+	Spared   atomic.Bool              // set by CLIENT NO-EVICT ON: maxmemory-clients does not close the client
+	Self     atomic.Pointer[Identity] // the names that the client gave; nil if it gave none; set by the feeding goroutine only
 	// Invalidated says that the client receives invalidations of keys that it or another client
 	// tracks. Once Invalidated is set, it stays set. Subscriptions is the number of the client's
 	// subscriptions: to channels, patterns and shard channels.
@@ -80,8 +80,8 @@ func (s *Client) ListensOnly() bool { return s.Marks&MarkListening != 0 && s.Pro
 func (s *Client) Subscribed() bool { return s.Subscriptions.Load() > 0 }
 
 // SuppressReply removes what was written to w since mark if CLIENT REPLY says so. In the mode SKIP
-// it also advances the mode: the reply of CLIENT REPLY SKIP itself is removed, then that of the
-// next command.
+// it also advances the mode: the reply of CLIENT REPLY SKIP itself is removed, then the reply of
+// the next command.
 func (s *Client) SuppressReply(w *resp.Writer, mark int) {
 	switch s.Reply {
 	case ReplyOn:
@@ -214,7 +214,7 @@ func (s *Client) SetProtocol(proto int) {
 // client is not reset: see [Server.Reset].
 func (s *Client) Reset(now limit.Instant) {
 	s.SetProtocol(2)
-	if s.Reply != replySkip { // replySkip suppresses the reply of RESET itself, and ends with it
+	if s.Reply != replySkip { // replySkip suppresses even the reply of RESET, and then ends
 		s.Reply = ReplyOn
 	}
 	s.Database.Store(0)

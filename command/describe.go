@@ -61,10 +61,10 @@ func (c *Command) WriteInfo(w *resp.Writer) {
 	for _, name := range categories {
 		w.Status("@" + name)
 	}
-	w.Set(0) // tips
+	w.Set(0) // the tips, of which there are none
 	c.writeKeySpecs(w)
 	if len(c.Sub) == 0 {
-		w.Set(0) // like Redis: a set if there are no subcommands, otherwise an array
+		w.Set(0) // as in Redis, a set if there are no subcommands, and otherwise an array
 		return
 	}
 	w.Array(len(c.Sub))
@@ -117,7 +117,7 @@ func (k *KeySpec) writeRange(w *resp.Writer, first, last int, use KeyUse) {
 	w.Map(3)
 	w.BulkString("lastkey")
 	if last > 0 {
-		last -= first // relative to the first key; a negative value counts from the end
+		last -= first // COMMAND shows the last key relative to the first; a negative index counts from the end
 	}
 	w.Int(int64(last))
 	w.BulkString("keystep")

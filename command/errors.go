@@ -15,7 +15,7 @@ import (
 // ElementError carries an error reply as a Go error through a function that the store calls.
 type ElementError resp.Error
 
-// Error implements the error interface.
+// Error returns the text of the error reply.
 func (e ElementError) Error() string { return string(e) }
 
 // ErrNoSum is the reply to a floating-point addition whose sum is not a finite number.
@@ -42,7 +42,7 @@ const MaxEcho = 128
 // notServed returns the error for the command called name that needs a keyspace, which a server
 // with --store does not have.
 func notServed(name string) resp.Error {
-	if strings.HasPrefix(name, "rl.") { // the store, a Redis or Valkey, does not have these commands
+	if strings.HasPrefix(name, "rl.") { // a Redis or Valkey that serves as the store does not have these commands
 		return resp.Error("ERR '" + name + "' is not served with --store")
 	}
 	return resp.Error("ERR '" + name + "' is not served with --store; ask the store itself")

@@ -26,7 +26,7 @@ type Coroutine struct {
 type Exclusive struct {
 	Wait  *Wait
 	Proxy *Client
-	// Do runs the rest of the command.
+	// Do runs the rest of the command, once no other goroutine is in the store.
 	Do func(c *Call)
 	// Changes says that CLIENT PAUSE WRITE delays the command.
 	Changes bool
@@ -40,11 +40,11 @@ type Exclusive struct {
 	StopTimer func() bool
 
 	mu      sync.Mutex
-	script  Killable // guarded by mu: the script that is running, nil between scripts
-	wrote   bool     // guarded by mu: the running script has written
-	begun   bool     // guarded by mu: a script has begun
-	killed  bool     // guarded by mu: SCRIPT KILL has ended the running script, or has to end the first one
-	aborted bool     // guarded by mu: the command was ended because the server stops
+	script  Killable // the running script, nil between scripts; guarded by mu
+	wrote   bool     // whether the running script has written; guarded by mu
+	begun   bool     // whether a script has begun; guarded by mu
+	killed  bool     // whether SCRIPT KILL has ended the running script, or has to end the first one; guarded by mu
+	aborted bool     // whether the command was ended because the server stops; guarded by mu
 }
 
 // ErrNotBusy and errUnkillable are the replies of SCRIPT KILL when it ends nothing. killedByUser
@@ -62,7 +62,7 @@ const (
 func (x *Exclusive) Begin(script Killable) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.killed = x.killed && !x.begun // keep a kill that came before the first script; one for an earlier script is over
+	x.killed = x.killed && !x.begun // keeps a kill from before the first script, and drops one of an earlier script
 	x.script, x.wrote, x.begun = script, false, true
 	switch {
 	case x.aborted:
@@ -152,8 +152,8 @@ type Exclusives interface {
 	// the result to Enqueue.
 	ParkExclusive(c *Call, do func(c *Call)) *Exclusive
 	Enqueue(x *Exclusive)
-	// EnqueueWith is Enqueue for a command that starts only after need bytes of memory were granted
-	// for its reply.
+	// EnqueueWith does what Enqueue does, for a command that starts only after need bytes of memory
+	// were granted for its reply.
 	EnqueueWith(x *Exclusive, need int64)
 	// KillExclusive implements SCRIPT KILL: it returns the error reply, or "" on success.
 	// EndExclusive ends the exclusive command, even if it has written, because the server stops at
@@ -161,8 +161,8 @@ type Exclusives interface {
 	KillExclusive(c *Call) resp.Error
 	EndExclusive(asking *Client)
 	// StopWorld keeps all other goroutines out of the store for the rest of the batch. It returns
-	// false if another goroutine has stopped the world. The command then must return without
-	// effects: it runs again when the world is started.
+	// false if another goroutine has stopped the world already. Then the command must return
+	// without effects, and runs again later.
 	StopWorld(c *Call) bool
 	// RunOnCoroutine runs a call of unknown duration, after the caller has stopped the world by
 	// StopWorld. how describes the call, and arg is passed to how.Do. If the call takes long, the

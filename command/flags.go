@@ -122,8 +122,8 @@ func (f Flag) Names() []string {
 // Category is a set of ACL categories.
 type Category uint32
 
-// The ACL categories of Redis that commands of this server belong to, and two of its own:
-// @ratelimit and @policy.
+// The ACL categories of Redis that commands of this server belong to, and two that Redis does not
+// have: @ratelimit and @policy.
 const (
 	CatKeyspace Category = 1 << iota
 	CatRead

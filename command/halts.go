@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The errors of a server whose role in replication forbids a command, with Redis' texts.
+// These are the errors of commands that the server's role in replication forbids. The texts are
+// those of Redis.
 const (
 	ErrReadOnly    resp.Error = "READONLY You can't write against a read only replica."
 	errNoReplicas  resp.Error = "NOREPLICAS Not enough good replicas to write."

@@ -134,7 +134,7 @@ func (s *Server) Limited(c *Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++
 	}
-	if f := s.hooks.limited; f != nil { // nil without a group of limiters
+	if f := s.hooks.limited; f != nil { // f is nil if no group has limiters
 		f(c, a)
 	}
 }

@@ -22,8 +22,8 @@ type Calls interface {
 	// replies with the error e to a command that may not run.
 	Run(c *Call)
 	Reject(c *Call, e resp.Error)
-	// CountRejected counts a refused call of cmd. The caller of cmd was the command of c, such as
-	// EVAL. cmd is nil if no such command exists.
+	// CountRejected counts a refused call of cmd. The command of c, such as EVAL, has called cmd.
+	// cmd is nil if no such command exists.
 	CountRejected(c *Call, cmd *Command)
 	// Recovered counts a panic and logs its stack. It does not log reason, the panic's value,
 	// because that may contain a key.

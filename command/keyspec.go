@@ -42,8 +42,8 @@ type DerivedKey struct {
 	// Append appends the key that is made from the arguments up to args[at] to dst and returns the
 	// extended buffer.
 	Append func(dst []byte, args [][]byte, at int) []byte
-	// Last is the index of the last argument that the first key is made from; with an Option it is the
-	// least such index.
+	// Last is the index of the last argument that is a part of the first key; with an Option, it is
+	// the least such index.
 	Last int
 	// Option is the option, in upper case, without which a call has no derived keys: the argument after
 	// it is the last one that the first key is made from. It is "" if every call has derived keys.
@@ -156,7 +156,7 @@ func (k *KeySpec) Names(args [][]byte) (names [][]byte) {
 	return names
 }
 
-// Positions returns the indices of the keys in args: those of [KeySpec.Range].
+// Positions returns the indices of the keys in args, in the order of [KeySpec.Range].
 func (k *KeySpec) Positions(args [][]byte) (at []int) {
 	k.Each(args, func(i int) { at = append(at, i) })
 	return at
@@ -169,19 +169,19 @@ func (k *KeySpec) Each(args [][]byte, f func(i int)) {
 	}
 }
 
-// The flags of a KeyUse, named as COMMAND spells them.
+// These are the flags of a KeyUse, with the names that COMMAND shows.
 const (
-	UseRO KeyUse = 1 << iota // reads
-	UseRW                    // reads and changes
-	UseOW                    // replaces
-	UseRM                    // deletes
+	UseRO KeyUse = 1 << iota // the command reads the value of the key
+	UseRW                    // the command reads the value of the key and changes it
+	UseOW                    // the command replaces the value of the key
+	UseRM                    // the command deletes the key
 	UseAccess
 	UseInsert
 	UseUpdate
 	UseDelete
 )
 
-// The combinations of flags that several groups use.
+// These are the combinations of flags that several groups use.
 const (
 	UsesNothing = UseRO
 	UsesReads   = UseRO | UseAccess

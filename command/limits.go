@@ -16,7 +16,7 @@ const KeptRequestWords = 4096
 // and lists.
 func SubscriptionCost(name []byte) int { return 2*len(name) + 256 }
 
-// MaxReply is the maximum length of a reply in bytes, for replies such as those of KEYS whose
+// MaxReply is the maximum length of a reply in bytes, for replies, such as the reply of KEYS, whose
 // length depends on what is stored.
 const MaxReply = 64 << 20
 

@@ -20,7 +20,7 @@ func (c *Call) Lock(refs []env.KeyRef, watched any) {
 	c.local.Serving()
 }
 
-// LockAll is Lock for all keys of all databases.
+// LockAll does what Lock does, for all keys of all databases.
 func (c *Call) LockAll() {
 	if c.local != nil {
 		c.local.LockAll()
@@ -42,7 +42,7 @@ func (c *Call) RunLocked(f func()) {
 // keys in the order in which elements were added, and the clients in the order in which they began
 // to wait.
 func (c *Call) ServeLocked() {
-	if c.Server.Halts.Load()&HaltServing != 0 { // the group with the Serve hook has set it
+	if c.Server.Halts.Load()&HaltServing != 0 { // a group with the Serve hook has set the bit
 		c.Server.hooks.serve(c)
 	}
 }

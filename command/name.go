@@ -6,7 +6,7 @@ import "encoding/binary"
 type nameSlot struct {
 	first, last foldedWord
 	name        string   // the name in use, in lower case
-	Cmd         *Command // nil if the slot is free
+	Cmd         *Command // the command; nil if the slot is free
 }
 
 // Names are looked up by their first and their last eight bytes, which overlap in a name of less

@@ -61,7 +61,7 @@ func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func
 		return
 	}
 	p := c.NewWait(ArgsCost(words))
-	if !p.Reserve() { // no memory to keep the words, so other clients have to wait
+	if !p.Reserve() { // without memory for a copy of the words, other clients have to wait
 		c.allAtOnce(words, do, done)
 		return
 	}
@@ -82,7 +82,7 @@ func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func
 	c.Park(p)
 }
 
-// allAtOnce is InSlices without giving other clients a turn.
+// allAtOnce does what InSlices does, but gives other clients no turn in between.
 func (c *Call) allAtOnce(words [][]byte, do func(c *Call, word []byte), done func(c *Call)) {
 	for _, word := range words {
 		do(c, word)
@@ -120,11 +120,12 @@ type Work interface {
 	Rerun(c *Call, cmd *Command)
 	// Spawn runs f on a goroutine that the shutdown of the server waits for.
 	Spawn(f func())
-	// SpawnWait is Spawn for work on a client that waits. A manual clock stands still until it has ended.
+	// SpawnWait does what Spawn does, for work on a client that waits. A manual clock stands still until f has
+	// returned.
 	SpawnWait(f func())
 	// SpawnCall runs f on a goroutine that the shutdown of the server waits for, with its own
-	// worker, which has entered the store. If much is set, for long work, f waits for its turn like
-	// a command that [Work].Background runs.
+	// worker, which has entered the store. much says that the work is long: then f waits for its
+	// turn, like a command that [Work].Background runs.
 	SpawnCall(much bool, f func(c *Call))
 	// WithStore runs f with another handle of the store, on behalf of the client with that ID, at a
 	// fresh instant. It may block, so event loops must not call it.

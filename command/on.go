@@ -28,8 +28,8 @@ type CallOn[S any] struct {
 // Handler is a function that runs the calls of a command on a store of a certain type. [On] makes
 // it.
 type Handler interface {
-	// need identifies the type of the store: the results of two handlers are equal if they need the
-	// same type.
+	// need identifies the type of the store: two handlers that need the same type return equal
+	// values.
 	need() any
 	// of returns a pointer to st as that type; nil if st lacks some of its methods.
 	of(st env.Store) any
@@ -75,7 +75,7 @@ func (t *Table) storeOf(h Handler) int {
 // [NewStoreTable].
 func (t *Table) bind(w *Worker) {
 	if w.local, _ = w.Store.(env.Local); w.local == nil && !t.Remote {
-		panic(fmt.Sprintf("command: %T is no store with keys", w.Store)) // its locks would lock nothing
+		panic(fmt.Sprintf("command: %T is no store with keys", w.Store)) // locks of this store would lock nothing
 	}
 	w.stores = make([]any, len(t.handlers))
 	for i, h := range t.handlers {
@@ -89,7 +89,7 @@ func (t *Table) bind(w *Worker) {
 // have stores of the same type.
 func (CallOn[S]) on(c *Call) CallOn[S] { return CallOn[S]{c, any(c.Store).(S)} }
 
-// OffloadSized is [Call.OffloadSized] for functions that use the store as an S.
+// OffloadSized does what [Call.OffloadSized] does, for functions that use the store as an S.
 func (c CallOn[S]) OffloadSized(size func(st S) int, f func(st S, w *resp.Writer)) {
 	var sizeOn func(st env.Store) int
 	if size != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// SharedFrom is the length in bytes from which on the receivers of a message share one copy of it.
-// A shorter message is copied for each receiver.
+// SharedFrom is the length in bytes from which the receivers of a message share one copy of it. A
+// shorter message is copied for each receiver.
 const SharedFrom = 4 << 10
 
 // SharedFrame is a long message that is queued for several clients. Refs counts the queues that refer
@@ -20,14 +20,15 @@ type SharedFrame struct {
 // Posted is the result of posting a message: it says what the sender has to do next.
 type Posted uint8
 
-// The values of Posted.
+// These are the steps that may have to follow.
 const (
-	PostedQuietly Posted = iota // nothing: the client has already been woken, or is being disconnected
+	PostedQuietly Posted = iota // nothing has to follow: the client has been woken already, or is being disconnected
 	PostedFirst                 // the sender has to wake the client
-	PostedTooMuch               // the client's output buffer is over its limit: disconnect it
+	PostedTooMuch               // the sender has to disconnect the client: its output buffer is over its limit
 )
 
-// Messages sends messages to clients, such as those of PUBLISH, that are not replies to commands.
+// Messages sends messages to clients, such as the messages of PUBLISH, that are not replies to
+// commands.
 type Messages interface {
 	// Post queues the message b for cl. If f is not nil, its bytes must be equal to b, and the queue
 	// refers to f instead of copying b. Post returns the step that has to follow, and the change of

@@ -43,12 +43,12 @@ const (
 // ReplyMode is the mode that CLIENT REPLY sets for a client.
 type ReplyMode uint8
 
-// The modes of CLIENT REPLY.
+// These are the modes of CLIENT REPLY.
 const (
 	ReplyOn ReplyMode = iota
 	ReplyOff
-	ReplySkipNext // after CLIENT REPLY SKIP: its own reply is suppressed
-	replySkip     // the running command is the one after CLIENT REPLY SKIP: its reply is suppressed
+	ReplySkipNext // CLIENT REPLY SKIP is running: its own reply is suppressed
+	replySkip     // the command after CLIENT REPLY SKIP is running: its reply is suppressed
 )
 
 // Logins limits failed login attempts by address. Any goroutine may call its methods.
@@ -110,9 +110,9 @@ type Decided struct {
 
 // Plan describes what a call that runs other commands may do, for the checks before it runs.
 type Plan struct {
-	Long     bool // its duration is unknown
+	Long     bool // the duration of the call is unknown
 	KeysOnly bool // the call accesses only the keys that it names
-	Writes   bool // the call may change something
+	Writes   bool // the call may change data
 	AllowOOM bool // the call may run when memory is full
 }
 
@@ -132,7 +132,7 @@ type vocabulary struct {
 
 // clientParts are properties that few clients have.
 type clientParts struct {
-	Replica atomic.Bool                   // the client receives the replication stream: see Messages.Pump
+	Replica atomic.Bool                   // the client receives the replication stream: see [Messages].Pump
 	Primary bool                          // this server has opened the connection, to follow a primary; never changes
-	states  atomic.Pointer[[]clientState] // the states of the groups: see Slot
+	states  atomic.Pointer[[]clientState] // the state that each group keeps for the client: see Slot
 }

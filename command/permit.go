@@ -11,7 +11,7 @@ import (
 // Refusal says why a user may not make a call, and which argument is the reason.
 type Refusal struct {
 	Reason acl.Denied
-	At     int // the index of the key or channel in the arguments; 0 if the command itself is refused
+	At     int // the index of the refused key or channel in the arguments; 0 if the command itself is refused
 }
 
 // QuickAllowed is a quick check for calls about one key, which most calls are. It returns true if a
@@ -25,8 +25,8 @@ func (c *Command) AllowedSomewhere(r *acl.Rules) bool { return r.AllowSome(c.ID,
 
 // Refused returns the reason why a user with the rules r may not call c with args. Its Reason is
 // DeniedNothing if one selector permits the whole call. Otherwise Refused returns the refusal of
-// the selector that came closest, by reason and then by the position of the argument. For spanning
-// see refusedBy.
+// the selector that came closest, by reason and then by the position of the argument. spanning has
+// the same meaning as in refusedBy.
 func (c *Command) Refused(r *acl.Rules, args [][]byte, spanning bool) (worst Refusal) {
 	if r.Unrestricted {
 		return Refusal{}
@@ -43,8 +43,8 @@ func (c *Command) Refused(r *acl.Rules, args [][]byte, spanning bool) (worst Ref
 	return worst
 }
 
-// refusedBy is Refused for the selector s. spanning says that a command which accesses keys that
-// are not among its arguments needs permission for all keys.
+// refusedBy does what Refused does, for the selector s alone. spanning says that a command which
+// accesses keys that are not among its arguments needs permission for all keys.
 func (c *Command) refusedBy(s *acl.Selector, args [][]byte, spanning bool) Refusal {
 	if c.Flags&FlagNoAuth == 0 && !s.Command(c.ID, c.firstArgument(args)) {
 		return Refusal{Reason: acl.DeniedCommand}
@@ -125,8 +125,8 @@ func (c *Call) Forbidden(in acl.Context, running *Command) (is Refusal, forbidde
 	return c.Client.forbidden(c.Store, c.Cmd, c.Args, in)
 }
 
-// forbidden is [Call.Forbidden] for a call of cmd with args by the client s. Any goroutine may call
-// it.
+// forbidden does what [Call.Forbidden] does, for a call of cmd with args by the client s. Any
+// goroutine may call it.
 func (s *Client) forbidden(st env.Store, cmd *Command, args [][]byte, in acl.Context) (is Refusal, forbidden bool) {
 	u := s.User.Load()
 	r := u.Rules()

@@ -71,7 +71,7 @@ const HeadBytes = 16
 func CopiedBytes(n int) int { return HeadBytes + shared.Copied(n) }
 
 // Longest returns how many bytes a reply to w may copy. The bound of a reply to a script may be
-// lower than that of a reply to a client, because no memory was granted for it.
+// lower than the maximum of a reply to a client, because no memory was granted for it.
 func Longest(w *resp.Writer) int {
 	if w.Most > 0 {
 		return w.Most

@@ -30,8 +30,8 @@ func CopiedBy(st env.Store, db int, cmd *Command, args [][]byte) (n int) {
 }
 
 const (
-	// unboundLarge is how many bytes all large replies together may take if memory has no bound.
-	// leastLarge is how many bytes they may take in any case.
+	// unboundLarge is the maximum number of bytes of all large replies together if memory has no
+	// bound. leastLarge is the number of bytes that they may take in any case.
 	unboundLarge = 256 << 20
 	leastLarge   = 1 << 20
 )

@@ -21,28 +21,28 @@ type Server struct {
 	Log          *slog.Logger
 	ActiveLimits atomic.Pointer[env.Limits]
 	Users        *acl.Users
-	Refusals     acl.Log // ACL LOG
+	Refusals     acl.Log // the entries of ACL LOG
 	Changes      stats.Changes
 	Figures      *figure.Registry // the metrics of the server and all its parts
-	Seen         Seen             // nil without limiters
+	Seen         Seen             // statistics of keys for INFO and RL.TOP; nil without limiters
 	// Logins limits guesses of passwords; nil if the table has no commands that log in.
 	Logins Logins
 	// ClientLine returns the line of CLIENT LIST for cl at the instant now; nil if the table does
 	// not have that command.
 	ClientLine func(cl *Client, now limit.Instant) []byte
 	Draining   atomic.Bool   // set when the server begins to stop: no command may begin to wait
-	Halts      atomic.Uint32 // the bits that keep commands from running: see HaltLoading
+	Halts      atomic.Uint32 // the bits that keep commands from running, such as HaltLoading
 	// Slow records calls that took long (SLOWLOG). Events records events that took long, including
 	// calls (LATENCY).
 	Slow   stats.SlowLog
 	Events stats.Events
-	Ended  atomic.Bool   // set when the server is closed: slow commands may give up
-	Large  budget.Budget // the memory that large replies may take together: see LargeRoom
+	Ended  atomic.Bool   // set when the server is closed, so that slow commands may give up
+	Large  budget.Budget // bounds the memory that all large replies take together: see LargeRoom
 	hooks  hooks
-	states [maxGroups]any // the states of the groups: see Slot
+	states [maxGroups]any // the state that each group keeps for the server: see Slot
 }
 
-// The bits of Server.Halts. Most of them keep commands from running.
+// These are the bits of Server.Halts. Most of them keep commands from running.
 const (
 	HaltLoading    uint32 = 1 << iota // commands without FlagLoading or FlagSyncing are refused: the server loads its state
 	HaltChanges                       // commands that may change something are delayed
@@ -126,8 +126,8 @@ func (s *Server) Node() env.Node {
 	return s.Options.Node
 }
 
-// Machine returns the clock by which clients are delayed: that of st, unless it is manual. It is for everything that does
-// not concern keys.
+// Machine returns the clock by which clients are delayed: the clock of st, unless it is manual. It is for everything
+// that does not concern keys.
 func (s *Server) Machine(st env.Store) env.Machine {
 	if m := s.Options.Machine; m != nil {
 		return m

@@ -10,8 +10,8 @@ import (
 type Activity struct {
 	Description
 	Active      limit.Instant // the instant at which the last bytes arrived
-	LastCommand *Command      // nil before the first command
-	Blocked     bool          // the client is blocked in a command
+	LastCommand *Command      // the last command; nil before the first one
+	Blocked     bool          // whether the client is blocked in a command
 	Queued      int           // the number of commands that are queued until EXEC, -1 outside of MULTI
 	Held        ClientMemory
 }
@@ -20,27 +20,27 @@ type Activity struct {
 // RESETSTAT, with these exceptions: Panics and Callers count from the start, and Subscribers,
 // ClientMemory, and PerSecond are present values.
 type Statistics struct {
-	Commands     []stats.Totals // by Command.ID
-	Hits, Misses int64          // keyspace lookups
-	Subscribers  int64          // clients with at least one subscription
+	Commands     []stats.Totals // the totals of each command; the index is Command.ID
+	Hits, Misses int64          // numbers of lookups of keys that were found and that were not
+	Subscribers  int64          // number of clients with at least one subscription
 	ClientMemory int64          // bytes that are kept for clients
-	Received     int64          // accepted connections
-	Refused      int64          // refused connections
-	Evicted      int64          // clients that were closed by maxmemory-clients
-	SlowReaders  int64          // clients that were closed because of their output buffer limit
+	Received     int64          // number of accepted connections
+	Refused      int64          // number of refused connections
+	Evicted      int64          // number of clients that were closed by maxmemory-clients
+	SlowReaders  int64          // number of clients that were closed because of their output buffer limit
 	Panics       int64
 	PerSecond    int64 // commands per second
 	Errors       *stats.Errors
 	Callers      *stats.Callers
 }
 
-// ClientMemory says about how many bytes the server keeps for one client, by purpose.
+// ClientMemory is the approximate memory in bytes that the server keeps for one client, by purpose.
 type ClientMemory struct {
 	Input    int64 // input that has arrived and has not been run yet
 	Output   int64 // replies that have not been sent yet
 	Messages int64 // messages of other goroutines that have not been sent yet
 	Queued   int64 // commands that are queued until EXEC, watched keys, and what a waiting command keeps
-	Topics   int64 // subscriptions
+	Topics   int64 // names and patterns of subscriptions
 }
 
 // Sum returns the total of all purposes, in bytes.

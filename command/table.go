@@ -12,16 +12,15 @@ import (
 // it caches. Any goroutine may use it.
 type Table struct {
 	groups  []Group
-	Entries []*Command  // containers, commands and subcommands; the index is Command.ID
-	Sorted  []*Command  // without subcommands, sorted by name
+	Entries []*Command  // all entries, with containers and subcommands; the index is Command.ID
+	Sorted  []*Command  // all entries but subcommands, sorted by name
 	names   []tableName // each command of Sorted with its name in use, which may differ from Command.Name
-	Slots   []nameSlot  // a hash table with open addressing, by endsHash; the length is a power of two
+	Slots   []nameSlot  // a hash table with open addressing, indexed by endsHash; its length is a power of two
 	// Remote says that a Remote decides the asks of commands: see [NewStoreTable]. unserved has the
-	// commands that cannot be served then: the key is the name in use, and the value the original
-	// name.
+	// commands that cannot run then. It maps the name in use to the original name.
 	Remote   bool
 	unserved map[string]string
-	handlers []Handler // one for each type of store that commands need; the index is that of Worker.stores
+	handlers []Handler // a handler for each type of store that commands need; with the same index as in Worker.stores
 	vocabulary
 
 	Info, Docs madeOnce // the cached replies of COMMAND and COMMAND DOCS about Sorted
@@ -259,8 +258,8 @@ func (t *Table) Lookup(name []byte) *Command {
 	}
 }
 
-// All returns all entries, also those of removed commands. The subcommands of a container follow it.
-// The caller must not change the result.
+// All returns all entries, including the entries of removed commands. The subcommands of a
+// container follow it. The caller must not change the result.
 func (t *Table) All() []*Command { return t.Entries }
 
 // Top returns all entries except subcommands, sorted by name. Removed commands are left out. The

@@ -17,8 +17,8 @@ import (
 // categories, statistics, docs/commands.md and the README's table are all derived from it. There is
 // no second list of command names.
 type Command struct {
-	// Name is in lower case. The name of a subcommand is that of its container, a bar and its own:
-	// "client|list".
+	// Name is in lower case. The name of a subcommand has the name of its container and a bar in
+	// front: "client|list".
 	Name string
 	// Arity is the number of arguments, including the name. A negative value is a minimum: -3 means
 	// at least three.
@@ -70,8 +70,8 @@ type Command struct {
 	// Waits reports whether a call with args waits for room if a limit has none; nil for commands
 	// that never wait.
 	Waits func(s *Server, args [][]byte) bool
-	// Queues reports whether a call with args waits in the queue of its key. nil means as Waits does: it is set if
-	// calls may also wait for units that they have taken in advance.
+	// Queues reports whether a call with args waits in the queue of its key. It is set if calls may also wait for units
+	// that they have taken in advance. If it is nil, Waits decides.
 	Queues func(s *Server, args [][]byte) bool
 	// Urgent says that calls in the background wait for their turn in a queue of urgent calls, so
 	// that other slow calls do not delay them.
@@ -106,8 +106,8 @@ type placed struct {
 
 // Disclosure says which parts of a call the log and other users may see.
 type Disclosure struct {
-	// AuditAttrs returns the attributes of the audit log line of a call, in addition to those of
-	// the caller; nil adds none. It is for commands with FlagAudit.
+	// AuditAttrs returns the attributes of the audit log line of a call, in addition to the
+	// attributes of the caller; nil adds none. It is for commands with FlagAudit.
 	AuditAttrs func(c *Call) []slog.Attr
 	// Change is the kind of change, such as "flush", that the list of changes shows for a call. It
 	// is "" if the command makes no such change or records the change itself. It is for commands
@@ -132,7 +132,7 @@ type Call struct {
 	*Worker
 	Client *Client
 	Cmd    *Command
-	Args   [][]byte // Args[0] is the name of the command as the client sent it
+	Args   [][]byte // the arguments; Args[0] is the name of the command as the client sent it
 	// DerivedKey is the first derived key of the call (see [KeySpec].Derived) if it was computed to
 	// prefetch the key, and otherwise nil.
 	DerivedKey []byte
@@ -143,22 +143,22 @@ type Call struct {
 // Worker is the part of a feeding goroutine's state that commands use: its handle of the store, and
 // the states that groups keep for the worker. Only one goroutine at a time may use it.
 type Worker struct {
-	Owner  any // the session's part of the worker; only package session uses it
+	Owner  any // the session package's part of the worker; only that package uses it
 	Store  env.Store
 	Server *Server
-	// Journal records effects; nil without a journal.
+	// Journal records effects of commands; nil without a journal.
 	Journal env.Recording
 	// OnError counts the error replies that the worker's writers write.
 	OnError func(e resp.Error, from resp.Origin)
 	// Call is the running call or, between commands, the last one.
 	Call *Call
-	Work int // units of work that were done in this batch: see work.go
+	Work int // units of work that this batch has done: see work.go
 	running
 	asking
 	scratch
 	lookups
 	stats.Lines
-	states [maxGroups]any // the states of the groups: see Slot
+	states [maxGroups]any // the state that each group keeps for the worker: see Slot
 	// local is Store if the keys are in this process, and otherwise nil. stores has, for each type
 	// of store that commands need, a pointer to Store as that type: see Handler.
 	local  env.Local
@@ -167,10 +167,10 @@ type Worker struct {
 
 // asking has the asks of the running command.
 type asking struct {
-	ask decide.Ask // the ask of a command whose ask is decided at once
+	ask decide.Ask // the ask of a command that is decided at once
 	// Collector gathers the asks that a Remote decides; nil if the store decides them at once.
 	Collector Collector
-	beside    Collector // the Collector of a Run function that is called without it
+	beside    Collector // the Collector while a Run function runs that must not use it
 }
 
 // Collector gathers the asks of a worker's commands, which a Remote then decides together.
@@ -185,7 +185,7 @@ type Collector interface {
 
 // running describes how the worker's present command runs.
 type running struct {
-	Busy bool // a script has blocked the store for long: few commands may run
+	Busy bool // a script has blocked the store for a long time, so few commands may run
 	// Volatile says that the arguments of the running command belong to a script, so that they may
 	// become invalid before the end of the batch.
 	Volatile bool

@@ -55,11 +55,11 @@ type Wait struct {
 	Slice func(c *Call) (more bool)
 
 	// Reclaimable says that the goroutine that has claimed the wait may release it with
-	// [Wait.Unclaim]. wanted is the ending, if any, that was requested while the wait was claimed.
+	// [Wait.Unclaim]. wanted is the ending that was requested while the wait was claimed.
 	Reclaimable bool
 	wanted      atomic.Int32
 
-	stats.Waiting // how long the command has run
+	stats.Waiting // the time for which the command has run
 
 	// Resume runs when the session is fed again, on the goroutine that feeds it, for a reply that
 	// changes the session. It may write more of the reply to w. It is nil if there is nothing to
@@ -82,8 +82,8 @@ type Wait struct {
 	Unanswered bool
 }
 
-// The values of Wait.State: not claimed; claimed; being answered; answered; and answered but
-// discarded, because the client is gone.
+// These are the values of Wait.State: not claimed; claimed; being answered; answered; and answered
+// but discarded, because the client is gone.
 const (
 	WaitPending int32 = iota
 	waitClaimed
@@ -133,7 +133,7 @@ func (c *Call) Park(p *Wait) {
 	c.Server.Host.Waits.Park(p)
 	p.Release() // Park has charged the memory to the client
 	if p.OnTimeout != nil && c.Server.Draining.Load() {
-		p.interrupt(p.atStop()) // the server may have ended all waits just before this wait began
+		p.interrupt(p.atStop()) // the server may have ended all other waits just before this wait began
 	}
 }
 
@@ -322,7 +322,7 @@ func (p *Wait) end(how ending) {
 }
 
 const (
-	// The errors of a blocked command that is ended early, with Redis' texts.
+	// These are the errors of a blocked command that is ended early. The texts are those of Redis.
 	errUnblocked   resp.Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errRoleChanged resp.Error = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 )

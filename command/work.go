@@ -20,7 +20,7 @@ const unitBytes = 64
 // take a little less than a millisecond. A command with more work runs in the background.
 const MaxLoopWork = 8 << 10
 
-// CommandWork is the work of a command in units, without that of its arguments.
+// CommandWork is the work of a command in units, without the work of its arguments.
 const CommandWork = 4
 
 // writeWork is the work in units of each argument of a command that writes, since a key or an
@@ -97,8 +97,8 @@ func (c *Call) StayOnLoop(units int) error {
 var errLeaves = errors.New("to be done in the background")
 
 // WordsLeave reports whether a call with n arguments, more than Command.InlineWords, has to run in
-// the background because of their number. If not, WordsLeave adds their work to that of the batch,
-// and subtracts the one unit for each argument that dispatch has counted.
+// the background because of their number. If not, WordsLeave adds their work to the work of the
+// batch, and subtracts the one unit for each argument that dispatch has counted.
 func (c *Call) WordsLeave(n int) bool {
 	if c.Cmd.StaysOnLoop() != "" {
 		return false

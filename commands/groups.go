@@ -48,7 +48,8 @@ func Groups() []command.Group {
 // NewTable returns a new table of all commands.
 func NewTable() *command.Table { return command.NewTable(Groups()) }
 
-// NewRenamedTable is NewTable with renamed commands; see [command.NewRenamedTable].
+// NewRenamedTable returns a table of all commands, some of them under other names: see
+// [command.NewRenamedTable].
 func NewRenamedTable(pairs [][2]string) (*command.Table, error) {
 	return command.NewRenamedTable(Groups(), pairs)
 }

@@ -24,7 +24,7 @@ func (l list) apply(dst []byte, p *Plan) []byte {
 	}
 	form, header := listOf(p.Mode)
 	old := l.header()
-	// The live entries begin at first. That of the member, if it is among them, is from own to
+	// The live entries begin at first. The entry of the member, if it is among them, is from own to
 	// ownEnd, and its new entry belongs before the one at place.
 	first, own, ownEnd, place := listHeader, len(l), len(l), len(l)
 	count := l[1]
@@ -80,7 +80,7 @@ func (x index) apply(dst []byte, p *Plan) []byte {
 		x.drop(first)
 	}
 	if m := modeOf(x); (m == Places) != (p.Mode == Places) {
-		// dst is in use from here on.
+		// From here on x uses the memory of dst.
 		x, dst = x.laidOut(dst, p.Mode, x.size()+1, len(p.Member)), nil
 	}
 	r := x.find(p.Member)

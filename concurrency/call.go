@@ -42,7 +42,7 @@ type Call struct {
 	// [Plan.Apply] copies the bytes.
 	Member []byte
 	// Limit is the maximum number of places that are in use at the same time. A limit of 0 refuses
-	// every Acquire, even that of a member that holds a lease. Release and Renew have no limit.
+	// every Acquire, even if the member holds a lease. Release and Renew have no limit.
 	Limit int64
 	// Places is the number of places that the member has after an Acquire, from 1 to [MaxPlaces]. 0
 	// keeps the places of a member that has some, and otherwise means 1. A Renew keeps the places of

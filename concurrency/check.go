@@ -8,8 +8,8 @@ import (
 )
 
 // Check returns nil if value is valid for [Decide] and Apply under mode, otherwise [ErrCorrupt].
-// value may be any bytes, such as those of a file. Check never panics, and takes time in proportion
-// to the length of value.
+// value may be any bytes, such as the bytes of a file. Check never panics, and takes time in
+// proportion to the length of value.
 func Check(mode Mode, value []byte) error {
 	ok := known(mode) && len(value) > 0 && value[0] <= formPlacesIndex && modeOf(value) == mode
 	if ok {

@@ -7,14 +7,14 @@ import "github.com/cellserver/cellserver/limit"
 // command may have set to another instant than the end of the last lease. Decide reads value and
 // never writes to it.
 //
-// A limit of 0 refuses every Acquire, even that of a member that holds a lease; that lease ends when
-// it expires. With any other limit, Acquire without Force is refused if the member would get more
+// A limit of 0 refuses every Acquire, even if the member holds a lease; that lease ends when it
+// expires. With any other limit, Acquire without Force is refused if the member would get more
 // places than it has, and more than the limit would be in use. It may pass again when enough leases
-// of other members have expired, which never happens if it asks for more places than the limit. After
-// an admitted Acquire the member has the places that it asked for, even if it had more before, and
-// after a successful Renew those that it had. Its lease ends c.Lease after now, even if it ended
-// later before, and the key expires at the end of the last lease. A Release ends all places of the
-// member. It does not change an expiry that another command has set.
+// of other members have expired, which never happens if it asks for more places than the limit.
+// After an admitted Acquire the member has the places that it asked for, even if it had more
+// before, and after a successful Renew those that it had. Its lease ends c.Lease after now, even if
+// it ended later before, and the key expires at the end of the last lease. A Release ends all
+// places of the member. It does not change an expiry that another command has set.
 //
 // The error is [limit.ErrTooManyMembers] if the set has its maximum number of members and the limit
 // would admit one more, and [limit.ErrWrongType] for an unknown mode. With an error, the plan
@@ -55,8 +55,9 @@ type holdings struct {
 	// several says that the set has the mode Places, and keeps it even if the member of the call
 	// has one place or none after the call.
 	several bool
-	// last is the latest expiry of all members, and others is the latest one of all members but
-	// that of the call. An expiry that is not after now means that there is no such live lease.
+	// last is the latest expiry of all members, and others the latest expiry of all members other
+	// than the member of the call. An expiry that is not after now means that there is no such live
+	// lease.
 	last, others limit.Instant
 }
 

@@ -41,12 +41,12 @@ const (
 
 	headSize  = 4
 	headRoom  = 8
-	headRoots = 12 // two roots: by expiry, then by name
+	headRoots = 12 // offset after the two roots: by expiry, and by name
 	headUsed  = 20
 	headLive  = 24
 	headOnes  = 28
 
-	nodeLinks = 8 // left, right and size by expiry, then by name
+	nodeLinks = 8 // number of links: left, right and size by expiry, and by name
 	nodeName  = 32
 	nodeLen   = 36
 

@@ -85,7 +85,7 @@ func (x index) reach(places int64) ref {
 	}
 }
 
-// freed implements freed of set.
+// freed does what the method freed of set does, for an index.
 func (x index) freed(places int64, member []byte, now limit.Instant) limit.Instant {
 	places += x.expiredPlaces(now)
 	r, own := x.reach(places), x.find(member)
@@ -96,7 +96,7 @@ func (x index) freed(places int64, member []byte, now limit.Instant) limit.Insta
 	return x.until(r)
 }
 
-// count updates ones after a call. In mode Leases it does nothing.
+// count updates the number of members with one place after a call. In mode Leases it does nothing.
 func (x index) count() {
 	switch {
 	case !hasPlaces(x):

@@ -85,7 +85,7 @@ func (l list) find(member []byte) (until limit.Instant, found bool) {
 func (l list) look(h *holdings, member []byte, now limit.Instant) {
 	var (
 		header       = l.header()
-		live, rest   int // rest is the number of live members, without that of the call
+		live, rest   int // live is the number of live members, and rest the number without the member of the call
 		used, own    int64
 		last, others = limit.MinInstant, limit.MinInstant
 	)
@@ -144,7 +144,7 @@ func (l list) freed(places int64, member []byte, now limit.Instant) limit.Instan
 	return limit.MaxInstant
 }
 
-// appendEntry appends an entry to out, a list with the header header.
+// appendEntry appends an entry to out, a list with the given header.
 func appendEntry(out []byte, header int, until limit.Instant, places int64, member []byte) []byte {
 	out = binary.LittleEndian.AppendUint64(out, uint64(until))
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(member)))
@@ -154,11 +154,11 @@ func appendEntry(out []byte, header int, until limit.Instant, places int64, memb
 	return append(out, member...)
 }
 
-// appendRange appends to out, a list with the header header, the entries of l from the offset from
+// appendRange appends to out, a list with the given header, the entries of l from the offset from
 // up to the offset to. If from is not below to, there are none.
 func (l list) appendRange(out []byte, header, from, to int) []byte {
 	if from >= to {
-		return out // without a call, since most ranges are empty
+		return out // most ranges are empty, and then the call is saved
 	}
 	return l.appendEntries(out, header, from, to)
 }

@@ -40,10 +40,10 @@ func List(mode Mode, value []byte, now limit.Instant, after []byte, begin bool, 
 // walk goes through the members of an index in the order of their names.
 type walk struct {
 	x    index
-	last []byte // name of the last member
-	open bool   // all members to come are after last
-	rest int    // number of members that may be visited
-	// visit is called for each member.
+	last []byte // name of the member that was visited last
+	open bool   // all members that follow are after last, so names need not be compared
+	rest int    // number of members that may still be visited
+	// visit is called for each member, with its node.
 	visit func(r ref)
 }
 
@@ -72,7 +72,7 @@ func (l list) walk(now limit.Instant, after []byte, begin bool, most int, f func
 		return l[at+header : end]
 	}
 	var room [listMost]int
-	entries := room[:0] // where they begin
+	entries := room[:0] // the entries begin at the start of room
 	for at := listHeader; at < len(l); {
 		if begin || bytes.Compare(name(at), after) > 0 {
 			entries = append(entries, at)

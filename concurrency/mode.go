@@ -2,7 +2,7 @@ package concurrency
 
 import "fmt"
 
-// Mode is the kind of a stored value. The values of the constants are part of the file formats.
+// Mode is the form of a stored value. The values of the constants are part of the file formats.
 type Mode uint8
 
 // These are the values of [Mode]. None is the mode of an absent key. Leases is the mode of a set in

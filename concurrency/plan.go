@@ -27,7 +27,7 @@ type Effect uint8
 const (
 	// Nothing means that no member changes.
 	Nothing Effect = iota
-	// Holds gives the member Plan.Places places and a lease until Plan.Until.
+	// Holds gives the member a lease until Plan.Until, with as many places as Plan.Places says.
 	Holds
 	// Gone ends the lease of the member.
 	Gone
@@ -44,8 +44,9 @@ type Plan struct {
 	Mode   Mode
 	Expiry limit.Instant
 
-	// Effect is the change of Member, which has Places places until Until if it holds a lease. Apply
-	// may also drop leases that have expired at Now, which no call can observe.
+	// Effect is the change of Member. If Member holds a lease then, it has that many Places until
+	// the instant Until. Apply may also drop leases that have expired at Now, which no call can
+	// observe.
 	Effect Effect
 	Member []byte
 	Until  limit.Instant

@@ -45,7 +45,7 @@ func (t tree) size(x index, r ref) uint32 {
 	return x.u32(t.link(x, r) + 8)
 }
 
-// set sets the children of r, and its size and its sum, which follow from theirs.
+// set sets the children of r, and computes its size and its sum from theirs.
 func (t tree) set(x index, r, left, right ref) {
 	at := t.link(x, r)
 	x.setU32(at, left)

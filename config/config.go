@@ -24,25 +24,25 @@ type Config struct {
 	// setting is held from the change of a value until the new value is in force. Event loops may
 	// wait for it, so files are not read or written while it is held.
 	setting   sync.Mutex
-	rewriting sync.Mutex // held by Rewrite
+	rewriting sync.Mutex // held while Rewrite changes the configuration file
 
 	mu     sync.Mutex
-	values []string // guarded by mu: the values in the order of table, each in the form that its kind returns
-	apply  func()   // guarded by mu: puts changed values in force; nil before OnChange
+	values []string // the values in the order of table, in the form that their kinds return; guarded by mu
+	apply  func()   // function that puts changed values in force; nil before OnChange; guarded by mu
 	// prepares are called by Reload, and checks by Set. Both are guarded by mu.
 	prepares []Prepare
 	checks   []setCheck
-	last     setCheck // guarded by mu: the Prepare of OnCommit
-	changed  uint64   // guarded by mu: the number of changes of values or users so far
-	cores    int      // GOMAXPROCS at the start, which respects the limits of a container
+	last     setCheck // the Prepare that OnCommit has added; guarded by mu
+	changed  uint64   // the number of changes of values or users so far; guarded by mu
+	cores    int      // GOMAXPROCS at the start, which the limits of a container may reduce
 
-	idle    []string          // guarded by mu: the options of Redis that were given and have no effect, sorted
-	modules []string          // guarded by mu: the modules that loadmodule names and that are built in
-	users   []acl.Line        // guarded by mu: the lines `user name rule ...`, without the first word
-	origins map[string]string // guarded by mu: the place at which each option was set last, "" for CONFIG SET
+	idle    []string          // the options of Redis that were given and have no effect, sorted; guarded by mu
+	modules []string          // the modules that loadmodule names and that are built in; guarded by mu
+	users   []acl.Line        // the lines `user name rule ...`, without the first word; guarded by mu
+	origins map[string]string // the place at which each option was set last, "" for CONFIG SET; guarded by mu
 
 	// The fields below do not change after Load.
-	file    string      // the absolute path of the configuration file, "" if there is none
+	file    string      // the absolute path of the configuration file; "" if there is none
 	renamed [][2]string // the pairs of rename-command: a command and its new name, which is "" for a removed command
 	from    sources     // the sources that Reload reads again
 	redis   map[string]redisOption
@@ -54,7 +54,7 @@ type Config struct {
 // prepared, too, so that an operator sees all faults at once.
 type Prepare func(next *Config) (apply func(), err error)
 
-// setCheck is a Prepare that Set calls if one of the changed options satisfies concerns.
+// setCheck is a Prepare that Set calls if concerns returns true for one of the changed options.
 type setCheck struct {
 	concerns func(name string) bool
 	prepare  Prepare

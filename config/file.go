@@ -154,8 +154,8 @@ const (
 	maxConfig       = 16 << 20
 )
 
-// firstFile reads the file at the beginning of the command line, whose path becomes that of the
-// configuration.
+// firstFile reads the configuration file that the command line names. Its path becomes the path of
+// the configuration.
 func (l *loader) firstFile(path string) {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole

@@ -15,8 +15,8 @@ import (
 // the kernel's network path is the bottleneck.
 const maxLoops = 8
 
-// Loops returns the number of event loops: that of io-threads, or one for each core but at most
-// maxLoops.
+// Loops returns the number of event loops: the value of io-threads, or one for each core but at
+// most maxLoops.
 func (c *Config) Loops() int {
 	if n := int(c.Number("io-threads")); n > 0 {
 		return n

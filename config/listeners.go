@@ -109,7 +109,7 @@ func (c *Config) checkListeners() error {
 				faults = append(faults, c.At(option, fmt.Errorf("%s %s is the port of option %q as well, at %s", option, port, taken[i].option, a)))
 			}
 			if i >= 0 {
-				break // one fault of a port is enough
+				break // one fault for each port is enough
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func overlap(a, b string) bool {
 	whole := func(all, one string) bool {
 		ip := net.ParseIP(one)
 		switch {
-		case ip == nil: // a name, which is resolved when the server listens
+		case ip == nil: // a name is resolved only when the server listens
 			return false
 		case all == "0.0.0.0":
 			return ip.To4() != nil

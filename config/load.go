@@ -11,8 +11,8 @@ import (
 
 // Load returns the settings from four sources. In rising precedence they are the defaults, the file
 // that args may begin with, the variables CELLSERVER_<NAME> in environ, and the flags in args
-// (`--name value ...`). The error has the faults of all single options, one on each line, or, if there
-// are none, those of options that exclude each other.
+// (`--name value ...`). The error has the faults of all single options, one on each line, or, if
+// there are none, the faults of options that exclude each other.
 func Load(args, environ []string) (*Config, error) { return LoadFrom(args, environ, nil) }
 
 // LoadFrom is [Load] for args that may end with "-". In that case it also reads stdin, like another
@@ -93,7 +93,7 @@ func (c *Config) checkStore() error {
 	}
 	at := c.byName["databases"]
 	switch c.Value("databases") {
-	case "1", c.table[at].def: // 1, or the default value
+	case "1", c.table[at].def: // the only number of databases that a store has, or the default value
 		c.values[at] = "1"
 	default:
 		clash("databases", "there is one database with a store")

@@ -24,8 +24,8 @@ type option struct {
 	flagOnly bool
 	// secret says that CONFIG GET shows the value, but that it is never logged.
 	secret bool
-	// show returns what CONFIG GET shows of a value that may contain a password; nil means the
-	// whole value.
+	// show returns the part of a value that CONFIG GET may show, if the value may contain a
+	// password; nil means the whole value.
 	show func(value string) string
 	doc  string
 }
@@ -91,13 +91,14 @@ func (boolean) parse(v string) (string, error) {
 
 func (boolean) hint() string { return "yes|no" }
 
-// size is the kind of a number of bytes from least to most, with an optional unit: 1k is 1000, and
-// 1kb is 1024.
+// size is the kind of a number of bytes from least to most, with an optional unit, such as 1k for
+// 1000 and 1kb for 1024.
 type size struct {
 	least, most int64
 }
 
-// errNoSize has Redis' text. errNoSizeUnit, for a number with an unknown unit, adds an example.
+// errNoSize is the error of Redis for a text that is no size. errNoSizeUnit is for a number with an
+// unknown unit, and adds an example.
 var (
 	errNoSize     = errors.New("argument must be a memory value")
 	errNoSizeUnit = fmt.Errorf("%w such as 512mb: the units are b, k, kb, m, mb, g and gb", errNoSize)

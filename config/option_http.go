@@ -49,8 +49,8 @@ func (networks) of(v string) (list []netip.Prefix) {
 // mapped is the number of bits before the IPv4 address in ::ffff:10.0.0.1.
 const mapped = 96
 
-// network parses a network, or an address, which becomes the network of that address alone. An IPv4 network in the form
-// of IPv6 becomes one of IPv4.
+// network parses a network, or an address, for which it returns the network with only that address. An IPv4 network in
+// the form of IPv6 becomes one of IPv4.
 func network(word string) (netip.Prefix, error) {
 	n, err := netip.ParsePrefix(word)
 	if err != nil {

@@ -28,10 +28,10 @@ func serviceOptions() []option {
 	}
 }
 
-// headerNames is the kind of rls-headers.
+// headerNames is the kind of the option rls-headers.
 type headerNames struct{}
 
-// errHeaderNames says which values rls-headers has.
+// errHeaderNames is the error for a value that rls-headers cannot have.
 var errHeaderNames = errors.New("argument must be none, ratelimit, or three names of header fields")
 
 func (headerNames) parse(v string) (string, error) {

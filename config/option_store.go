@@ -44,7 +44,7 @@ func (storeURL) parse(v string) (string, error) {
 
 func (storeURL) hint() string { return "url" }
 
-// masked is shown instead of a password.
+// masked is the text that is shown instead of a password.
 const masked = "***"
 
 // MaskURL returns v, a URL of a store, with *** in place of its passwords, both in the user part
@@ -176,7 +176,7 @@ func (k byPrefix) split(v string) (all string, pairs [][2]string, err error) {
 
 // rules returns the words in v, which parse has accepted, by prefix. The prefix "" is for all keys.
 func (k byPrefix) rules(v string) map[string]string {
-	all, pairs, _ := k.split(v) // the value has been accepted before
+	all, pairs, _ := k.split(v) // there is no error, because the value was accepted before
 	rules := map[string]string{"": all}
 	for _, p := range pairs {
 		rules[p[0]] = p[1]

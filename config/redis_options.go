@@ -10,7 +10,7 @@ import (
 // not do. An operator would rely on such a value, so it is refused.
 type promise struct {
 	// idle are the values that are accepted, because they have no effect. why is the reason for
-	// refusing all others.
+	// which all others are refused.
 	idle []string
 	why  string
 }

@@ -17,8 +17,8 @@ func (c *Config) OnReload(p Prepare) {
 // Reload reads the configuration again, from the same file, environment and flags, and puts it in
 // force. Afterwards the settings are those that a restart would have. If Reload returns an error,
 // nothing has changed, and the error has all faults (see [Faults]). If the server has no file, the
-// options stay as they are, including those of CONFIG SET, and the functions of OnReload read their
-// files again. Reload may wait for a disk.
+// options stay as they are, including the values of CONFIG SET, and the functions of OnReload read
+// their files again. Reload may wait for a disk.
 func (c *Config) Reload() error {
 	for {
 		if done, err := c.tryReload(); done || err != nil {
@@ -81,7 +81,7 @@ func (c *Config) reread() (*Config, error) {
 		return same, nil
 	}
 	args := slices.Clone(c.from.args)
-	args[0] = c.file // the working directory may have changed
+	args[0] = c.file // the working directory may have changed since the start
 	return LoadOver(c.from.presets, args, c.from.environ, bytes.NewReader(c.from.stdin))
 }
 
@@ -109,7 +109,8 @@ func (c *Config) changesOfImmutable(next *Config, faulty bool) (faults []error) 
 	return faults
 }
 
-// adopt replaces the values and the users of c by those of next, and counts that as one change.
+// adopt replaces the values and the users of c by the values and the users of next, and counts that
+// as one change.
 func (c *Config) adopt(next *Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func Faults(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) // other errors are a single fault
+	joined, ok := err.(interface{ Unwrap() []error }) // any other error is a single fault
 	if !ok {
 		return []error{err}
 	}

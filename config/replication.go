@@ -7,23 +7,23 @@ import (
 
 // Replication has the settings of replication. The doc texts of the options explain them.
 type Replication struct {
-	Host, Port     string // the address of the primary; both are empty on a primary
-	User, Password string // for the login to the primary; empty if there is none
-	TLS            bool   // use TLS on the link to the primary
+	Host, Port     string // address of the primary; both are empty on a primary
+	User, Password string // credentials for the login to the primary; empty if it needs none
+	TLS            bool   // whether the link to the primary uses TLS
 
 	Priority       int
-	AnnounceIP     string // empty for the address that the primary sees
-	AnnouncePort   int    // 0 for the port on which the server listens
+	AnnounceIP     string // address that the replica announces; "" for the address that the primary sees
+	AnnouncePort   int    // port that the replica announces; 0 for the port on which it listens
 	Announced      bool
 	ServeStaleData bool
 
 	Timeout, PingPeriod time.Duration
-	BacklogSize         int64         // bytes
-	BacklogTTL          time.Duration // 0 for no end
-	MinReplicas         int           // the number of replicas that are needed to accept writes; 0 for none
-	MaxLag              time.Duration // the maximum lag of a replica that counts for MinReplicas; 0 means that none are needed
+	BacklogSize         int64         // size of the backlog in bytes
+	BacklogTTL          time.Duration // time for which the backlog is kept without replicas; 0 means forever
+	MinReplicas         int           // number of replicas that are needed to accept writes; 0 for none
+	MaxLag              time.Duration // maximum lag of a replica that counts for MinReplicas; 0 means that none are needed
 
-	AckReplies  int // the number of replicas that must have a write before its reply
+	AckReplies  int // number of replicas that must have a write before its reply is sent
 	AckTimeout  time.Duration
 	RefuseOther bool
 }

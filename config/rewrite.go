@@ -87,7 +87,7 @@ func (c *Config) parseText(content string) (*Config, error) {
 	l.chain = []string{c.file}
 	l.content(c.file, content)
 	if len(l.faults) == 0 {
-		_ = l.c.checkStore() // called because it sets databases
+		_ = l.c.checkStore() // called for its effect: it sets databases
 	}
 	return l.c, errors.Join(l.faults...)
 }
@@ -96,13 +96,13 @@ func (c *Config) parseText(content string) (*Config, error) {
 type document struct {
 	c     *Config
 	lines []*string
-	// options has the indices of the lines of each option, by its current name. users has those of
-	// the lines of each user.
+	// options has the indices of the lines of each option, by its current name. users has the
+	// indices of the lines of each user.
 	options, users map[string][]int
-	lastUser       int      // the index of the last line of a user, or -1
-	newUsers       []string // the lines to insert after that line
-	generated      []string // the lines to append at the end
-	marked         bool     // the file contains the line generatedMark
+	lastUser       int      // index of the last line of a user; -1 if there is none
+	newUsers       []string // the lines that have to be inserted after that line
+	generated      []string // the lines that have to be appended at the end
+	marked         bool     // whether the file contains the line generatedMark
 }
 
 // generatedMark is the comment that Rewrite writes before appended lines.
@@ -158,8 +158,8 @@ func lines(of []string) string {
 	return strings.Join(of, "\n") + "\n"
 }
 
-// putOptions writes the values that differ from those of has, the configuration that the present
-// content of the file gives.
+// putOptions writes the values that differ from the values of has, which is the configuration in
+// the present file.
 func (d *document) putOptions(has *Config) {
 	for i, o := range d.c.table {
 		at := d.options[o.name]
@@ -175,8 +175,8 @@ func (d *document) putOptions(has *Config) {
 	}
 }
 
-// appendDiffering appends the values that differ from those of has, the configuration that the
-// content of the document gives, and reports whether there were any.
+// appendDiffering appends the values that differ from the values of has, which is the configuration
+// in the document, and reports whether there were any.
 func (d *document) appendDiffering(has *Config) (some bool) {
 	for i, o := range d.c.table {
 		value := d.differing(i, has)
@@ -228,8 +228,9 @@ func (d *document) replace(at []int, line string) {
 	d.lines[at[0]] = &line
 }
 
-// putUsers writes the lines of all users that want has, and removes those of other users. The line
-// of a user that the document has keeps its place, and new ones follow the last line of a user.
+// putUsers writes the lines of all users that want has, and removes the lines of other users. The
+// line of a user that the document has keeps its place, and new ones follow the last line of a
+// user.
 func (d *document) putUsers(want []string) {
 	kept := make(map[string]bool)
 	for _, line := range want {
@@ -264,7 +265,7 @@ func configLine(o *option, value string) string {
 		value = withUnit(value)
 	case outputLimits:
 		fields := strings.Fields(value)
-		for i := 1; i+1 < len(fields); i += 4 { // a class, two sizes, seconds
+		for i := 1; i+1 < len(fields); i += 4 { // each class takes four fields: its name, two sizes and seconds
 			fields[i], fields[i+1] = withUnit(fields[i]), withUnit(fields[i+1])
 		}
 		return o.name + " " + strings.Join(fields, " ")
@@ -280,8 +281,8 @@ func configLine(o *option, value string) string {
 	return o.name + " " + quoted(value)
 }
 
-// withUnit returns bytes, a number of bytes as text, in the form of [InUnits]. It returns a text
-// that is no number as it is.
+// withUnit returns bytes, a number of bytes as text, in the form of [InUnits]. It returns any other
+// text unchanged.
 func withUnit(bytes string) string {
 	n, err := strconv.ParseInt(bytes, 10, 64)
 	if err != nil {

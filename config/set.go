@@ -110,8 +110,8 @@ func (c *Config) OnSet(concerns func(name string) bool, p Prepare) {
 
 // OnCommit sets p as the function that every Reload calls last, and that every Set of an option for
 // which concerns returns true calls last. p is called only if no other function has found a fault.
-// If p finds none either, the function that p returns is called after those of the others. So p may
-// acquire a resource, such as a port, that it would otherwise have to release again.
+// If p finds none either, the function that p returns is called after the functions of the others.
+// So p may acquire a resource, such as a port, that it would otherwise have to release again.
 func (c *Config) OnCommit(concerns func(name string) bool, p Prepare) {
 	c.mu.Lock()
 	c.last = setCheck{concerns, p}
@@ -148,7 +148,7 @@ func check(next *Config, checks []setCheck, pairs [][2]string) (applies []func()
 		}
 		apply, err := ch.prepare(next)
 		if err != nil {
-			why := strings.Join(strings.Fields(err.Error()), " ") // on one line
+			why := strings.Join(strings.Fields(err.Error()), " ") // the text of the error on one line
 			return nil, resp.Error("ERR CONFIG SET failed (possibly related to argument '" + pairs[i][0] + "') - " + why)
 		}
 		applies = append(applies, apply)

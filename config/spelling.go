@@ -5,7 +5,7 @@ import "slices"
 // DidYouMean returns `, did you mean "x"?` with the name in known that is nearest to name, a
 // mistyped one; "" if none is near.
 func DidYouMean(name string, known []string) string {
-	best, least := "", min(3, len(name)/4+1) // a short name allows fewer changes: foo is not near top
+	best, least := "", min(3, len(name)/4+1) // a short name allows fewer changes, since foo is not near top
 	for _, k := range known {
 		if d := editDistance(name, k, least); d < least || d == least && best == "" {
 			best, least = k, d

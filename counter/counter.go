@@ -13,7 +13,7 @@ import (
 // Call has the parameters of one INCREX.
 type Call struct {
 	// By is added to the number, unless Float is set. The sum must be from Lower to Upper, both
-	// included. If a call sets no bounds, they are math.MinInt64 and math.MaxInt64.
+	// inclusive. If a call sets no bounds, they are math.MinInt64 and math.MaxInt64.
 	By, Lower, Upper int64
 	// Float has the numbers of a call with fractions. It is nil for a call with integers.
 	Float *Floats
@@ -34,15 +34,15 @@ type Call struct {
 // they are [longdouble.Max] and its negative. By is finite.
 type Floats struct{ By, Lower, Upper *big.Float }
 
-// Expiry is how a call changes the expiry of its key.
+// Expiry says how a call changes the expiry of its key.
 type Expiry uint8
 
 // These are the values of [Expiry].
 const (
-	Leave     Expiry = iota // keep the present expiry
-	Set                     // set the expiry to At
-	SetIfNone               // set the expiry to At if the key has none
-	Never                   // remove the expiry
+	Leave     Expiry = iota // the call keeps the present expiry
+	Set                     // the call sets the expiry to At
+	SetIfNone               // the call sets the expiry to At if the key has none
+	Never                   // the call removes the expiry
 )
 
 // Action is the kind of change that a plan makes to its key.
@@ -50,9 +50,9 @@ type Action uint8
 
 // These are the values of [Action].
 const (
-	Keep   Action = iota // change nothing
-	Store                // store the number, with Expiry
-	Remove               // remove the key
+	Keep   Action = iota // the plan changes nothing
+	Store                // the plan stores the number, with Expiry
+	Remove               // the plan removes the key
 )
 
 // Result is the answer to a call: Value is the number that the key holds after the call, and
@@ -264,7 +264,7 @@ func ParseInt(b []byte) (n int64, ok bool) {
 	if len(digits) == 0 || digits[0] == '0' && len(b) > 1 {
 		return 0, false
 	}
-	if len(digits) > 18 { // the number may exceed int64
+	if len(digits) > 18 { // a number with more digits may exceed int64
 		for _, c := range digits {
 			if c-'0' > 9 {
 				return 0, false

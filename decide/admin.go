@@ -107,9 +107,9 @@ func textOf(e *entry.Entry) (string, error) {
 	return "", limit.ErrWrongType
 }
 
-// fieldsOf returns the fields that RL.INFO shows of e: those of [Tell], and the expiry in
-// milliseconds since the Unix epoch, or -1 if there is none. fields is nil for an absent key. The
-// error is that of Tell.
+// fieldsOf returns the fields that RL.INFO shows of e: the fields of [Tell], and the expiry in
+// milliseconds since the Unix epoch, or -1 if there is none. fields is nil for an absent key. It
+// returns the error of Tell.
 func fieldsOf(e *entry.Entry, now limit.Instant, by any) (fields []Field, err error) {
 	if e.Kind == entry.None {
 		return nil, nil
@@ -145,7 +145,7 @@ func membersOf(e *entry.Entry, now limit.Instant, after []byte, most int) (membe
 			members = append(members, Member{Name: bytes.Clone(name), Until: until, Places: places})
 		})
 	if more {
-		next = append([]byte{}, last...) // not nil, even if the name is empty
+		next = append([]byte{}, last...) // next must not be nil, even if the name is empty
 	}
 	return members, next, nil
 }

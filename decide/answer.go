@@ -38,7 +38,8 @@ func (a *Ask) Binding() limit.Decision {
 	return d
 }
 
-// Whole returns the decision on a as a whole: for a [Several] that of Binding, otherwise Decision.
+// Whole returns the decision on a as a whole: the decision of Binding for a [Several], and
+// otherwise Decision.
 func (a *Ask) Whole() limit.Decision {
 	if a.Family == Several {
 		return a.Binding()

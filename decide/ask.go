@@ -29,7 +29,7 @@ const (
 	// Bucket is TB.ACQUIRE. The parameters are in the field Bucket.
 	Bucket
 	// Cancel gives back the tokens that an ask of family Bucket took, for example because its
-	// caller no longer waits. The parameters are those of Bucket.
+	// caller no longer waits. The parameters are in the field Bucket.
 	Cancel
 	// Lease is CC.ACQUIRE, CC.RELEASE and CC.RENEW. The parameters are in the field Lease.
 	Lease
@@ -51,7 +51,8 @@ const (
 	// does not read the states of the limits of the policy, which are under other keys.
 	Ban
 	// Joint is a decision that needs several asks, about parts of one state under one key or of several states. The
-	// parameters are Program, which also has the answer, and Others; apart from Err and Now the ask has none.
+	// parameters are Program, which also has the answer, and Others; apart from Err and Now, no other field of the
+	// answer is set.
 	Joint
 )
 
@@ -68,7 +69,7 @@ type Ask struct {
 	// ID identifies the call, so that it is charged only once although the client may send it
 	// again. Without a token the call has no identity. A call that was charged is remembered with
 	// each of its keys. A call is a repetition if one of its keys remembers its token. A repetition
-	// charges nothing, and its answer is that of the first call. Calls that only look ignore ID.
+	// charges nothing, and gets the answer of the first call. A call that only peeks ignores ID.
 	ID idempotency.Call
 	// Reserve makes the call, which must have an ID, a reservation: the call is charged as without
 	// Reserve, and a later [Settle] can give units back. Windows, and buckets of mode Greedy, can
@@ -81,7 +82,7 @@ type Ask struct {
 	// is not nil, no other field of the answer is valid. Refused reports whether a Several was
 	// refused. Now is the instant of the decision.
 	Refused  bool
-	Missing  int64 // of a Partial: number of units that were asked for and not granted
+	Missing  int64 // number of units that a Partial asked for and did not get
 	Err      error
 	Now      limit.Instant
 	Decision limit.Decision
@@ -111,7 +112,7 @@ type Ask struct {
 	Ends time.Duration
 	// Settled is the answer of a Settle, in place of Decision. If the Settle is a Commit and
 	// Settled is Done, Estimated is the number of units that the reservation held, and Used is the
-	// actual number. For a reservation of several limits both are those of the limit with the
+	// actual number. For a reservation of several limits both are the numbers of the limit with the
 	// largest estimate, apart from limits that count calls.
 	Settled         reservation.Outcome
 	Estimated, Used int64
@@ -137,15 +138,15 @@ type Ask struct {
 	// other and from Key.
 	Others [][]byte
 	// Partial makes a Several grant the same number of units to every clause: as many as every
-	// clause can grant. Every clause asks for the same number. A lease and a clause that is Fixed
-	// are granted or refused as a whole. If no unit can be granted, all clauses are refused. With a
+	// clause can grant. Every clause asks for the same number. A lease, or a clause with Fixed, is
+	// granted or refused as a whole. If no unit can be granted, all clauses are refused. With a
 	// quantity that is not positive Partial has no effect.
 	Partial bool
 
 	// Counts says that the call is charged even if it is denied: a Cell, a Window or a Bucket is charged as if the call
-	// were forced. RetryAfter of a denial is then that of a forced call, unless the call can never pass. If the state
-	// cannot hold the charge, the call is denied as without Counts. A call that shares or waits must not count. For a
-	// Several, each clause has a field of its own.
+	// were forced. RetryAfter of a denial is then the RetryAfter of a forced call, unless the call can never pass. If
+	// the state cannot hold the charge, the call is denied as without Counts. A call that shares or waits must not
+	// count. For a Several, each clause has a field of its own.
 	Counts bool
 	// Keep is the number of units that have to remain for others after the call, from 0: a call with a positive
 	// quantity that would leave less is denied, and a Partial is granted less. It must be 0 for a forced call, for a
@@ -199,7 +200,7 @@ type Clause struct {
 	Peek bool
 }
 
-// Op is the operation of an [AdminCall].
+// Op says what an [AdminCall] does.
 type Op uint8
 
 // These are the operations. Scan, Count and Flush are about all keys and have no Key; the others
@@ -222,13 +223,13 @@ const (
 // AdminCall has the parameters of an ask of family [Admin].
 type AdminCall struct {
 	Op        Op
-	At        limit.Instant // the new expiry of Expire
+	At        limit.Instant // the new expiry that Expire sets
 	Condition ExpireCondition
-	By        any    // of Describe: the parameters of the limit, see Tell
-	Cursor    uint64 // of Scan: 0 for the first step
-	Count     int    // of Scan: the approximate number of keys of a step; of Members: the maximum number of members
-	// After, of Members, is the name of the member after which the list begins; nil begins with the
-	// first name.
+	By        any    // the limit that Describe describes, as the caller has given it; see Tell
+	Cursor    uint64 // the cursor of a Scan; 0 for its first step
+	Count     int    // the approximate number of keys of a step of Scan, or the maximum number of members for Members
+	// After is the name of the member after which the list of Members begins; nil for the first
+	// member.
 	After []byte
 	// Match and TypeName select which of the keys that a Scan has found appear in the reply. They
 	// do not change the decision.
@@ -253,22 +254,23 @@ const (
 
 // AdminResult is the answer to an [AdminCall]. The operation determines which fields are set.
 type AdminResult struct {
-	Found  bool          // the key existed
-	Done   bool          // the key was deleted, or its expiry was changed
-	Expiry limit.Instant // of Expiry, if HasExpiry is true
+	Found  bool          // whether the key existed
+	Done   bool          // whether the key was deleted, or its expiry was changed
+	Expiry limit.Instant // the expiry that Expiry has read, if HasExpiry is true
 	// HasExpiry is true if the operation is Expiry and the key has an expiry.
 	HasExpiry bool
-	Text      string   // of Type and Text
-	Number    int64    // of Count
-	Fields    []Field  // of Describe
-	Cursor    uint64   // of Scan: the cursor of the next step, 0 at the end
-	Keys      []Named  // of Scan
-	Members   []Member // of Members
-	// Next, of Members, is the After of the next step; nil at the end.
+	Text      string   // the answer of Type and of Text
+	Number    int64    // the number of keys, for Count
+	Fields    []Field  // the answer of Describe
+	Cursor    uint64   // the cursor of the next step of Scan; 0 at the end
+	Keys      []Named  // the keys that Scan has found
+	Members   []Member // the members that Members has listed
+	// Next is the field After for the next step of Members; nil at the end.
 	Next []byte
 }
 
-// Member is a member of a lease set that Members has listed. Its Places end at Until.
+// Member is a member of a lease set in the answer to Members. Its leases, of Places places, end at
+// Until.
 type Member struct {
 	Name   []byte
 	Until  limit.Instant
@@ -293,7 +295,7 @@ type Named struct {
 // same, if only the reply to its write was lost.
 type Unavailable string
 
-// Error returns the reason.
+// Error returns the reason why the store is not available.
 func (e Unavailable) Error() string { return string(e) }
 
 // ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, if the configuration does
@@ -414,7 +416,7 @@ func (a *Ask) Own(buf []byte) []byte {
 	for _, text := range []*[]byte{&a.Admin.Match, &a.Admin.After} {
 		if a.Family != Admin {
 			*text = nil
-		} else if *text != nil { // an empty pattern is a pattern, too, and an empty name a name
+		} else if *text != nil { // an empty text stands for an empty pattern or name
 			*text = own(*text)
 		}
 	}
@@ -429,7 +431,7 @@ func (a *Ask) Own(buf []byte) []byte {
 	clauses := a.Clauses
 	if a.Clauses, a.Details = nil, nil; a.Family == Several {
 		a.Clauses, a.Details = make([]Clause, len(clauses)), make([]limit.Decision, len(clauses))
-		var member []byte // member of the lease before, usually the same
+		var member []byte // the member of the last lease; most leases of a call have the same one
 		for i, c := range clauses {
 			c = c.own()
 			if c.Key = own(c.Key); c.Lease != nil {

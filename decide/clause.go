@@ -70,7 +70,7 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 		looks := c.Lease.Peek
 		c.Lease.Peek = looks || as != charging
 		err = p.decideLease(d, e, now, c.Lease)
-		if c.Lease.Peek = looks; looks { // a peek acquires no lease, so it refuses nothing
+		if c.Lease.Peek = looks; looks { // a peek acquires no lease, so it cannot refuse one
 			d.Refused, d.RetryAfter = 0, limit.NoRetry
 		}
 	case c.Force && as == charging:
@@ -130,7 +130,7 @@ func (p *Plan) chargeDenied(d *limit.Decision, e *entry.Entry, now limit.Instant
 // that they have without the call.
 func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota) {
 	p.Action = Keep
-	tat, _ := entry.StoredTAT(e) // there is no error: the TAT was just read
+	tat, _ := entry.StoredTAT(e) // an error is impossible, because the TAT was just read
 	var is limit.Decision
 	gcra.DecideInto(&is, tat, now, q, 0)
 	d.Remaining, d.ResetAfter = is.Remaining, is.ResetAfter

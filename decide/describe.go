@@ -13,7 +13,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// describer is the function f of [Tell].
+// describer is the type of the function f of [Tell]. It gets one field: text if isText is true,
+// otherwise number.
 type describer func(field, text string, number int64, isText bool)
 
 func (f describer) text(field, t string) { f(field, t, 0, true) }
@@ -177,7 +178,7 @@ func storedRoom(e *entry.Entry, now limit.Instant) room {
 	case e.Kind.IsBucket():
 		return bucketRoom(e, now, tokenbucket.Unknown)
 	}
-	return room{} // not a limiter
+	return room{} // the key holds no limiter
 }
 
 // bucketRoom returns the fields of the limit of e, which is a bucket. capacity may be

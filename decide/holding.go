@@ -19,13 +19,13 @@ type holding struct {
 	// is none. records is the stored section of the remembered calls.
 	section         reservation.Section
 	before, records []byte
-	// kind and stored are the kind and the state of the limiter as stored. state is the state on
-	// which the call is decided: stored, or a copy in work in which reservations have ended.
+	// kind and stored are the stored kind and state of the limiter. state is the state on which the
+	// call is decided: stored, or a copy in work in which reservations have ended.
 	kind                entry.Kind
 	stored, state, work []byte
-	// copied says that state is in work, and changed that it differs from stored, or that section has to
-	// be stored. unused says that the limiter is as if it had never been used, and that the call was
-	// decided as if the key did not exist.
+	// copied says that state is in work. changed says that state differs from stored, or that section has to be stored.
+	// unused says that the limiter is as if it had never been used, and that the call was decided as if the key did not
+	// exist.
 	copied, changed, unused bool
 	// active is true while a family decides on state.
 	active bool
@@ -40,7 +40,7 @@ type holding struct {
 	ended  []idempotency.Added
 	lapses bool
 	lapsed uint32
-	gives  []slidingwindow.Given // memory for lapse
+	gives  []slidingwindow.Given // the units that ended reservations give back; lapse reuses this memory
 	// begun says that begin was called since the last forget.
 	begun bool
 }
@@ -52,8 +52,8 @@ type reserved struct {
 	until   limit.Instant
 	variant bool
 	part    reservation.Part
-	link    bool     // the key gets a link to keys
-	keys    [][]byte // see reservation.Link
+	link    bool     // whether the key gets a link to keys
+	keys    [][]byte // the keys that the link names: see reservation.Link
 }
 
 // is reports whether the call is a reservation, of some units or without units.
@@ -96,7 +96,7 @@ func (h *holding) limiter(now, expiry limit.Instant, f Family) entry.Entry {
 	return entry.Entry{Kind: h.kind, Expiry: expiry, Value: h.state}
 }
 
-// idle returns the instant from which on the limiter is as if it had never been used.
+// idle returns the instant from which the limiter is as if it had never been used.
 func (h *holding) idle(now limit.Instant) limit.Instant {
 	switch {
 	case h.kind.IsWindow():
@@ -354,7 +354,7 @@ func (a *Ask) granted(r *idempotency.Record) int64 {
 		return 0
 	}
 	if asked <= 0 {
-		return 1 // a refund is remembered, too
+		return 1 // a refund is a change that is remembered, too
 	}
 	return asked
 }
@@ -394,7 +394,7 @@ func (p *Plan) refundUnheld(d *limit.Decision, e *entry.Entry, now limit.Instant
 	mode, n := h.kind.WindowMode(), limit.SatSub(0, c.Quantity)
 	first := limit.MinInstant
 	if mode == slidingwindow.Log {
-		first = now.Add(-c.Window) // earlier units no longer count, held or not
+		first = now.Add(-c.Window) // units charged before this instant no longer count, reserved or not
 	}
 	n -= slidingwindow.TakeUnheld(mode, h.state, now, n, h.section.HeldFrom(first))
 	h.section.TakeHeld(n, func(slot limit.Instant, units int64) int64 { return h.giveBack(now, slot, units) })

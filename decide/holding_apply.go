@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// applyHolding is Apply for an entry that has reservations after the change.
+// applyHolding does what Apply does, for an entry that has reservations after the change.
 func (p *Plan) applyHolding(value, dst []byte) []byte {
 	h, m := &p.holding, &p.memory
 	inPlace := !h.copied && !h.drops && h.section.Size() == len(h.before) && m.before == m.after && (!m.after || m.records.InPlace())
@@ -52,7 +52,7 @@ func (p *Plan) heldState(state []byte) []byte {
 		return state
 	}
 	if h.unused || len(state) == 0 {
-		state = nil // otherwise m.spare and state would share memory of this plan
+		state = nil // otherwise m.spare and state would share the memory of this plan
 	}
 	next := p.apply(state, m.spare[:0])
 	if cap(next) > cap(m.spare) && (len(state) == 0 || &next[:1][0] != &state[0]) {
@@ -61,7 +61,8 @@ func (p *Plan) heldState(state []byte) []byte {
 	return next
 }
 
-// appendHoldingDelta is AppendDelta for an entry that has reservations after the change.
+// appendHoldingDelta does what AppendDelta does, for an entry that has reservations after the
+// change.
 func (p *Plan) appendHoldingDelta(dst []byte) (delta []byte, ok bool) {
 	h, m := &p.holding, &p.memory
 	if h.before == nil || h.drops || m.before != m.after || p.Kind.Plain() != h.kind {

@@ -13,7 +13,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// decideHolding is decide for an entry that has reservations, or a window or bucket that is reserved.
+// decideHolding does what decide does, for an entry that has reservations, or a window or bucket
+// that is to be reserved.
 func (s *Rounds) decideHolding(d *limit.Decision, e *entry.Entry, c *Clause) error {
 	h, seed := &s.holding, uint64(0)
 	if s.id != nil {
@@ -153,7 +154,7 @@ func (s *Rounds) note(d *limit.Decision, e, state *entry.Entry, c *Clause) error
 	return nil
 }
 
-// unused sets the state in the plan to that of a new limiter of the clause c without charges. ok is false if the
+// unused sets the state in the plan to the state of a new limiter of the clause c without charges. ok is false if the
 // limiter has no such state.
 func (s *Rounds) unused(c *Clause) (ok bool, err error) {
 	h := &s.holding
@@ -204,17 +205,17 @@ func (s *Rounds) unused(c *Clause) (ok bool, err error) {
 type Settlements struct {
 	ask    *Ask
 	now    limit.Instant
-	part   Ask      // the settlement of one key
-	keys   [][]byte // the keys of the arguments, and then the keys of the link
+	part   Ask      // the ask that settles one key
+	keys   [][]byte // the keys of the arguments, followed by the keys of the link
 	named  int      // number of the keys of the arguments
-	names  []byte   // memory of the keys of the link
+	names  []byte   // the bytes of the keys of the link
 	linked int      // one more than the index of the key with the link; 0 if there is no link
 	print  uint32   // the fingerprint of the call that has made the link
-	more   bool     // one more round is needed
+	more   bool     // whether one more round is needed
 	member []byte   // the member that holds the places of the reservation
 	of     uint8    // number of windows and buckets of the reservation; 0 if none is known
-	live   bool     // a window or bucket has a live part
-	units  bool     // there is a window or a bucket
+	live   bool     // whether a window or bucket has a live part
+	units  bool     // whether there is a window or a bucket
 	// largest is the index of the first key with the largest estimate among the keys that were settled. The keys may be
 	// settled in any order.
 	largest int
@@ -239,7 +240,7 @@ func (s *Settlements) Len() int { return len(s.keys) }
 // Key returns the key with the index i of those that Len counts.
 func (s *Settlements) Key(i int) []byte { return s.keys[i] }
 
-// Further returns the keys of the link, which come after those of the arguments. They are valid until the next
+// Further returns the keys of the link, which come after the keys of the arguments. They are valid until the next
 // [Settlements.Find].
 func (s *Settlements) Further() [][]byte { return s.keys[s.named:] }
 
@@ -319,7 +320,7 @@ func (s *Settlements) Check() error {
 	return nil
 }
 
-// follow reads the keys of the link at a position of the section. The next round is about these keys, after those of
+// follow reads the keys of the link at a position of the section. The next round is about these keys, after the keys of
 // the arguments.
 func (s *Settlements) follow(section *reservation.Section, at int) {
 	before := s.keys[s.named:]
@@ -366,7 +367,7 @@ func (s *Settlements) Settle(p *Plan, i int, e *entry.Entry) error {
 		return limit.ErrWrongType
 	}
 	if !hasReservations(e) {
-		return nil // the key has no part; a key of a link may have been overwritten
+		return nil // the key has no part of the reservation: it may have been overwritten
 	}
 	a := s.one()
 	if err := p.oneHolding(e, s.now, a); err != nil {

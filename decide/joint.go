@@ -15,9 +15,9 @@ import (
 type Program interface {
 	// Run makes the asks of the decision, one after the other, and has decide answer each at once. All of them are
 	// decided at the instant of the Joint. If another server has changed the state meanwhile, Run is called again,
-	// perhaps on another goroutine, but never on two at once. Only the last run counts. So a run must reset the results
-	// of an earlier run, and must have no effect outside the program. If it returns an error, the state does not
-	// change. An ask with an error has changed nothing; the run may go on after it.
+	// perhaps on another goroutine, but never on two at once. Only the results of the last run are used. So a run must
+	// reset the results of an earlier run, and must have no effect outside the program. If it returns an error, the
+	// state does not change. An ask with an error has changed nothing; the run may go on after it.
 	Run(decide func(*Ask)) error
 	// Number returns the number of the part whose key is key, from 1. Different keys have different numbers, and
 	// the number of a key never changes. ok is false if the state has no part with this key.
@@ -31,12 +31,13 @@ type Program interface {
 // returns true.
 type Freeing interface{ Frees() bool }
 
-// Spanning is the program of a [Joint] about several states: that of its key, and those of its Others.
+// Spanning is the program of a [Joint] about several states: the state of its key, and the states
+// of its Others.
 type Spanning interface {
 	Program
 	// Locate returns the index of the state that has the part with the given key, and the number of the part in that
-	// state, as Number does. The index is 0 for the state of the ask's key and i+1 for that of Others[i]. ok is false
-	// if no state has such a part.
+	// state, as Number does. The index is 0 for the state of the ask's key and i+1 for the state of Others[i]. ok is
+	// false if no state has such a part.
 	Locate(key []byte) (state int, n uint8, ok bool)
 }
 
@@ -48,8 +49,8 @@ type Reaching interface {
 	// states are not the Others of the ask, the run ends with [ErrLinked]. The caller can then decide the ask with
 	// these states as its Others.
 	Reach(keys [][]byte)
-	// States returns the keys of the states that the last Reach has named, without the key of the ask. They differ from
-	// each other and are valid until the next run.
+	// States returns the keys of the states that the last Reach has asked for, except the key of the ask. They differ
+	// from each other and are valid until the next run.
 	States() [][]byte
 }
 
@@ -64,7 +65,7 @@ type Divisible interface {
 
 // Part is a part of a [State]. The bytes of Entry are never changed.
 type Part struct {
-	Number uint8 // from 1
+	Number uint8 // number of the part, from 1
 	Entry  entry.Entry
 }
 
@@ -81,11 +82,11 @@ type State struct {
 	Changed  bool
 	TooLarge int
 
-	none   entry.Entry // of a part that does not exist
-	room   []byte      // memory for the bytes of parts that have changed, until forget
-	before []Part      // All before the run
-	was    []Part      // All before a Several
-	did    bool        // Changed before a Several
+	none   entry.Entry // the entry of a part that does not exist
+	room   []byte      // memory for the bytes of parts that have changed; valid until forget
+	before []Part      // the value of All before the run
+	was    []Part      // the value of All before a Several
+	did    bool        // the value of Changed before a Several
 }
 
 // Parts decides [Joint] asks on states in memory. One goroutine reuses it for one ask after another.
@@ -99,11 +100,11 @@ type Parts struct {
 	settles Settlements
 	now     limit.Instant
 	program Program
-	// spanning is the program of an ask with Others; otherwise nil.
+	// spanning is the program, if the ask has Others; otherwise nil.
 	spanning Spanning
-	others   [][]byte   // those of the ask
-	answer   func(*Ask) // the method decide
-	places   []place    // of the clauses of a Several, or of the keys of settles
+	others   [][]byte   // the field Others of the ask
+	answer   func(*Ask) // the method decide, stored so that each use does not allocate memory
+	places   []place    // the places of the clauses of a Several, or of the keys of a settlement
 }
 
 // place is the position of a part: its state, and its number there.
@@ -121,8 +122,8 @@ var (
 	errProgram = errors.New("decide: the joint ask has no program for its states")
 )
 
-// Run decides a, an ask of family [Joint], at now, and changes the states. The error is that of the program; no state
-// has changed then. The caller sets a.Err.
+// Run decides a, an ask of family [Joint], at now, and changes the states. It returns the error of the program; no
+// state has changed then. The caller sets a.Err.
 func (p *Parts) Run(a *Ask, now limit.Instant) error {
 	a.Now, a.Err = now, nil
 	p.begin()
@@ -339,7 +340,8 @@ func (s *State) entry(n uint8) *entry.Entry {
 	return &s.none
 }
 
-// apply makes the change of plan in the part with the number n. With [limit.ErrTooLarge] it changes nothing.
+// apply makes the change of plan in the part with the number n. It returns [limit.ErrTooLarge] and changes nothing if
+// the state would become too large.
 func (s *State) apply(n uint8, plan *Plan) error {
 	i, found := s.find(n)
 	switch {
@@ -373,7 +375,7 @@ func (s *State) apply(n uint8, plan *Plan) error {
 // old, because before, was and the caller still refer to it. The result is valid until forget.
 func (s *State) changed(plan *Plan, old []byte) []byte {
 	if more := len(old) + growth; cap(s.room)-len(s.room) < more {
-		s.room = make([]byte, 0, max(2*cap(s.room), more)) // parts that have changed before still refer to the old memory
+		s.room = make([]byte, 0, max(2*cap(s.room), more)) // parts that were changed before still refer to the old memory
 	}
 	from := len(s.room)
 	s.room = append(s.room, old...)

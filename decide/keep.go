@@ -49,17 +49,17 @@ func (p *Plan) spare(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Cl
 		err = p.decideCell(d, e, now, c.Quota, limit.SatAdd(c.Quantity, c.Keep))
 	}
 	if q := c.quantity(); err == nil && q != nil && c.Keep > math.MaxInt64-*q {
-		d.Refused, d.RetryAfter = 1, limit.NoRetry // the sum is more than any limit
+		d.Refused, d.RetryAfter = 1, limit.NoRetry // the sum of both is more than any limit
 	}
 	p.Action, p.Foreign = Keep, false
 	return err
 }
 
-// spareTokens is spare for a bucket.
+// spareTokens does what spare does, for a bucket.
 func (p *Plan) spareTokens(
 	d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call, keep int64,
 ) error {
-	quantity, charge := c.Quantity, c.Charge // c itself is changed and restored, because a copy of c would be on the heap
+	quantity, charge := c.Quantity, c.Charge // c itself is changed and restored, because a copy of c would be allocated
 	defer func() { c.Quantity, c.Charge = quantity, charge }()
 	units := limit.SatAdd(quantity, keep)
 	c.Charge = tokenbucket.Peek
@@ -119,7 +119,7 @@ func (p *Plan) shareKeeping(d *limit.Decision, e *entry.Entry, now limit.Instant
 	granted := min(asked, free-c.Keep)
 	if granted > 0 {
 		*quantity = granted
-		err = p.share(d, e, now, c) // Even may grant less
+		err = p.share(d, e, now, c) // share may grant less than the whole quantity
 		granted -= d.Refused
 	}
 	if granted <= 0 && err == nil {

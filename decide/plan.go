@@ -46,8 +46,8 @@ type Plan struct {
 	// Foreign is true if the key had the usage of another limit: see [Ask.Foreign].
 	Foreign bool
 
-	by Family // family that has filled in the plan
-	// counted says that the plan charges a call that is denied.
+	by Family // family of the ask that has filled in the plan
+	// counted says that the plan charges a call although the call is denied.
 	counted bool
 	// remembers says that the entry remembers calls before or after the change. Then memory has the
 	// rest of the plan.
@@ -56,7 +56,7 @@ type Plan struct {
 	// has the rest of the plan.
 	holds bool
 
-	tat    limit.Instant // TAT to store, if Kind is Cell
+	tat    limit.Instant // the TAT to store, if Kind is Cell
 	window slidingwindow.Plan
 	bucket tokenbucket.Plan
 	lease  concurrency.Plan
@@ -84,7 +84,7 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return p.apply(value, dst)
 }
 
-// apply is Apply for an entry that remembers no calls.
+// apply does what Apply does, for an entry that remembers no calls.
 func (p *Plan) apply(value, dst []byte) []byte {
 	switch p.by {
 	case Window:
@@ -123,7 +123,7 @@ func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	return p.appendDelta(dst, value)
 }
 
-// appendDelta is AppendDelta for an entry that remembers no calls.
+// appendDelta does what AppendDelta does, for an entry that remembers no calls.
 func (p *Plan) appendDelta(dst, value []byte) (delta []byte, ok bool) {
 	switch p.by {
 	case Window:

@@ -19,11 +19,12 @@ var ErrReused = errors.New("ID was used with other arguments")
 // memory is the part of a plan about an entry that remembers calls before or after the change.
 type memory struct {
 	records idempotency.Plan
-	// before says that the entry remembers calls before the change, and after that it does afterwards.
+	// before says that the entry remembers calls before the change, and after says that it does so
+	// after the change.
 	before, after bool
 	// state is Store if the state of the limiter changes, and otherwise Keep.
 	state Action
-	// copied and spare are memory for states that cannot be changed in place.
+	// copied and spare are buffers for states that cannot be changed in place.
 	copied, spare []byte
 }
 
@@ -176,7 +177,7 @@ func (s *Rounds) search(e *entry.Entry) error {
 	return nil
 }
 
-// decideRemembering is decide for an entry that remembers calls, or a call with a token.
+// decideRemembering does what decide does, if the entry remembers calls, or the call has a token.
 func (s *Rounds) decideRemembering(d *limit.Decision, e *entry.Entry, c *Clause) error {
 	reserves := s.reserves()
 	if s.holds = false; hasReservations(e) || reserves && c.Lease == nil {
@@ -203,7 +204,7 @@ func (s *Rounds) decideRemembering(d *limit.Decision, e *entry.Entry, c *Clause)
 	return nil
 }
 
-// deniedRecord is the record of a call that was denied and charged. Its Missing is 1.
+// deniedRecord is the record of a call that was denied and charged. Its field Missing is 1.
 var deniedRecord = idempotency.Record{Missing: 1, Ready: limit.MinInstant}
 
 // record returns the record from which a repetition of the call is answered for the clause c. d is
@@ -224,7 +225,7 @@ func (s *Rounds) charges() bool { return s.as == charging || s.as == sharing || 
 func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, r *idempotency.Record, c *Clause) error {
 	s.remembers = false
 	if s.ask.Partial {
-		r.Missing = 0 // Missing counts for the whole call, not for the clause
+		r.Missing = 0 // Missing is about the whole call, not about the clause
 	}
 	if quantity := c.quantity(); quantity != nil {
 		defer func(was int64) { *quantity = was }(*quantity)
@@ -235,11 +236,11 @@ func (s *Rounds) repeat(d *limit.Decision, e *entry.Entry, r *idempotency.Record
 	return err
 }
 
-// remember completes a plan about e, the state of a limiter. records are those of its key; nil if
-// it remembers no call. If id is not nil, the call was charged, and its record r is added. If the
-// limiter is unused after the call, the key is removed with all records instead, because no charge
-// is left; a refund can then be repeated. Records whose time has passed are removed with the next
-// change of the state.
+// remember completes a plan about e, the state of a limiter. records has the records of its key;
+// nil if it remembers no call. If id is not nil, the call was charged, and its record r is added.
+// If the limiter is unused after the call, the key is removed with all records instead, because no
+// charge is left; a refund can then be repeated. Records whose time has passed are removed with the
+// next change of the state.
 func (p *Plan) remember(e *entry.Entry, records []byte, now limit.Instant, id *idempotency.Call, r idempotency.Record) {
 	m := &p.memory
 	p.remembers, m.records.Forgotten = false, 0
@@ -276,7 +277,8 @@ func (p *Plan) Grows() bool {
 	return p.memory.after && p.memory.records.Grows()
 }
 
-// applyRemembering is Apply for an entry that remembers calls before or after the change.
+// applyRemembering does what Apply does, for an entry that remembers calls before or after the
+// change.
 func (p *Plan) applyRemembering(value, dst []byte) []byte {
 	m := &p.memory
 	state, records := value, []byte(nil)
@@ -323,8 +325,8 @@ func (p *Plan) nextState(state []byte) []byte {
 // unless the records are longer.
 const maxWholeState = 64
 
-// appendRememberingDelta is AppendDelta for an entry that remembers calls before and after the
-// change.
+// appendRememberingDelta does what AppendDelta does, for an entry that remembers calls before and
+// after the change.
 func (p *Plan) appendRememberingDelta(dst, value []byte) (delta []byte, ok bool) {
 	m := &p.memory
 	if !m.before || !m.after {

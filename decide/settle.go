@@ -71,8 +71,8 @@ func (a *Ask) settles(part reservation.Part, print uint32) bool {
 	return !a.Linked || print == a.ID.Print
 }
 
-// misfit returns [reservation.ErrNumbers] if a has several actual quantities for a reservation of one limit.
-// [Settlements.Check] checks those of several limits.
+// misfit returns [reservation.ErrNumbers] if a has several actual quantities, but the reservation has one limit.
+// [Settlements.Check] checks reservations of several limits.
 func (a *Ask) misfit() error {
 	if a.Family == Settle && len(a.Settlement.Actuals) > 0 {
 		return reservation.ErrNumbers

@@ -40,7 +40,7 @@ type Rounds struct {
 
 	ask *Ask
 	now limit.Instant
-	as  manner // manner of the present round
+	as  manner // the manner of the clauses in the present round
 	// id is nil if the call has no token, or only looks. Otherwise the first round is searching. If
 	// a key remembers the call, found is true, and again is the record of the call at the first
 	// such key; if not, first is the manner of the next round.
@@ -48,11 +48,11 @@ type Rounds struct {
 	first  manner
 	found  bool
 	again  idempotency.Record
-	begun  bool  // the first round has begun
-	unfit  bool  // a clause does not fit its key
-	asked  int64 // units of a Partial
-	least  int64 // number of units that all clauses of a Partial judged so far can grant
-	failed int   // index of the first clause with an error, which is err
+	begun  bool  // whether the first round has begun
+	unfit  bool  // whether a clause does not fit the value at its key
+	asked  int64 // the number of units that each clause of a Partial asks for
+	least  int64 // the number of units that every clause of a Partial judged so far can grant
+	failed int   // the index of the first clause with an error; err is that error
 	err    error
 }
 
@@ -92,7 +92,7 @@ func (s *Rounds) Round() bool {
 		if s.as, s.ask.Repeated = repeating, true; s.ask.Partial {
 			s.ask.Missing = s.again.Missing
 		} else {
-			s.ask.Refused = s.again.Missing > 0 // the call was denied and charged
+			s.ask.Refused = s.again.Missing > 0 // a remembered denial was charged
 		}
 	case s.as == searching:
 		s.as = s.first
@@ -169,7 +169,8 @@ func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
 	return s.decideState(d, e, c)
 }
 
-// decideState is decide for an entry that remembers no calls, as if the call had no token.
+// decideState does what decide does, for an entry that remembers no calls and for a call without a
+// token.
 func (s *Rounds) decideState(d *limit.Decision, e *entry.Entry, c *Clause) error {
 	if s.as == sharing || s.as == granting || s.as == exhausted {
 		return s.decidePart(d, e, s.now, c, s.as, s.least)
@@ -208,8 +209,8 @@ func (s *Rounds) Again(i int, e *entry.Entry) error {
 }
 
 // All decides a at now. entryOf returns the entry of clause i, of kind [entry.None] if there is no
-// key; it may be called twice for a clause. The requirements of [Rounds.Start] hold. The error is
-// that of [Rounds.End].
+// key; it may be called twice for a clause. The requirements of [Rounds.Start] hold. It returns the
+// error of [Rounds.End].
 func (s *Rounds) All(a *Ask, now limit.Instant, entryOf func(i int) *entry.Entry) error {
 	for s.Start(a, now); s.Round(); {
 		for i := range a.Clauses {

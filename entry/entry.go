@@ -18,7 +18,7 @@ type Entry struct {
 	// without a copy.
 	Made   bool
 	Expiry limit.Instant // the instant at which the key expires, or NoExpiry
-	Value  []byte        // meaning depends on Kind
+	Value  []byte        // the bytes that hold the content; their meaning depends on Kind
 }
 
 // SystemDatabase is the number of the database for the server's own data, such as policies. The

@@ -14,16 +14,16 @@ type Kind uint8
 // These are the kinds without modes. 3 to 6 are collections, whose value is the flat encoding of
 // package collection.
 const (
-	None   Kind = 0 // no key
-	String Kind = 1 // bytes
-	Cell   Kind = 2 // the TAT of CL.THROTTLE; other commands treat it as a string
+	None   Kind = 0 // the key does not exist
+	String Kind = 1 // the value is a string of bytes
+	Cell   Kind = 2 // the value is the TAT of CL.THROTTLE; other commands treat it as a string
 
 	Hash      Kind = 3
 	SortedSet Kind = 4
 	List      Kind = 5
 	Set       Kind = 6
 
-	Ban Kind = 7 // the bans of a key under a policy: see package ban
+	Ban Kind = 7 // the value is the bans of a key under a policy: see package ban
 )
 
 // These are the first kinds of the limiters with modes. The kind of such a limiter is the sum of
@@ -35,8 +35,8 @@ const (
 )
 
 // remembering is the bit of the kinds of limiters whose value has records of calls after the state:
-// see package idempotency. The state in front of them is that of the kind without the bit, except
-// that the state of a cell is never empty.
+// see package idempotency. The state in front of them is a state of the kind without the bit,
+// except that the state of a cell is never empty.
 const remembering Kind = 8
 
 // Kinds is greater than every kind. The keyspace marks some stored kinds with the bit of this

@@ -10,9 +10,11 @@ import (
 // RateLimitService has the options of Envoy's rate limit service. The zero value has the defaults of
 // envoyproxy/ratelimit.
 type RateLimitService struct {
-	// Together is rls-charge together. Shadow, Quota and Metadata are rls-shadow, rls-quota and rls-metadata.
+	// Together is true for "rls-charge together". Shadow, Quota and Metadata are rls-shadow, rls-quota and
+	// rls-metadata.
 	Together, Shadow, Quota, Metadata bool
-	// Headers are the names of the header fields of answers: limit, remaining and reset. They are all "" for no fields.
+	// Headers are the names of the header fields of answers: limit, remaining and reset. They are all "" if answers
+	// have no such fields.
 	Headers [3]string
 	// LimitsHeaders says that answers for limits of Limitador have header fields.
 	LimitsHeaders bool

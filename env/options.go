@@ -25,8 +25,8 @@ type Options struct {
 	// Ledger counts the values that were removed from the store while replies still refer to them.
 	// nil means that replies copy values.
 	Ledger shared.Ledger
-	// Stopwatch returns a reading of a monotonic clock, by which the durations of commands are
-	// measured. No decision depends on it.
+	// Stopwatch reads a monotonic clock, which measures the durations of commands. No decision
+	// depends on it.
 	Stopwatch func() time.Duration
 	// Now returns the instant of the store's clock, for the ages of clients.
 	Now func() limit.Instant
@@ -128,7 +128,7 @@ type RuleFiles struct {
 // one. Any goroutine may call the methods.
 type Machine interface {
 	Now() limit.Instant
-	// AfterFunc is that of [Store].
+	// AfterFunc does what AfterFunc of [Store] does, by this clock.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 

@@ -68,12 +68,12 @@ type Decider interface {
 
 // Queues has the queues of the clients that wait for room under the limits of a key.
 type Queues interface {
-	// Enqueue adds a waiter to the queue of each of keys, after those of its rank and before those of a higher one, and
-	// reports whether it is the first in all of them. No other waiter comes between two of them, so two waiters are in
-	// the same order in all queues that both are in. tickets are its places, in the order of keys. wake is called with
-	// locks held, so it may only start something. It is called when the waiter has become the first in a queue, or when
-	// there may be room for the first. First reports whether the waiter of ticket is the first now. Dequeue removes it,
-	// and must be called exactly once for each ticket.
+	// Enqueue adds a waiter to the queue of each of keys, after the waiters of its rank and before the waiters of a
+	// higher one, and reports whether it is the first in all of them. No other waiter comes between two of them, so two
+	// waiters are in the same order in all queues that both are in. tickets are the places of the waiter, in the order
+	// of keys. wake is called with locks held, so it may only start another goroutine. It is called when the waiter has
+	// become the first in a queue, or when there may be room for the first. First reports whether the waiter of ticket
+	// is the first now. Dequeue removes it, and must be called exactly once for each ticket.
 	Enqueue(keys []KeyRef, rank int64, wake func()) (tickets []any, first bool)
 	First(ticket any) bool
 	Dequeue(ticket any)
@@ -88,9 +88,9 @@ type Figures interface {
 
 // Remote decides asks with state that is not in this process.
 type Remote interface {
-	// Submit has asks decided and returns at once. done is called exactly once, on any goroutine,
-	// when all of them have been answered. That is at the latest at the deadline of the remote
-	// store: asks that are not decided by then get an error.
+	// Submit begins to decide asks and returns at once. done is called exactly once, on any
+	// goroutine, when all of them have been answered. That is at the latest at the deadline of the
+	// remote store: asks that are not decided by then get an error.
 	//
 	// Asks about one key are decided in the order of their submission. If together is set and one
 	// node has all their keys, all asks are decided at one instant. The asks own their bytes: see
@@ -133,11 +133,11 @@ type Locker interface {
 	// Begin says that the locked command must run to its end. Until Unlock, nothing is refused for
 	// lack of memory and Full is false, unless memory exceeds its maximum by far.
 	Begin()
-	// BeginFreeing is Begin for a command that frees memory or lifts a limit: nothing is refused
-	// for lack of memory, however much memory is in use.
+	// BeginFreeing does what Begin does, for a command that frees memory or lifts a limit: nothing
+	// is refused for lack of memory, however much memory is in use.
 	BeginFreeing()
-	// Abandon is Unlock for effects that must be discarded: neither they nor any later effects of
-	// the server are recorded in the journal. The store must not be used any more.
+	// Abandon does what Unlock does, for effects that must be discarded: neither these nor any
+	// later effects of the server are recorded in the journal. The store must not be used any more.
 	Abandon()
 }
 
@@ -153,8 +153,8 @@ type Watcher interface {
 
 // Observable is a store that notifies observers of its changes.
 type Observable interface {
-	// Observe has the store notify o of its changes from now on, once StartObserving was called on
-	// any store. o is used for this store only.
+	// Observe makes the store notify o of its changes from now on, once StartObserving was called
+	// on any store. o is used for this store only.
 	Observe(o Observer)
 	StartObserving()
 }
@@ -168,15 +168,15 @@ type Observer interface {
 	Unlocked()
 }
 
-// StoreStats has the figures of the store that INFO shows: those of its databases, in order of
-// their index, and those of its memory.
+// StoreStats has the figures of the store that INFO shows: the figures of its databases, in order
+// of their index, and the figures of its memory.
 type StoreStats struct {
 	Databases []DatabaseStats
 	Memory    MemoryStats
 }
 
 // DatabaseStats has the figures of a line of INFO keyspace: the number of keys, the number of keys
-// with an expiry, and the average time to live of the latter.
+// with an expiry, and the average time to live of these keys.
 type DatabaseStats struct {
 	Keys, Expires int64
 	AvgTTL        time.Duration

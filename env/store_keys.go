@@ -13,7 +13,8 @@ type Keys interface {
 	Exists(db int, key []byte) bool
 	// TypeName returns the type of key as the reply of TYPE, "none" for a missing key.
 	TypeName(db int, key []byte) string
-	// Expiry returns the instant at at which key expires. has is false for a key without an expiry.
+	// Expiry returns in at the instant of the expiry of key. has is false for a key without an
+	// expiry.
 	Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
 	// Expire sets the expiry of key to at if cond permits it, and reports whether it did. If at is
 	// in the past, the key is deleted.

@@ -52,17 +52,17 @@ type Strings interface {
 	// SetString sets key to value, whatever the type of the old value was. done is false if o did
 	// not permit it.
 	SetString(db int, key, value []byte, o SetOptions) (done bool, err error)
-	// SwapString is SetString that also returns the old value, in the same way as AppendString. It
-	// returns limit.ErrWrongType if the old value is not a string.
+	// SwapString does what SetString does, and also returns the old value in the way of
+	// AppendString. It returns limit.ErrWrongType if the old value is not a string.
 	SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error)
 	// AddInt adds by to the integer at key and returns the sum. A missing key counts as 0.
 	AddInt(db int, key []byte, by int64) (sum int64, err error)
 	// ExtendString appends more to the string at key, and returns its new length in bytes. If that
 	// would exceed most bytes, it returns limit.ErrTooLong.
 	ExtendString(db int, key, more []byte, most int) (length int, err error)
-	// TakeString is AppendString that also deletes key.
+	// TakeString does what AppendString does, and also deletes key.
 	TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
-	// ReadUntil is AppendString that also sets the expiry of key to at.
+	// ReadUntil does what AppendString does, and also sets the expiry of key to at.
 	ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error)
 	// EachString calls f for the value at each of keys in order, until f returns false. found is
 	// false if the key does not exist or is not a string. value is valid only during the call, or
@@ -128,10 +128,10 @@ type PopWait struct {
 	// is passed to the function that Serve calls.
 	Dest  []byte
 	Owner any
-	// Ready is called with locks held, so it may only start something. It is called when key has
-	// changed and the command that changed it does not serve waiters, or when this client could not be
-	// served because keys that it needs are not locked. After a call it is not called again for key
-	// until MarkReady.
+	// Ready is called with locks held, so it may only start another goroutine. It is called when
+	// key has changed and the command that changed it does not serve waiters, or when this client
+	// could not be served because keys that it needs are not locked. After a call it is not called
+	// again for key until MarkReady.
 	Ready func(db int, key string)
 }
 

@@ -15,12 +15,12 @@ type Figure struct {
 	// Name is the name of the figure in the metrics, without the prefix cellserver_. A figure
 	// without a name is only in INFO.
 	Name string
-	// Bare says that Name is the whole name: that of a metric of another program.
+	// Bare says that Name is the whole name, because it belongs to a metric of another program.
 	Bare   bool
 	Kind   Kind
 	Labels []string
 	Help   string
-	Values string // the possible values of the labels, for the documentation
+	Values string // possible values of the labels, as the documentation shows them
 	// Bound is the maximum number of values of the first label that have their own series, for
 	// values that clients determine. The other values are counted together as "other". 0 means that
 	// the values need no bound.
@@ -49,7 +49,7 @@ type Buckets struct {
 
 // Info says how INFO shows a figure. INFO shows the number without its fraction.
 type Info struct {
-	Section string // the name of the section in INFO, such as "Stats"
+	Section string // the name of the section of INFO, such as "Stats"
 	// Field returns the name of the field for a number with the values labels; "" if no field shows
 	// it.
 	Field func(labels []string) string

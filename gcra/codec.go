@@ -43,9 +43,9 @@ func AppendDecimal(dst []byte, tat limit.Instant) []byte {
 	return strconv.AppendInt(dst, int64(tat), 10)
 }
 
-// ParseDecimal returns the TAT in the plain string s, such as that of a key copied from redis-cell.
-// Like redis-cell it accepts an int64 with an optional sign, plus or minus, and leading zeros. For
-// any other string it returns [limit.ErrNotInteger]; redis-cell crashes there.
+// ParseDecimal returns the TAT in the plain string s, such as the value of a key copied from
+// redis-cell. Like redis-cell it accepts an int64 with an optional sign, plus or minus, and leading
+// zeros. For any other string it returns [limit.ErrNotInteger]; redis-cell crashes there.
 func ParseDecimal(s []byte) (limit.Instant, error) {
 	tat, err := strconv.ParseInt(string(s), 10, 64)
 	if err != nil {

@@ -88,8 +88,8 @@ func charged(debt, interval, quantity int64) uint64 {
 	return sum
 }
 
-// deny sets d to the decision of a call that is refused and changes nothing. debt and used are
-// those of the stored state.
+// deny sets d to the decision of a call that is refused and changes nothing. debt and used describe
+// the stored state.
 func deny(d *limit.Decision, q *Quota, debt, used, quantity int64) {
 	d.Refused = 1
 	d.Limit = q.limit

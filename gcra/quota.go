@@ -60,8 +60,8 @@ func (q *Quota) Limit() int64 { return q.limit }
 func (q *Quota) Interval() time.Duration { return time.Duration(q.interval) }
 
 // Share returns the quota of each of n servers that share q equally. The rate and the limit of the
-// result are those of q divided by n, with the limit rounded down but at least 1. A limit of 0 or
-// less stays the same. If n is 1 or less, the result is q.
+// result are the numbers of q divided by n, with the limit rounded down but at least 1. A limit of
+// 0 or less stays the same. If n is 1 or less, the result is q.
 func (q *Quota) Share(n int64) Quota {
 	s := *q
 	if n > 1 {

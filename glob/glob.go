@@ -35,7 +35,7 @@ func MatchWithin(pattern, s []byte, steps *int) bool {
 				last, tail = lastStar(pattern, p)
 			}
 			star, mark = p, i
-			if p == last { // the rest can only match at the end
+			if p == last { // the rest of the pattern can only match at the end
 				if mark = len(s) - tail; mark < i {
 					return false
 				}
@@ -144,7 +144,7 @@ func matchClass(pattern []byte, c byte) (width int, ok bool) {
 		}
 	}
 	if i < len(pattern) {
-		i++ // the closing bracket
+		i++ // skips the closing bracket
 	}
 	return i, match != not
 }

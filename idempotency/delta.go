@@ -63,7 +63,7 @@ type Delta struct {
 	Whole, Part bool
 
 	first, number uint32
-	records       []byte // the added records; nil if there are none
+	records       []byte // the added records in their stored form; nil if there are none
 }
 
 // ReadDelta decodes delta, which may be any bytes. The error is [ErrCorrupt]. The caller checks

@@ -10,19 +10,19 @@ import (
 // Plan is a change of the records of one key. It belongs to the caller and may be reused. It has no
 // reference to the records or to the token.
 type Plan struct {
-	// Forgotten is the number of calls that are forgotten because the key remembers too many. Shortest
-	// is the least time for which one of them was remembered.
+	// Forgotten is the number of calls that are forgotten because the key remembers too many.
+	// Shortest is the minimum time for which any of them was remembered.
 	Forgotten uint32
 	Shortest  time.Duration
 
 	grows   bool
-	inPlace bool // there is a section, whose length stays as it is
-	fresh   bool // there is no section yet
+	inPlace bool // whether there is a section, whose length stays as it is
+	fresh   bool // whether there is no section yet
 	drop    uint32
 	added   []byte // the records to add in their stored form
 	seed    uint64
-	used    uint32 // number of slots in use after the change
-	size    uint32 // capacity after the change
+	used    uint32 // number of slots that are in use after the change
+	size    uint32 // capacity after the change, in slots
 }
 
 // Decide plans the change of records, the section of a key, at now. It forgets calls whose time has
@@ -177,7 +177,7 @@ func relay(s *section, drop uint32, add []byte, size uint32, state, dst []byte) 
 		from += width(s.slot(s.at(from)))
 	}
 	written := len(state) + int(s.used-from)*recordSize + len(add)
-	clear(dst[written:]) // unused slots are stored and replicated, too
+	clear(dst[written:]) // unused slots are cleared, because they are stored and replicated, too
 	footer := dst[n-footerSize:]
 	binary.LittleEndian.PutUint32(footer[24:], size)
 	to := open(dst[len(state):])

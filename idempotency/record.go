@@ -13,7 +13,7 @@ import (
 const (
 	// MaxToken is the maximum length of a token in bytes; the minimum is 1.
 	MaxToken = 64
-	// MaxCalls is the greatest value of [Call.Max].
+	// MaxCalls is the maximum of [Call.Max].
 	MaxCalls = 1_000_000
 )
 
@@ -42,13 +42,13 @@ type Call struct {
 
 // Record has the data of a remembered call from which a repetition of the call is answered.
 type Record struct {
-	Print uint32 // that of the call
+	Print uint32 // fingerprint of the arguments of the call
 	// Missing is the number of units that the call requested and was not granted.
 	Missing int64
 	// Ready is the instant at which the caller may use its units, or [limit.MinInstant] if it may use
 	// them at once.
 	Ready limit.Instant
-	// Until is the instant from which on the call is forgotten.
+	// Until is the instant from which the call is forgotten.
 	Until limit.Instant
 	// State says whether the call was a reservation, and how the reservation has ended. Variant is
 	// a flag of the reservation that package reservation defines.
@@ -61,10 +61,10 @@ type State uint8
 
 // These are the states.
 const (
-	Charged   State = 0 // a call that was not a reservation
-	Committed State = 1 // a reservation that was settled
-	Cancelled State = 2 // a reservation whose units were given back
-	Lapsed    State = 3 // a reservation that has passed its time
+	Charged   State = 0 // the call was not a reservation
+	Committed State = 1 // the call was a reservation that was settled
+	Cancelled State = 2 // the call was a reservation whose units were given back
+	Lapsed    State = 3 // the call was a reservation that has passed its time
 )
 
 // Added is a record together with the hash of its token.
@@ -73,7 +73,7 @@ type Added struct {
 	Record Record
 }
 
-// Print computes a fingerprint of the arguments of a call. The zero value is that of no arguments.
+// Print computes a fingerprint of the arguments of a call. The zero value stands for no arguments.
 // Fingerprints are stored, so the function never changes.
 type Print uint64
 
@@ -89,7 +89,7 @@ func (p *Print) Bytes(b []byte) {
 	p.Int(int64(siphash.Hash(0, 0, b)))
 }
 
-// Sum returns the fingerprint.
+// Sum returns the fingerprint of the arguments that were added.
 func (p Print) Sum() uint32 { return uint32(p>>32) ^ uint32(p) }
 
 // Hash is the hash of a token, of 120 bits.
@@ -123,7 +123,7 @@ func (c *Call) Hash(seed uint64) Hash {
 // All numbers are little-endian.
 const (
 	recordSize = 28
-	hashBits   = 56 // of the second half of the hash
+	hashBits   = 56 // number of bits that are stored of the second half of the hash
 )
 
 // These are the flags of a record. The state takes two bits.

@@ -24,8 +24,8 @@ const (
 	footerSize = 28
 	// plainCap is the maximum number of slots without an index.
 	plainCap = 32
-	// maxCap is the maximum number of slots: those of MaxCalls records of two slots, and the room that
-	// growing adds.
+	// maxCap is the maximum number of slots: the slots of MaxCalls records of two slots, and the
+	// room that growing adds.
 	maxCap = 2*MaxCalls + 2*MaxCalls/4 + 2
 )
 
@@ -38,7 +38,7 @@ type section struct {
 	footer            []byte
 	seed              uint64
 	first, head       uint32
-	used, calls, size uint32 // size is the capacity in slots
+	used, calls, size uint32 // size is the capacity in slots; used and calls are numbers of slots and of calls
 }
 
 // indexSize returns the number of positions in the index of a ring of n slots. It is a power of two,
@@ -60,7 +60,7 @@ func Split(value []byte) (state, records []byte) {
 	return value[:n:n], value[n:]
 }
 
-// open decodes a section.
+// open decodes the bytes of a section.
 func open(b []byte) section {
 	f := b[len(b)-footerSize:]
 	s := section{
@@ -125,9 +125,9 @@ func (s *section) find(h Hash) (position uint32, found bool) {
 	}
 }
 
-// scan is find for a section without an index.
+// scan does what find does, for a section without an index.
 func (s *section) scan(h Hash) (position uint32, found bool) {
-	narrow := s.calls == s.used // every slot is a record
+	narrow := s.calls == s.used // all records have one slot each
 	for i := uint32(0); i < s.used; {
 		p := s.at(i)
 		slot := s.slot(p)
@@ -179,7 +179,7 @@ func (s *section) leave(position uint32) {
 	}
 	for i := (free + 1) & mask; s.entry(i) != 0; i = (i + 1) & mask {
 		want := home(s.slot(s.entry(i)-1), size)
-		if (i-want)&mask >= (i-free)&mask { // the search for this entry passes the free position
+		if (i-want)&mask >= (i-free)&mask { // the search for this entry would pass the free position
 			s.setEntry(free, s.entry(i))
 			free = i
 		}
@@ -248,9 +248,9 @@ func Count(records []byte, now limit.Instant) int64 {
 	return n
 }
 
-// Check returns the state of the limiter in value, which may be any bytes, such as those of a file.
-// The error is [ErrCorrupt] if they do not end with a valid section of records. Check does not check
-// the state.
+// Check returns the state of the limiter in value, which may be any bytes, such as the bytes of a
+// file. The error is [ErrCorrupt] if they do not end with a valid section of records. Check does
+// not check the state.
 func Check(value []byte) (state []byte, err error) {
 	if len(value) < footerSize {
 		return nil, ErrCorrupt
@@ -292,7 +292,7 @@ func (s *section) indexed() bool {
 	if size == 0 {
 		return true
 	}
-	newest := make(map[Hash]uint32, s.calls) // the positions in the ring
+	newest := make(map[Hash]uint32, s.calls) // position in the ring of the newest record of each hash
 	for i := uint32(0); i < s.used; i += width(s.slot(s.at(i))) {
 		newest[HashIn(s.slot(s.at(i)))] = s.at(i)
 	}

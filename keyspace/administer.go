@@ -37,8 +37,8 @@ func (v *Handle) administer(a *decide.Ask) (err error) {
 }
 
 // administerOne carries out a, an administrative ask about the key a.Key, which may be of any kind.
-// It fills in the answer, and removes the key or changes its expiry if the ask demands that. The
-// error is that of [decide.Plan.One].
+// It fills in the answer, and removes the key or changes its expiry if the ask demands that. It
+// returns the error of [decide.Plan.One].
 func (v *Handle) administerOne(a *decide.Ask) error {
 	h := v.hash(a.Key)
 	s := v.lock(h)

@@ -14,7 +14,7 @@ func (v *Handle) apply(s *shard, p *place, key []byte, plan *decide.Plan) error 
 	case plan.Action == decide.Remove:
 		s.remove(p, key)
 		return nil
-	case plan.Kind == entry.Cell: // cells are small, and are the most frequent kind
+	case plan.Kind == entry.Cell: // cells are small, and most entries are cells
 		return s.put(p, key, plan.Cell(s.scratch[:0]))
 	}
 	delta := v.deltaOf(s, p, plan)

@@ -35,7 +35,7 @@ func (v *Handle) claim(set *shardSet, spots []spot) {
 // endClaim releases the claimed keys, advances their shards to the instant of the claim, and lets
 // the next handle claim keys.
 func (v *Handle) endClaim() {
-	v.leave() // after a panic it may still be inside a shard
+	v.leave() // after a panic, the handle may still be inside a shard
 	v.claimed.shards.each(func(i int) {
 		s := &v.ks.shards[i]
 		s.mu.Lock()
@@ -76,7 +76,7 @@ func (v *Handle) leave() {
 		return
 	}
 	if len(v.observed.seen) > 0 {
-		v.expireSeen() // while the shard of these keys is locked
+		v.expireSeen() // the shard of the claimed keys is still locked here
 	}
 	s.last = max(v.claimed.last, v.now)
 	v.claimed.inside = nil

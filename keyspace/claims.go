@@ -12,13 +12,13 @@ import (
 // it is done, and locks a shard only while it works on a few of its keys. It is as atomic as with
 // all shards locked, but only goroutines that need one of its keys wait for its end.
 //
-// All that the command does happens at one instant. While the claim lasts, commands that use other
+// All changes by the command have the same instant. While the claim lasts, commands that use other
 // keys of the same shards may happen at later instants.
 type claim struct {
-	// one is locked for writing by the handle that has claimed keys. So at most one handle has a
-	// claim, and two claims cannot deadlock. A goroutine that needs claimed keys locks one for
-	// reading, while it has no shard locked. It then locks its shards, and only then unlocks one.
-	// So the next claim cannot overtake that goroutine.
+	// one is locked for writing by the handle that has claimed keys, the only one at that time. So
+	// at most one handle has a claim, and two claims cannot deadlock. A goroutine that needs
+	// claimed keys locks one for reading, while it has no shard locked. It then locks its shards,
+	// and only then unlocks one. So the next claim cannot overtake that goroutine.
 	one sync.RWMutex
 	// marks is a hash table with open addressing. It has a part of the hash of each claimed key; 0
 	// is a free slot. A goroutine whose key has by chance the same mark as a claimed key waits as

@@ -122,7 +122,7 @@ func write[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f fu
 		return limit.ErrNotKept
 	}
 	e := p.e
-	e.Kind |= kind // an absent key gets this kind
+	e.Kind |= kind // a key that does not exist gets this kind
 	o, most := v.object(s, db, &e), int(v.ks.most.Load())
 	full := v.full() || o.Cost() >= maxTree
 	if full {
@@ -166,7 +166,7 @@ func (v *Handle) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.
 		o.ResetDelta()
 		return why
 	case why != nil:
-		return why // the change of o is discarded
+		return why // the change of o is not stored
 	case o.Len() == 0:
 		if p.e.Kind != entry.None {
 			s.remove(p, key)

@@ -15,7 +15,7 @@ import (
 type memory struct {
 	dense.Memory
 	beside atomic.Int64 // bytes of output that waits for clients, set by [Keyspace.SetBeside]
-	max    atomic.Int64 // bound of Used plus beside; 0 means no bound
+	max    atomic.Int64 // maximum of Used plus beside, in bytes; 0 means no maximum
 }
 
 // full reports whether a new key has to be refused. slack is the number of bytes by which the
@@ -38,7 +38,7 @@ type common struct {
 	// objects has, for each kind of collection, a pool of the objects to which patches are applied.
 	objects [object.Kinds]sync.Pool
 	holes   holes
-	system  func(key []byte, e entry.Entry) // see [Keyspace.ObserveSystem]
+	system  func(key []byte, e entry.Entry) // function that is told about changes of the database System: see [Keyspace.ObserveSystem]
 }
 
 // hash returns the 64-bit hash of key. The seed is random in each process, so that clients cannot
@@ -53,7 +53,7 @@ func (c *common) tableHash(key []byte) uint32 { return uint32(c.hash(key)) }
 // values or remove the list, or the list has expired.
 type holes struct {
 	mu    sync.Mutex
-	names map[keyName]struct{} // guarded by mu
+	names map[keyName]struct{} // the lists with such positions; guarded by mu
 }
 
 // note remembers the key of o, to which a patch has just been applied, if o is a list that lacks

@@ -18,28 +18,28 @@ import (
 type Keyspace struct {
 	shards    []shard
 	databases int
-	shift     int // 64 - log2(len(shards))
+	shift     int // 64 - log2(len(shards)): the shift that turns a hash into the index of a shard
 	clock     clock.Clock
-	every     time.Duration                    // interval of Run: see Options.Housekeeping
-	swept     func(longest, all time.Duration) // may be nil: see Options.Swept
-	arena     *dense.Arena                     // nil if a test supplies newTable
+	every     time.Duration                    // interval between two rounds of Run: see Options.Housekeeping
+	swept     func(longest, all time.Duration) // Options.Swept: called at the end of each sweep; may be nil
+	arena     *dense.Arena                     // the memory of the tables; nil if a test supplies newTable
 	world     world.Lock
-	journal   atomic.Pointer[Journal] // nil if effects are not recorded
-	most      atomic.Int64            // see Options.MaxElements
+	journal   atomic.Pointer[Journal] // the log that receives all effects; nil if effects are not recorded
+	most      atomic.Int64            // maximum number of elements of a collection: see Options.MaxElements
 	common
 
-	abandoned atomic.Bool                    // see Abandon
-	observing atomic.Bool                    // observers are notified; never becomes false again
+	abandoned atomic.Bool                    // no more effects are recorded: see Abandon
+	observing atomic.Bool                    // observers are notified; never false again once true
 	attentive atomic.Bool                    // there is or was a journal, or observers are notified
 	epoch     atomic.Uint32                  // number of calls of ResetInstants
 	expiry    atomic.Bool                    // the removal of expired keys is suspended: see SuspendExpiry
-	observer  atomic.Pointer[sharedObserver] // see ObserveSweep
+	observer  atomic.Pointer[sharedObserver] // the observer of sweeps, or nil: see ObserveSweep
 
 	sweepMu sync.Mutex
-	sweeper sweeper // guarded by sweepMu
+	sweeper sweeper // progress of active expiry; guarded by sweepMu
 
-	applier   applier         // see ApplyRecord
-	watermark world.Watermark // see Watermark
+	applier   applier         // the handle that ApplyRecord uses
+	watermark world.Watermark // what the method Watermark returns
 }
 
 // Handle gives one goroutine access to the keyspace. A handle has the instant of the current batch,
@@ -58,8 +58,8 @@ type Handle struct {
 	locks
 	decisions
 	recording
-	pops     waiting.Server // the queues that the handle serves
-	observed observed       // the observer, and what the handle has yet to do for it
+	pops     waiting.Server // the queues of waiters that the handle has to serve
+	observed observed       // the observer of changes, and the notifications that it has yet to get
 
 	objects [object.Kinds]object.Object // scratch for reading and changing small collections
 }
@@ -67,43 +67,43 @@ type Handle struct {
 // lookups has data about the keys that a handle is about to look up.
 type lookups struct {
 	known known  // keys that Prefetch has hashed
-	spots []spot // memory that spread and inOrder reuse
-	found place  // memory that visit reuses
+	spots []spot // memory for the spots of a command; spread and inOrder reuse it
+	found place  // memory for the place of one key; visit reuses it
 }
 
 // locks describes what a handle has locked or claimed.
 type locks struct {
 	holding bool     // Lock, LockAll or claim was called, and Unlock was not
-	held    shardSet // locked shards
+	held    shardSet // set of the locked shards
 	claimed claimed
-	slack   int64 // bytes by which memory may exceed its bound: see Begin
+	slack   int64 // number of bytes by which memory may exceed its bound: see Begin
 	refused bool  // the journal has refused an effect under the present locks
 }
 
 // claimed describes the keys that a handle has claimed.
 type claimed struct {
-	any    bool          // keys are claimed
-	shards shardSet      // of the claimed keys
+	any    bool          // whether any keys are claimed
+	shards shardSet      // set of the shards of the claimed keys
 	inside *shard        // shard that the handle has entered, or nil
-	last   limit.Instant // instant that inside had before
+	last   limit.Instant // the instant of the shard inside before the handle entered it
 }
 
 // decisions has the scratch memory for deciding limiters. Every ask overwrites it.
 type decisions struct {
 	plan    decide.Rounds // an ask about one key uses only its Plan
-	several several       // the present RL.MULTI
+	several several       // the RL.MULTI that is being decided
 	settles decide.Settlements
 	scratch []byte // memory for a new value before it is stored
-	delta   []byte // delta of a plan
+	delta   []byte // the delta of a plan, before it is recorded
 }
 
 // recording has the effects that a handle is about to give to the journal, and counts those it has
 // given.
 type recording struct {
 	recorder  recorder // effects under the present locks that the journal has yet to receive
-	position  uint64   // see TakePosition
-	unsettled int      // see Unsettled
-	effects   uint64   // number of records: see Effects
+	position  uint64   // the journal's position after the last record: see TakePosition
+	unsettled int      // number of charges whose records may not be durable yet: see Unsettled
+	effects   uint64   // number of records that the handle has made: see Effects
 }
 
 // NewHandle returns a new handle, whose instant is read from the clock. [Handle.Close] must be
@@ -168,7 +168,7 @@ func (v *Handle) Keyspace() *Keyspace { return v.ks }
 // a time.
 type applier struct {
 	mu     sync.Mutex
-	handle *Handle // guarded by mu
+	handle *Handle // the handle, which is used only with mu locked
 }
 
 // sweeper has the progress of active expiry.

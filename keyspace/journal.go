@@ -34,7 +34,7 @@ func (v *Handle) refuses() bool {
 		// would be worse than none.
 		return v.overfull()
 	case v.refused:
-		return true // an earlier effect was refused, so the rest is refused, too
+		return true // an earlier effect was refused, so this one is refused too
 	}
 	refuses := (*j).Refuses()
 	v.refused = refuses && v.holding
@@ -42,7 +42,7 @@ func (v *Handle) refuses() bool {
 }
 
 // overfull reports whether the effects under the present locks have reached the maximum size of a
-// record. It condenses the record first, if it is time for that.
+// record. It first condenses a record that has become long enough for that.
 func (v *Handle) overfull() bool {
 	if v.recorder.Due() {
 		v.condense()

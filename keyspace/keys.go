@@ -69,7 +69,7 @@ func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limi
 		return nil
 	}
 	if p.e.Kind != entry.None && p.e.Kind != k {
-		// The first waiter for the limiter that was stored here has to decide again.
+		// The first waiter for the former limiter at this key has to decide again.
 		s.freed(db, key)
 	}
 	e := entry.Entry{Kind: k, Expiry: expiry, Value: value}
@@ -143,9 +143,9 @@ func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) 
 // Before the call the caller makes sure that the journal accepts effects: see [Handle.Refuses].
 func (v *Handle) Flush(db int) { v.flush(db, db+1) }
 
-// FlushAll deletes all keys of all databases for clients at one instant, but not those of [System].
-// It locks all shards while it does so. Before the call the caller makes sure that the journal
-// accepts effects: see [Handle.Refuses].
+// FlushAll deletes all keys of all databases for clients at one instant, but not the keys of
+// [System]. It locks all shards while it does so. Before the call the caller makes sure that the
+// journal accepts effects: see [Handle.Refuses].
 func (v *Handle) FlushAll() { v.flush(0, v.ks.Databases()) }
 
 // flush deletes all keys of the databases from, ..., to-1. It detaches their tables while all

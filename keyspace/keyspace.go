@@ -39,7 +39,7 @@ type Options struct {
 	// times for which it locked shards.
 	Swept func(longest, all time.Duration)
 
-	newTable newTable // set by tests
+	newTable newTable // the function that makes tables, if a test supplies one; otherwise nil
 }
 
 // defaultShards is the default of Options.Shards.

@@ -74,7 +74,7 @@ func (v *Handle) confirm(s *shard, p *place, key []byte) error {
 	switch {
 	case v.refuses():
 		return limit.ErrNotKept
-	case s.recorder != nil && s.recorder.Empty(): // the effects of a script are kept together, after the charge
+	case s.recorder != nil && s.recorder.Empty(): // the effects of a script are recorded together, after the charge
 		s.recorder.Patch(p.db, key, p.e.Kind, p.e.Expiry, nil)
 	}
 	return nil

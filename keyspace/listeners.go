@@ -25,10 +25,10 @@ type Journal interface {
 	Refuses() bool
 }
 
-// recorder has the record of the effects that a handle has had under its present locks.
+// recorder has the record of the effects under the present locks of a handle.
 type recorder struct {
 	effect.Record
-	flat []byte // scratch for the bytes of a tree
+	flat []byte // buffer for the bytes of a tree
 }
 
 // Observer is notified of the changes that a handle makes, for client-side caching: the keyspace
@@ -52,7 +52,7 @@ type Observer interface {
 // is still locked waits for the lock.
 type sharedObserver struct {
 	mu sync.Mutex
-	by Observer // guarded by mu
+	by Observer // the observer that gets the calls; guarded by mu
 }
 
 // Changed implements [Observer].
@@ -78,8 +78,8 @@ func (o *sharedObserver) Unlocked() {
 
 // observed has the observer of a handle, and what the handle has yet to do for it.
 type observed struct {
-	by   Observer  // nil if the handle has no observer
-	told bool      // by was notified, or seen is not empty: the handle has to call expireSeen and Unlocked
+	by   Observer  // the observer; nil if the handle has none
+	told bool      // by was notified, or seen is not empty, so expireSeen and Unlocked have to be called
 	seen []seenKey // expired keys that commands have looked up and that are still stored
 }
 

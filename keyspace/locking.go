@@ -93,7 +93,7 @@ func (v *Handle) Unlock() {
 		v.pops.End()
 	}
 	v.holding, v.refused, v.slack = false, false, 0
-	v.known.n = 0 // the memory of a transaction's keys may be reused before the batch ends
+	v.known.n = 0 // the memory of the keys of a transaction may be reused before the batch ends
 	if !v.recorder.Empty() {
 		if v.recorder.Worthwhile() {
 			v.condense()
@@ -149,7 +149,7 @@ const noBound = 1 << 61
 
 func (v *Handle) full() bool { return v.ks.mem.full(v.slack) }
 
-// errAbandoned is the error of a snapshot that could contain abandoned changes: see
+// errAbandoned is the error of a snapshot that could contain changes to be abandoned: see
 // [Handle.Abandon].
 var errAbandoned = errors.New("keyspace: what was done last is being abandoned")
 

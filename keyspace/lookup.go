@@ -143,7 +143,7 @@ func (v *Handle) visit(db int, spots []spot, key func(i int) []byte, f func(i in
 			v.found, v.known.next = place{}, j+1
 			v.find(s, &v.found, db, is.hash, ahead[j])
 			if !f(int(is.at), s, &v.found) {
-				spots = spots[:n] // end the outer loop
+				spots = spots[:n] // ends the outer loop too
 				break
 			}
 		}

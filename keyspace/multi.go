@@ -66,7 +66,7 @@ func (v *Handle) applyAll(all *several) (err error) {
 		return limit.ErrFull
 	}
 	was := v.slack
-	v.slack = overdraft // from here on no clause is refused for lack of memory
+	v.slack = overdraft // from here on, a clause cannot fail for lack of memory
 	defer func() { v.slack = was }()
 	v.visit(all.ask.DB, all.spots, all.key, func(i int, s *shard, p *place) bool {
 		plan := &v.plan
@@ -102,11 +102,11 @@ func (v *Handle) settle(a *decide.Ask) (err error) {
 	return v.apply(s, &p, a.Key, plan)
 }
 
-// settleSeveral settles the reservation of several limits that a names, at one instant. It locks all keys
-// that may have a part of it: first those of the arguments, and if one of these has a link, also those of the
-// link, which may have changed meanwhile. It does nothing and sets a.Linked to false if a is a [decide.Settle]
-// and the link has gone meanwhile. With an error nothing is stored: limit.ErrNotKept, if the
-// journal refuses effects, or an error of [decide.Settlements].
+// settleSeveral settles the reservation of several limits that a names, at one instant. It locks all keys that may have
+// a part of it: first the keys of the arguments, and if one of these has a link, also the keys of the link, which may
+// have changed meanwhile. It does nothing and sets a.Linked to false if a is a [decide.Settle] and the link has gone
+// meanwhile. With an error nothing is stored: limit.ErrNotKept, if the journal refuses effects, or an error of
+// [decide.Settlements].
 func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
 	s, plan := &v.settles, &v.plan.Plan
 	var (
@@ -154,7 +154,7 @@ func (v *Handle) settleSeveral(a *decide.Ask) (err error) {
 	}
 	a.Lapsed = 0
 	was := v.slack
-	v.slack = overdraft // a settlement is not refused for lack of memory
+	v.slack = overdraft // a settlement must not fail for lack of memory
 	defer func() { v.slack = was }()
 	v.visit(a.DB, spots, s.Key, func(i int, sh *shard, p *place) bool {
 		switch err = s.Settle(plan, i, &p.e); {

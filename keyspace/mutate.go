@@ -63,8 +63,8 @@ func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
 	}
 }
 
-// recordExpiry records the new expiry of key, which is that of e. For a large value it records an
-// empty patch, so that the value is not recorded again.
+// recordExpiry records the new expiry of key, which is the expiry of e. For a large value it
+// records an empty patch, so that the value is not recorded again.
 func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
 	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && effect.Patchable(k) {
 		s.recorder.Patch(db, key, k, e.Expiry, nil)
@@ -88,7 +88,7 @@ func (s *shard) setKind(p *place, k entry.Kind, expiry limit.Instant) {
 func (s *shard) replace(p *place, key []byte, e entry.Entry) {
 	r := s.recorder
 	s.recorder = nil
-	_ = s.put(p, key, e) // only a new key can be refused
+	_ = s.put(p, key, e) // an error is impossible, because only a new key can be refused
 	s.recorder = r
 }
 
@@ -131,7 +131,7 @@ func (s *shard) insert(p *place, key []byte, e entry.Entry) error {
 	d := &s.dbs[p.db]
 	if d.t == nil {
 		d.t, d.count = s.newTable(&s.mem.Memory, s.tableHash), new(tally)
-		t, _ := d.t.(*dense.Table) // nil for a table of tests
+		t, _ := d.t.(*dense.Table) // t is nil if the table was supplied by a test
 		s.seen[p.db].Store(t)
 	}
 	if !d.t.Insert(p.hash, key, e) {

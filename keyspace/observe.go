@@ -8,7 +8,7 @@ import (
 // [Handle.StartObserving].
 func (v *Handle) Observe(o Observer) { v.observed.by = o }
 
-// ObserveSweep makes o the observer of the changes that no handle of a caller makes: those of
+// ObserveSweep makes o the observer of the changes that no handle of a caller makes: the changes of
 // [Keyspace.Sweep], [Keyspace.ApplyRecord] and [Keyspace.Empty]. ApplyRecord and Empty notify o
 // after they have unlocked the keys. Only one goroutine at a time calls the methods of o.
 func (ks *Keyspace) ObserveSweep(o Observer) {

@@ -48,7 +48,7 @@ type spot struct {
 type several struct {
 	ask   *decide.Ask
 	spots []spot
-	grows bool // a clause of the present round would make a new key
+	grows bool // whether a clause of the present round would create a key
 }
 
 func (a *several) key(i int) []byte { return a.ask.Clauses[i].Key }

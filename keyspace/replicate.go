@@ -76,9 +76,9 @@ func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
 	defer ks.applier.mu.Unlock()
 	v := ks.applier.handle
 	v.renew()
-	v.now = at // even if the last record was at a later instant
+	v.now = at // at is the instant of the primary, even if the handle's last record was later
 	spots, set := v.spotsOf(record, n)
-	var emptied []table // freed once nothing is locked
+	var emptied []table // the tables of flushed databases; their memory is freed after all locks are released
 	defer func() {
 		v.Unlock()
 		for _, t := range emptied {

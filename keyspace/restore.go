@@ -93,11 +93,11 @@ func (ks *Keyspace) noDatabase(db int) error {
 	return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, ks.databases)
 }
 
-// Empty removes all keys of all databases at once, those of [System] included. It notifies the
+// Empty removes all keys of all databases at once, including the keys of [System]. It notifies the
 // watchers and waiters of the keys and the observer of [Keyspace.ObserveSweep], but records
 // nothing. It waits until no key is claimed, and locks all shards.
 func (ks *Keyspace) Empty() {
-	ks.claim.one.RLock() // waits until no key is claimed
+	ks.claim.one.RLock() // RLock waits until no key is claimed
 	for i := range ks.shards {
 		ks.shards[i].lockBare()
 	}
@@ -155,7 +155,7 @@ func (ks *Keyspace) dropAll(db int) {
 // the result.
 func (s *shard) patch(p *place, e *effect.Effect) error {
 	if p.e = (entry.Entry{}); base(p.old) == e.Entry.Kind {
-		_, p.e = s.dbs[e.DB].t.At(p.r) // expired or not
+		_, p.e = s.dbs[e.DB].t.At(p.r) // the entry, which may have expired
 	}
 	if e.Entry.Kind.IsCollection() {
 		return s.patchCollection(p, e)
@@ -278,7 +278,7 @@ func (ks *Keyspace) Whole() error {
 	for name := range names {
 		whole := true
 		_, err := v.ReadList(name.db, []byte(name.key), func(l *collection.List) { whole = l.Whole() })
-		if err == nil && !whole { // the key may hold another kind by now
+		if err == nil && !whole { // the key may have another kind of value by now
 			return fmt.Errorf("a list of database %d lacks values that no record has", name.db)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// shard is a part of the keyspace under one lock. mu guards all fields except those of common.
+// shard is a part of the keyspace under one lock. mu guards all fields except the fields of common.
 // Padding by a cache line prevents false sharing between neighbouring shards.
 type shard struct {
 	mu sync.Mutex
@@ -23,7 +23,7 @@ type shard struct {
 	// seen has the tables of dbs for [Handle.Prefetch], which reads them without the lock.
 	seen []atomic.Pointer[dense.Table]
 	// watched has the watchers of each watched key; it is nil while no key is watched. room has the
-	// waiters for room. A command that has nothing to do with either only finds that there are none.
+	// waiters for room. Most commands only find that both are empty.
 	watched map[keyName][]watchMark
 	room    waiting.Room
 	// pops has the waiters for elements. While there are any, server belongs to the handle that has
@@ -33,7 +33,7 @@ type shard struct {
 	// claimed is true while some keys of the shard are claimed: see [claim].
 	claimed bool
 	expired int64 // number of expired entries that were removed or overwritten since the start
-	sweepDB int   // database with which the next sweep continues
+	sweepDB int   // database in which the next sweep continues
 	scratch [8]byte
 	*common
 	// recorder belongs to the handle that has the lock. It is nil without a journal and for code
@@ -42,7 +42,8 @@ type shard struct {
 	// by belongs to the handle that has the lock. It is nil before StartObserving and for code
 	// without a handle.
 	by *observed
-	// slack is the slack of the handle that has the lock: see locks.
+	// slack is the number of bytes by which the handle that has the lock may exceed the bound of
+	// memory: see locks.
 	slack int64
 	// trees has the large collections, by database; it is nil until the shard has had one.
 	trees []object.Trees
@@ -52,20 +53,20 @@ type shard struct {
 
 // database has the keys of one database that belong to one shard.
 type database struct {
-	t        table  // nil until the first key
-	count    *tally // nil while t is nil
-	sweepPos uint64 // position of the sweep: see table.Due
+	t        table  // the keys of the database; nil until the first key
+	count    *tally // the counts of its entries; nil while t is nil
+	sweepPos uint64 // position at which the sweep continues: see table.Due
 }
 
 // tally has the numbers of entries of a table: in all by kind, and those that never expire.
 type tally struct {
 	kinds   [entry.Kinds]int
-	forever int // keys with NoExpiry
+	forever int // number of keys without an expiry
 }
 
 // add adds n, which may be negative, to the counts for an entry of kind k with the given expiry.
 func (c *tally) add(k entry.Kind, expiry limit.Instant, n int) {
-	c.kinds[k&(entry.Kinds-1)] += n // without treeBit
+	c.kinds[k&(entry.Kinds-1)] += n // the mask removes treeBit from the kind
 	if expiry == entry.NoExpiry {
 		c.forever += n
 	}
@@ -75,7 +76,7 @@ func (c *tally) add(k entry.Kind, expiry limit.Instant, n int) {
 type place struct {
 	db   int
 	hash uint32    // the lower half of the key's hash
-	r    dense.Ref // reference to the entry in the table; valid if old is not None
+	r    dense.Ref // reference to the entry in the table; valid unless old is None
 	// e is the entry of the key. Its kind is None if the key does not exist or has expired.
 	e entry.Entry
 	// old is the kind of the entry in the table, even if the entry has expired; None if there is no
@@ -129,7 +130,7 @@ func (s *shard) bound() limit.Instant {
 	return min(s.last, limit.Instant(s.removable.Load()))
 }
 
-// lockBare locks the shard for code without a handle, which records nothing.
+// lockBare locks the shard for code without a handle. Changes under this lock are not recorded.
 func (s *shard) lockBare() {
 	s.mu.Lock()
 	s.bare()

@@ -41,16 +41,16 @@ type Steps struct {
 	at    []stepPlace
 	shard int    // index of the shard of the last call of entries
 	left  int    // number of shards that have not been copied to their end
-	waits bool   // argument wait of Next
+	waits bool   // argument wait of Next: whether it waits for a claim to end
 	keys  []byte // keys, each followed by its database, of trees that the next steps have to copy
-	ends  []int  // end of each key and its database in keys
+	ends  []int  // the offset in keys at which each key and its database end
 	done  int    // number of the keys of ends that have been copied
-	flat  []byte // buffer for the bytes of a tree
+	flat  []byte // buffer for the bytes of one tree
 }
 
 // stepPlace is the progress of a snapshot in one shard.
 type stepPlace struct {
-	db     int // database that is copied; System+1 at the end
+	db     int // database that is being copied; System+1 at the end
 	cursor uint64
 }
 
@@ -100,7 +100,7 @@ func (w *Steps) entries() (done bool) {
 	for ; p.db < len(s.dbs); p.db++ {
 		t := s.dbs[p.db].t
 		if t == nil {
-			p.cursor = 0 // the database may have been flushed since
+			p.cursor = 0 // the database may have been flushed since the last step
 			continue
 		}
 		if p.cursor = t.Scan(p.cursor, snapshotStep, func(key []byte, e entry.Entry) { w.entry(s, p.db, key, e) }); p.cursor == 0 {

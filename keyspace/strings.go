@@ -92,7 +92,7 @@ func (v *Handle) putString(s *shard, p *place, key []byte, e entry.Entry) error 
 		return limit.ErrFull
 	}
 	if k := p.e.Kind; k != entry.None && k != entry.String {
-		// The first waiter for the limiter that was stored here has to decide again.
+		// The first waiter for the former limiter at this key has to decide again.
 		s.freed(p.db, key)
 	}
 	e.Kind = entry.String
@@ -224,7 +224,7 @@ func (v *Handle) ExtendString(db int, key, more []byte, most int) (length int, e
 	if n := len(value) + len(more); n > cap(value) && n >= shared.Least {
 		e.Value, e.Made = shared.New(value, len(more)+dense.Spare(n)), true
 	}
-	e.Value = append(e.Value, more...) // in place, if the capacity allows it
+	e.Value = append(e.Value, more...) // append extends the value in place if its capacity is large enough
 	return len(e.Value), v.putString(s, &p, key, e)
 }
 
@@ -350,7 +350,7 @@ func (v *Handle) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, e
 			s.freed(db, pairs[2*i])
 		}
 		e := entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: pairs[2*i+1]}
-		if !s.move(p, pairs[2*i], e) { // only the table's room can be lacking: memory was checked above
+		if !s.move(p, pairs[2*i], e) { // move fails only if the table has no room: memory was checked above
 			err = limit.ErrFull
 		}
 		return err == nil

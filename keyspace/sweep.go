@@ -89,7 +89,7 @@ func (w *sweeper) slice(budget int) Swept {
 		if s.dbs[s.sweepDB].t != nil {
 			removed += s.sweep(s.sweepDB, &w.left)
 		}
-		if s.dbs[s.sweepDB].sweepPos == 0 { // the end of the database was reached, even if the budget ended too
+		if s.dbs[s.sweepDB].sweepPos == 0 { // the sweep has reached the end of the database, even if the budget ended too
 			s.sweepDB = (s.sweepDB + 1) % len(s.dbs)
 		}
 		if w.left == 0 {

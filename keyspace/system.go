@@ -6,7 +6,7 @@ import "github.com/cellserver/cellserver/entry"
 // numbers of the databases for clients, however many there are. No client can select System,
 // FLUSHALL does not empty it, and no observer is notified of its changes. In the statistics for
 // clients, only the number of bytes of memory includes this database. Its changes are recorded,
-// copied into snapshots and replicated like those of the other databases.
+// copied into snapshots and replicated like the keys of the other databases.
 const System = entry.SystemDatabase
 
 // HasDatabase reports whether db is one of the databases for clients, or [System].

@@ -10,7 +10,7 @@ import (
 // another implementation. All methods are called with the shard locked. A table does not know the
 // time: it treats an expired entry like any other.
 //
-// The parameters hash are the lower half of the key's 64-bit hash; the upper bits have chosen the
+// In all methods, hash is the lower half of the key's 64-bit hash. The upper bits have chosen the
 // shard.
 type table interface {
 	// Find returns a reference to the entry of key, and the entry's kind, expiry and value. The

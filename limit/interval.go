@@ -12,9 +12,9 @@ import (
 // product is exact before it is converted to a float. Signs are ignored; count must not be zero. A
 // result of 0 means that one unit takes less than a nanosecond.
 //
-// The floating-point division is that of redis-cell (src/cell/mod.rs). For periods below 2^53 ns
-// (104 days) it equals the integer quotient. For longer periods the difference is visible in the
-// stored TAT, and a drop-in replacement has to store the same.
+// The floating-point division is the same as in redis-cell (src/cell/mod.rs). For periods below
+// 2^53 ns (104 days) it equals the integer quotient. For longer periods the difference is visible
+// in the stored TAT, and a drop-in replacement has to store the same.
 func Interval(period int64, unit time.Duration, count int64) time.Duration {
 	hi, lo := bits.Mul64(abs(period), abs(int64(unit)))
 	f := float128(hi, lo) / float64(abs(count))

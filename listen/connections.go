@@ -46,7 +46,7 @@ func (l *boundListener) Accept() (net.Conn, error) {
 		if c := l.all.admit(conn); c != nil {
 			return c, nil
 		}
-		_ = conn.Close() // there is no room, and no reply can be sent yet
+		_ = conn.Close() // there is no room for the connection, and no reply can be sent yet
 	}
 }
 
@@ -103,7 +103,8 @@ func (c *connection) Close() error {
 // connectionKey is the key of a request's connection in the context of the request.
 type connectionKey struct{}
 
-// Context is for http.Server.ConnContext. It stores the connection, without TLS, for Serving.
+// Context is a function for http.Server.ConnContext. It stores the connection, without TLS, for
+// Serving.
 func (cs *Connections) Context(ctx context.Context, conn net.Conn) context.Context {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()
@@ -124,7 +125,7 @@ func Accepted(ctx context.Context) net.Conn {
 func (cs *Connections) Serving(ctx context.Context, yes bool) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
-		return // a request of a test
+		return // the request was made by a test, without a connection
 	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -31,7 +31,7 @@ type Socket struct {
 func Inherited() ([]Socket, error) {
 	pid, n, names := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
 	if pid != strconv.Itoa(os.Getpid()) {
-		return nil, nil // the descriptors are for another process, whose environment this process has inherited
+		return nil, nil // the descriptors are for another process, from which this one has inherited the environment
 	}
 	for _, v := range inheritedVariables {
 		if err := os.Unsetenv(v); err != nil {

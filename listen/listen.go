@@ -20,7 +20,7 @@ type Options struct {
 	// Addresses are values of the option bind of Redis: names and addresses of this machine, "*"
 	// and "::*". If an address begins with "-", it is no error that this machine does not have it.
 	Addresses []string
-	Port      string // the port number
+	Port      string // number of the port
 	// Backlog is the maximum number of connections that wait in the kernel until they are accepted;
 	// 0 means as many as the operating system permits.
 	Backlog int
@@ -86,7 +86,7 @@ func bindNetwork(address string) (network, host string) {
 	case strings.Contains(address, ":"):
 		return "tcp6", address
 	case net.ParseIP(address) != nil:
-		return "tcp4", address // with the network tcp, Go would take 0.0.0.0 for all addresses of both families
+		return "tcp4", address // the network tcp would make Go take 0.0.0.0 for all addresses of both families
 	}
 	return "tcp", address
 }

@@ -44,13 +44,13 @@ type Limits struct {
 	stopwatch func() time.Duration
 
 	mu    sync.Mutex
-	kinds map[string]*kind // guarded by mu
+	kinds map[string]*kind // the state of each kind of lines; guarded by mu
 }
 
 // kind is the state of one kind of lines.
 type kind struct {
 	tat   limit.Instant
-	left  int64 // the number of lines left out since the last line that was written
+	left  int64 // number of lines left out since the last line that was written
 	level slog.Level
 	to    slog.Handler
 }

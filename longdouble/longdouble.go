@@ -86,7 +86,7 @@ func scanNumber(x *big.Float, b []byte, base int) bool {
 }
 
 func isDigit(c byte, base int) bool {
-	l := c | 0x20 // c in lower case, if it is a letter
+	l := c | 0x20 // the character in lower case, if it is a letter
 	return '0' <= c && c <= '9' || base == 16 && 'a' <= l && l <= 'f'
 }
 
@@ -116,7 +116,7 @@ func scanExponent(b []byte) (n int64, ok bool) {
 // scale sets x to mantissa × 10^exponent, or to mantissa × 2^exponent in base 16, rounded once. It
 // returns false if the number is out of range.
 func scale(x *big.Float, mantissa *big.Int, base int, exponent int64) bool {
-	const beyond = 4 * maxText // with such an exponent, the number is out of range for any mantissa
+	const beyond = 4 * maxText // with an exponent beyond this one, the number is out of range for any mantissa
 	switch {
 	case mantissa.Sign() == 0:
 		return true
@@ -169,7 +169,7 @@ func Add(x, y *big.Float) (sum *big.Float, ok bool) {
 func Append(dst []byte, x *big.Float) []byte {
 	from := len(dst)
 	dst = x.Append(dst, 'f', 17)
-	dst = bytes.TrimRight(dst, "0") // the text has a point, so these are zeros of the fraction
+	dst = bytes.TrimRight(dst, "0") // the text has a point, so the zeros at the end belong to the fraction
 	dst = bytes.TrimSuffix(dst, []byte("."))
 	if string(dst[from:]) == "-0" {
 		return append(dst[:from], '0')

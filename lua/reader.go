@@ -22,8 +22,8 @@ type reader struct {
 	sandbox *sandbox.State
 	state   *glua.LState
 	rest    []byte
-	size    int          // the length of the whole reply
-	refs    []shared.Ref // the strings that are stored elsewhere and have not been read yet
+	size    int          // length of the whole reply in bytes
+	refs    []shared.Ref // strings that are stored elsewhere and have not been read yet
 }
 
 // line returns b up to the end of its first line, without the line end, or all of b if it has no
@@ -79,7 +79,7 @@ func (in *reader) bulk(n int64) (glua.LValue, bool) {
 	if n > int64(len(in.rest))-2 {
 		return nil, false
 	}
-	// Copy the string: the reply is valid only until the next command.
+	// The string is copied, because the reply is valid only until the next command.
 	in.sandbox.Guard.Reserve(in.state, int(n))
 	s := glua.LString(in.rest[:n])
 	in.rest = in.rest[n+2:]

@@ -130,12 +130,12 @@ func (r *redisLibrary) commandArguments(l *glua.LState) ([][]byte, bool) {
 // extended slice.
 func appendArgument(b []byte, f float64) []byte {
 	if math.IsNaN(f) {
-		return value.AppendG(b, f, 17) // AppendG writes NaN with its sign
+		return value.AppendG(b, f, 17) // AppendG writes the sign of NaN, too
 	}
 	return resp.AppendDouble(b, f)
 }
 
-// use is how a script uses the reply of a command, as far as the compiler can prove it.
+// use says how a script uses the reply of a command, as far as the compiler can prove it.
 type use uint8
 
 const (
@@ -168,7 +168,7 @@ func (r *redisLibrary) command(l *glua.LState, raise bool, as use) int {
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}
 	switch {
-	case len(refs) > 0: // reply lacks the strings that refs have
+	case len(refs) > 0: // the bytes of the reply lack the strings that refs have
 	case as == asNothing && plainReply(reply):
 		return 0
 	case as == asReply && r.proto == 2 && plainReply(reply):

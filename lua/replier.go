@@ -29,7 +29,7 @@ type replier struct {
 	proto   int
 	root    glua.LValue
 	sized   bool
-	began   int // the value of w.Length before the reply, which also counts the bytes beyond w.Buf
+	began   int // value of w.Length before the reply, which also counts the bytes outside of w.Buf
 	// referred is the sum of the lengths of the strings to which the reply refers instead of
 	// copying them. size counts it.
 	referred int
@@ -142,7 +142,8 @@ func (out *replier) size(v glua.LValue, depth int) int {
 	return lineSize
 }
 
-// tableSize implements size for a table. It interprets the fields of t in the same way as table.
+// tableSize does what size does, for a table. It interprets the fields of t in the same way as
+// table.
 func (out *replier) tableSize(t *glua.LTable, depth int) int {
 	for _, name := range []string{"err", "ok", "big_number"} {
 		if text, ok := get(t, name).(glua.LString); ok {
@@ -287,7 +288,7 @@ func (out *replier) set(t *glua.LTable, depth int) {
 // noLineEnds replaces characters of line ends by spaces.
 var noLineEnds = strings.NewReplacer("\r", " ", "\n", " ")
 
-// bigNumber writes digits as a big number in RESP3, or as a string in RESP2. It writes nothing if
+// bigNumber writes digits as a big number in RESP3, and as a string in RESP2. It writes nothing if
 // the reply would become too long.
 func (out *replier) bigNumber(digits string) {
 	digits = noLineEnds.Replace(digits)
@@ -331,7 +332,7 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 			return nil, false
 		}
 	}
-	// This rejects "-0" and "07", which no server writes.
+	// This check rejects "-0" and "07", which no server writes.
 	if i == start || i+2 > len(b) || b[i] != '\r' || b[i+1] != '\n' || b[start] == '0' && (negative || i-start > 1) {
 		return nil, false
 	}
@@ -358,7 +359,7 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 	return b, true
 }
 
-// skipStatus implements skipPlain for a status. It returns false for a status with a control
+// skipStatus does what skipPlain does, for a status. It returns false for a status with a control
 // character, which the conversion would change. No server writes such a status.
 func skipStatus(b []byte) ([]byte, bool) {
 	i := 1

@@ -56,7 +56,7 @@ func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 		r.current.Store(s)
 	}
 	r.begin(s, keys, args, host)
-	defer r.redis.lent.end() // release the references even if a command panics
+	defer r.redis.lent.end() // end releases the references even if a command panics
 	l := r.sandbox.L
 	l.Push(r.main)
 	start := len(w.Buf)
@@ -140,7 +140,7 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 		r.last, r.main = s, r.sandbox.L.NewFunctionFromProto(s.Proto())
 	}
 	if !s.PlainKeys() {
-		// A script that uses KEYS or ARGV as a value may have left anything in the table.
+		// A script that uses KEYS or ARGV as a value may have changed the table, so it is dropped.
 		r.inputs.forget()
 	}
 	r.inputs.set(&r.sandbox, keys, args)
@@ -198,6 +198,6 @@ func (r *Run) failureText(v glua.LValue) string {
 	if text, ok := value.Text(table.RawGetString("err")); ok && text != "" {
 		return text
 	}
-	// The table has no field err. Redis 7.0 crashes here.
+	// The table has no field err, for which Redis 7.0 crashes.
 	return "ERR unknown error"
 }

@@ -41,13 +41,13 @@ const (
 // collector implements prometheus.Collector.
 type collector struct {
 	registry *figure.Registry
-	figures  []figure.Figure // of the registry, those with a name
+	figures  []figure.Figure // the figures of the registry that have a name
 	descs    []*prometheus.Desc
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	named  []map[string]bool // guarded by mu: the values of bounded labels with a series, by figure
-	shared int               // guarded by mu: the number of these values
+	named  []map[string]bool // the values of bounded labels that have a series, by figure; guarded by mu
+	shared int               // the number of these values; guarded by mu
 }
 
 // Named returns the figures that have a name.
@@ -85,7 +85,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for i := range c.figures {
 		f := &c.figures[i]
 		send := func(made prometheus.Metric, err error) {
-			if err != nil { // for a label that is not UTF-8; it must not fail the scrape
+			if err != nil { // a label is not UTF-8, which must not fail the scrape
 				c.log.Error("a metric cannot be shown", "metric", f.Name)
 				return
 			}
@@ -148,7 +148,7 @@ func valueType(k figure.Kind) prometheus.ValueType {
 // Handler returns a handler that serves the metrics in the format of Prometheus.
 func Handler(figures *figure.Registry, log *slog.Logger) http.Handler {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newCollector(figures, log)) // panics at the start if an entry is wrong
+	registry.MustRegister(newCollector(figures, log)) // MustRegister panics at the start if an entry is wrong
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError})
 }
 

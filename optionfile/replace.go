@@ -21,7 +21,7 @@ func Replace(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		var at *fs.PathError
 		if errors.As(err, &at) {
-			err = at.Err // omit the name of the temporary file
+			err = at.Err // the error is shown without the name of the temporary file
 		}
 		return fmt.Errorf("replacing %s: no file can be made in its directory: %w", path, err)
 	}

@@ -48,9 +48,9 @@ type gathered []*block
 
 // block has entries of one database that are not in an encoded block yet.
 type block struct {
-	keys    []byte // key and value of each entry, one after another
+	keys    []byte // the key and the value of each entry, one after another
 	entries []blockEntry
-	size    int // approximate size of the encoded entries in bytes
+	size    int // approximate size in bytes of the entries when they are encoded
 	// earliest is the earliest expiry of the entries.
 	earliest limit.Instant
 	// done is the number of entries that next has encoded, and from is the end of their bytes in
@@ -60,7 +60,7 @@ type block struct {
 
 // blockEntry describes an entry of a block whose bytes are in block.keys.
 type blockEntry struct {
-	key, value int // lengths in bytes
+	key, value int // lengths of the key and the value in bytes
 	kind       entry.Kind
 	expiry     limit.Instant
 }
@@ -100,7 +100,7 @@ func (b *block) next(out []byte, db int) ([]byte, error) {
 		key, value := b.keys[b.from:b.from+e.key], b.keys[b.from+e.key:b.from+e.key+e.value]
 		if len(out)-at+e.key+e.value > maxRecord-maxEntryHead {
 			if before != nil {
-				break // the entry may fit into a block of its own
+				break // the entry did not fit, but may fit into a block of its own
 			}
 			return out, fmt.Errorf("the value of a key is %d bytes, more than a snapshot can hold", len(value))
 		}
@@ -115,8 +115,8 @@ func (b *block) next(out []byte, db int) ([]byte, error) {
 // maxEntryHead is more than the number of bytes of any encoded entry without its key and value.
 const maxEntryHead = 64
 
-// appendEntry appends the encoding of e to out. key and value are those of e, before is the key of
-// the entry before, or nil, and earliest is the instant at the beginning of the block.
+// appendEntry appends the encoding of e to out. key and value belong to e, before is the key of the
+// entry before, or nil, and earliest is the instant at the beginning of the block.
 func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest limit.Instant) []byte {
 	kind := byte(e.kind)
 	if e.expiry == entry.NoExpiry {

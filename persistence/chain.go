@@ -15,17 +15,17 @@ type increment struct {
 	part
 	path  string
 	size  int64  // length of the file in bytes
-	valid int64  // offset after the last valid record
+	valid int64  // offset in bytes after the last valid record
 	seq   uint64 // number of the record at the offset valid, counted from 1
 	// sealed is true if the file has an end record. ended is true if there is an end record and
 	// only durable-offset or end records follow it, so that nothing is missing.
 	sealed  bool
 	ended   bool
 	records int           // number of records of effects
-	durable bool          // the file has a durable-offset or end record, so all increments before it were durable
-	damage  *damage       // the first invalid record, or nil
-	clock   clock.Record  // the last clock record, or that of the header
-	latest  limit.Instant // instant that is not earlier than any effect of the file
+	durable bool          // whether the file has a durable-offset or end record, so that all increments before it were durable
+	damage  *damage       // the first invalid record; nil if all are valid
+	clock   clock.Record  // the last clock record, or the one in the header if there is no other
+	latest  limit.Instant // an instant that is not earlier than any effect in the file
 	origin  *Origin       // the last origin record; nil if there is none or effects follow it
 }
 
@@ -69,8 +69,8 @@ func (in *increment) scan(f File) error {
 			in.ended = false
 		default:
 			if why := in.note(payload); why != "" {
-				// The checksum is right, so the record was written with these bytes. A crash does
-				// not do that.
+				// The checksum is right, so these bytes were written, and a crash is not the
+				// reason.
 				return spoiled(in.path, in.valid, in.seq, why)
 			}
 			in.valid, in.seq = s.off, s.f.seq
@@ -126,12 +126,12 @@ func (in *increment) note(payload []byte) string {
 // Torn describes the incomplete end of a log that a crash has left. A server cuts it off when it
 // starts.
 type Torn struct {
-	File   string // path of the increment that is cut
-	Offset int64  // offset at which the first invalid record begins
+	File   string // path of the increment whose end is cut off
+	Offset int64  // offset in bytes at which the first invalid record begins
 	Record uint64 // number of that record in the file, counted from 1
-	// Dropped is the number of bytes that are cut off, including those of later files.
+	// Dropped is the number of bytes that are cut off, including the bytes of later files.
 	Dropped int64
-	What    string // what is wrong with the record
+	What    string // a text that says what is wrong with the record
 }
 
 // String describes the torn end in one line, for logs.

@@ -75,14 +75,14 @@ func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	lock, err := fsys.Lock(filepath.Join(dir, lockName))
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		return m, func() {}, nil // no server can use the directory at the same time
+		return m, func() {}, nil // no server can use the directory meanwhile
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	if m, err = readManifest(fsys, dir); err == nil && m == nil { // the server may have changed it before it stopped
+	if m, err = readManifest(fsys, dir); err == nil && m == nil { // the server may have changed the manifest before it stopped
 		err = fmt.Errorf("%s holds no %s", dir, manifestName)
 	}
-	unlock = func() { _ = lock.Close() } // the error does not matter, because nothing was written
+	unlock = func() { _ = lock.Close() } // an error does not matter, because nothing was written
 	if err != nil {
 		unlock()
 		return nil, nil, err
@@ -94,7 +94,7 @@ func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 type check struct {
 	Dir
 	w  io.Writer
-	ks *keyspace.Keyspace // the data that a server would load
+	ks *keyspace.Keyspace // the data that a server would load from the directory
 }
 
 // inspect reads the increments, judges them, and makes an empty keyspace whose clock continues from
@@ -159,7 +159,7 @@ func (c *check) rehearse() (at *increment, err error) {
 	return nil, nil
 }
 
-// rehearseOne applies the records of the increment in. Its results are those of rehearse.
+// rehearseOne applies the records of the increment in. It returns the same results as rehearse.
 func (c *check) rehearseOne(in *increment) (at *increment, err error) {
 	f, err := c.o.FS.Open(in.path)
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 // [Restore] draws a new one. So if two data sets have the same id, they have a common origin.
 func NewID() string {
 	var b [HistoryLength / 2]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // Read never fails, as its documentation says
 	return hex.EncodeToString(b[:])
 }
 
 // DataSet identifies the data set to which a server's state belongs.
 type DataSet struct {
-	ID string // see [NewID]; empty if unknown, as in files of older versions
+	ID string // the ID: see [NewID]; "" if it is unknown, as in files of older versions
 	// Restored is true if [Restore] has begun this data set from a backup, in the files of this
-	// server. The server replaces such a data set by that of a primary only if an operator demands
-	// it.
+	// server. The server replaces such a data set by the data set of a primary only if an operator
+	// demands it.
 	Restored bool
 }
 

@@ -26,7 +26,7 @@ type Source interface {
 // a directory need only FS and Path.
 type Options struct {
 	FS   FS
-	Path string // the directory
+	Path string // path of the directory
 	// Clock reads all clocks. Its records are written to the files.
 	Clock func() clock.Record
 	// Stopwatch reads a monotonic clock. It is used only to measure durations.
@@ -45,18 +45,18 @@ type Dir struct {
 	lock io.Closer
 
 	mu       sync.Mutex   // held while the manifest is changed or a base is written
-	manifest *manifest    // guarded by mu; never nil
-	found    []*increment // increments as Read has found them
-	torn     *Torn        // see Torn
-	log      *Log         // guarded by mu; nil before Start and without a log
+	manifest *manifest    // the manifest in use, never nil; guarded by mu
+	found    []*increment // the increments as Read has found them
+	torn     *Torn        // the end of the log that was cut off, or nil: see the type Torn
+	log      *Log         // the log; nil before Start, and if there is no log; guarded by mu
 	// adopted is the manifest that AcceptState has made and that still lacks its base; nil if there
 	// is none. Guarded by mu.
 	adopted *manifest
 
-	stopping atomic.Bool // the writing of a base, or loading, has to end early
+	stopping atomic.Bool // whether loading, or the writing of a base, has to end early
 
 	base atomic.Int64 // size of the base in bytes
-	rest atomic.Int64 // size of all increments but the last
+	rest atomic.Int64 // size in bytes of all increments but the last
 }
 
 // lockName is the name of the file whose lock keeps other processes from using the directory.
@@ -70,7 +70,7 @@ func Open(o Options) (*Dir, error) {
 		return nil, err
 	}
 	if err := d.Read(); err != nil {
-		_ = d.lock.Close() // the error does not matter, because nothing was changed
+		_ = d.lock.Close() // an error does not matter, because nothing was changed
 		return nil, err
 	}
 	return d, nil
@@ -122,7 +122,7 @@ func inspectAll(fsys FS, dir string, m *manifest) (found []*increment, torn *Tor
 		found = append(found, in)
 	}
 	torn, err = judge(fsys, found)
-	return found, torn, err // found has all increments even if some are corrupt
+	return found, torn, err // found has all increments, even if some are corrupt
 }
 
 // Empty reports whether there is nothing to load: the directory has neither a base nor an
@@ -151,7 +151,7 @@ func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 }
 
 // Origin returns the last origin record of the log. It returns nil if there is none, or if effects
-// follow the record: then the state is no longer that of a primary.
+// follow the record: then the state does not come from a primary any more.
 func (d *Dir) Origin() (last *Origin) {
 	for _, in := range d.kept() {
 		if in.records > 0 || in.origin != nil {
@@ -357,7 +357,8 @@ func (d *Dir) unnamed() (ours []string) {
 	return ours
 }
 
-// isOurs reports whether name is that of an increment, a base, or a manifest that is not in use yet.
+// isOurs reports whether name is the name of an increment, a base, or a manifest that is not in use
+// yet.
 func isOurs(name string) bool {
 	for _, pattern := range []string{incrementPattern, basePattern, manifestName + tmpSuffix} {
 		if ok, _ := filepath.Match(pattern, name); ok {
@@ -394,7 +395,7 @@ func (d *Dir) Close() error {
 func (d *Dir) drop(err error, p part) {
 	var unsure *unsureError
 	if !errors.As(err, &unsure) {
-		_ = d.o.FS.Remove(d.path(p.name)) // if this fails the file does no harm
+		_ = d.o.FS.Remove(d.path(p.name)) // if the removal fails, the file does no harm
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // are not UTF-8.
 type line struct {
 	File     string  `json:"file"`
-	Op       string  `json:"op"` // "put", "patch", "delete" or "flush"
+	Op       string  `json:"op"` // the kind of effect: "put", "patch", "delete" or "flush"
 	DB       int     `json:"db"`
 	Key      *string `json:"key,omitempty"`
 	Key64    string  `json:"key_base64,omitempty"`
@@ -51,7 +51,7 @@ func Dump(fsys FS, dir string, w io.Writer) error {
 	d := &dumper{w: bufio.NewWriter(w)}
 	d.enc = json.NewEncoder(d.w)
 	d.enc.SetEscapeHTML(false)
-	// Flush also after an error: the part before the damage is useful.
+	// The buffer is flushed also after an error, because the part before the damage is useful.
 	return errors.Join(d.all(fsys, dir, m), d.w.Flush())
 }
 
@@ -78,15 +78,15 @@ func (d *dumper) all(fsys FS, dir string, m *manifest) error {
 			return err
 		}
 	}
-	return err // may be the damage at which the last increment ended
+	return err // the error may be the damage at which the last increment ended
 }
 
 // dumper writes lines. It has the methods of a [Sink] that receive data.
 type dumper struct {
-	mu   sync.Mutex // guards w and enc: several goroutines read a base
+	mu   sync.Mutex // mu guards w and enc, because several goroutines read a base
 	w    *bufio.Writer
 	enc  *json.Encoder
-	file string // name of the file that is read
+	file string // name of the file that is being read
 }
 
 // increment writes the effects of the valid part of in.

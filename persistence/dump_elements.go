@@ -52,7 +52,7 @@ func elementsOf(e entry.Entry) []any {
 // elementWriter collects elements for elementsOf.
 type elementWriter struct {
 	elements []any
-	binary   bool // an element is not UTF-8
+	binary   bool // whether an element is not valid UTF-8
 }
 
 // add appends one element, which consists of one or two parts: a text, or a pair of texts.

@@ -29,7 +29,8 @@ const (
 	// typeDurable is a durable-offset record. It has an offset: everything before the offset in
 	// this file, and all increments before this file, were durable when the record was written.
 	typeDurable recordType = 3
-	// typeEnd is an end record: a durable-offset record that is the last record of a file.
+	// typeEnd is an end record. It has the form of a durable-offset record and is the last record
+	// of a file.
 	typeEnd recordType = 4
 	// typeOrigin is an origin record: see [Origin].
 	typeOrigin recordType = 128
@@ -57,9 +58,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // framer frames the records of one file: it writes their lengths and checksums.
 type framer struct {
-	id   uint64 // id of the file
-	seq  uint64 // number of the next record
-	seed uint32 // checksum of the bytes of id
+	id   uint64 // the id of the file
+	seq  uint64 // the number of the next record
+	seed uint32 // the checksum of the bytes of id, with which each checksum begins
 	head [12]byte
 	// unread is true for a log without a file. No reader checks the checksums then, so framer
 	// computes none.

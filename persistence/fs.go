@@ -50,7 +50,7 @@ type OS struct{}
 // fsError is an error that can be a constant.
 type fsError string
 
-// Error implements error.
+// Error returns the text of the error.
 func (e fsError) Error() string { return string(e) }
 
 // ErrLocked is the error of [FS.Lock] if another process holds the lock.

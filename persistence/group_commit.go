@@ -30,7 +30,7 @@ func (l *Log) awaitGroup() {
 		}
 		shortPause()
 		if l.o.Stopwatch() == now {
-			return // in a test with virtual time the stopwatch does not advance here
+			return // in a test with virtual time, the stopwatch does not advance here
 		}
 	}
 }

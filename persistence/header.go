@@ -103,17 +103,16 @@ func readHeader(f File, name string, m magic, id uint64) (header, error) {
 // newID returns a random id for a new file. It is never 0, and no client can guess it.
 func newID() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // Read does not fail: without randomness it ends the process
+	_, _ = rand.Read(b[:]) // Read does not fail: without a source of randomness the process ends
 	return max(1, binary.LittleEndian.Uint64(b[:]))
 }
 
-// CorruptError is the error for a file whose content is not what was written, and not just cut
-// short by a crash.
+// CorruptError is the error for a file with wrong content, if a crash alone cannot explain that.
 type CorruptError struct {
-	File   string // path of the file
-	Offset int64  // offset of the damaged place in bytes
+	File   string // path of the corrupt file
+	Offset int64  // offset in bytes of the damage
 	Record uint64 // number of the damaged record or block, counted from 1; 0 if no record is meant
-	What   string // what is wrong
+	What   string // a text that says what is wrong
 	// Cuttable is true if the file is an increment that check-aof --fix can cut before the damage.
 	Cuttable bool
 }

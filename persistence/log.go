@@ -71,59 +71,59 @@ type Log struct {
 
 	// ioMu is held while the buffer is written. It is locked before mu.
 	ioMu  sync.Mutex
-	spare []byte // guarded by ioMu: the second buffer, which takes the place of buf while that is written
+	spare []byte // the buffer that takes the place of buf while buf is written; guarded by ioMu
 	// unowned is the position up to which everything appended since replace has been written to a
 	// segment that no manifest names yet. Guarded by ioMu.
 	unowned uint64
-	tap     Tap // guarded by ioMu; nil if there is none
+	tap     Tap // receives all records that are written; nil if there is none; guarded by ioMu
 
 	syncMu sync.Mutex // held during an fsync; locked before ioMu
-	ticks  int        // number of ticks; used by the goroutine of runTicker only
+	ticks  int        // number of ticks so far; used only by the goroutine of runTicker
 
-	mu sync.Mutex // guards logTail
+	mu sync.Mutex // mu guards logTail
 	logTail
 	logStatus
 
-	kick chan struct{}  // wakes runWriter
-	stop chan struct{}  // closed by Close
-	done sync.WaitGroup // the goroutines runWriter and runTicker
+	kick chan struct{}  // a value wakes runWriter
+	stop chan struct{}  // closed by Close to end the goroutines
+	done sync.WaitGroup // counts the goroutines runWriter and runTicker
 }
 
 // logTail has the records that were appended and may not be durable yet, and the callers that wait
 // for them.
 type logTail struct {
 	seg     *segment   // the segment to which records are appended
-	retired []*segment // segments that are written and not yet durable
+	retired []*segment // segments that are written completely and are not durable yet
 	buf     []byte     // framed records that are not written yet, without the bytes of long
 	long    values     // long values that belong to the records in buf but are not in it
 	pos     uint64     // position after the last appended record
 	drops   bool       // the files were given up: all records are dropped until another segment replaces seg
-	gap     bool       // records were dropped, and the tap has not been notified yet
+	gap     bool       // whether records were dropped of which the tap has not been notified
 	waiters []waiter
-	woken   []Waker // memory that wake reuses
+	woken   []Waker // memory for the list of callers to wake; wake reuses it
 	crowd   int     // number of callers that will probably wait for the next fsync: see expected
 }
 
 // logStatus has the state of a log that can be read without a lock.
 type logStatus struct {
-	written, synced atomic.Uint64 // positions: see Written and Synced
+	written, synced atomic.Uint64 // positions up to which records are written, and durable: see Written and Synced
 	policy          atomic.Uint32
-	refusing        atomic.Bool // effects are refused: see Refuses
+	refusing        atomic.Bool // whether effects are refused: see Refuses
 	// adopting is true while records are accepted although no manifest names the segment yet, so
 	// that they become durable only with the next base: see Dir.AcceptState. It is changed with mu
 	// held.
 	adopting   atomic.Bool
-	fault      atomic.Pointer[error] // why the log refuses
-	slow       atomic.Bool           // the last write was slow: see slowDisk
+	fault      atomic.Pointer[error] // the reason why the log refuses effects; nil if it does not
+	slow       atomic.Bool           // whether the last write was slow: see slowDisk
 	writeBegan atomic.Int64          // stopwatch reading at the beginning of the present write; 0 if there is none
 	syncBegan  atomic.Int64          // stopwatch reading at the beginning of the present fsync; 0 if there is none
-	safeAt     atomic.Int64          // stopwatch reading: everything that was appended until then is durable
+	safeAt     atomic.Int64          // stopwatch reading; everything that was appended before it is durable
 	counts     counts
 }
 
 // LogOptions configure a [Log].
 type LogOptions struct {
-	Policy Policy // the policy at the start
+	Policy Policy // Policy is the policy at the start: see [Log.SetPolicy].
 	// Stopwatch reads a monotonic clock. It is used only to measure durations.
 	Stopwatch func() time.Duration
 	// Clock returns the present clock record. Such records are written to the log, so that a
@@ -158,13 +158,13 @@ type segment struct {
 	path   string
 	f      File
 	framer framer
-	start  uint64 // the log's position at offset headerSize of the file
+	start  uint64 // the position of the log at the offset headerSize of the file
 	// data is the position after the last record of effects. durable is the offset in the file up
 	// to which everything is durable, and recorded is the offset in the last durable-offset record.
 	data              uint64
 	durable, recorded int64
 	clock             uint64 // position after the last clock record
-	noted             uint64 // position after the last durable-offset record, or 0 if there is none
+	noted             uint64 // position after the last durable-offset record; 0 if there is none
 	// horizon is the latest instant that effects after the last clock record may have.
 	horizon limit.Instant
 }
@@ -268,7 +268,7 @@ func (l *Log) wake(everybody bool) {
 	l.crowd = expected(len(l.waiters), l.crowd)
 	l.waiters, l.woken = rest, nil
 	l.mu.Unlock()
-	if len(rest) > 0 && !(l.adopting.Load() && l.always()) { // while adopting, no fsync can serve them
+	if len(rest) > 0 && !(l.adopting.Load() && l.always()) { // while records are only adopted, no fsync can make them durable
 		l.nudge()
 	}
 	for _, w := range woken {

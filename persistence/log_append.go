@@ -37,7 +37,7 @@ type nowhere struct{ File }
 // Write implements [File]. It drops b.
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 
-// Close implements [File]. It does nothing.
+// Close does nothing, because there is no file.
 func (nowhere) Close() error { return nil }
 
 // NewVolatile returns a log without a file. A server without persistence uses it to serve replicas:
@@ -71,7 +71,7 @@ func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (positi
 		l.mu.Lock()
 	}
 	if l.drops || size >= maxRecord {
-		if !l.drops { // a log without a file drops only the record
+		if !l.drops { // a log without a file drops only this record
 			l.discard()
 		}
 		l.pos += uint64(size)

@@ -15,7 +15,7 @@ func (l *Log) SetTap(t Tap) (from uint64) {
 	l.tap = t
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pos - uint64(len(l.buf)+l.long.bytes) // less what was appended since the write
+	return l.pos - uint64(len(l.buf)+l.long.bytes) // the position, less the bytes that were appended since the write
 }
 
 // rotate continues the log in next, which the manifest names after the present segment. It writes
@@ -63,7 +63,7 @@ func (l *Log) begin(next *segment) {
 // [Dir.AcceptState], or until [Dir.Rewrite] has written a base of the new state. OnFault is not
 // called. A log without a file continues. In both cases the tap is notified of a gap.
 func (l *Log) Suspend(why error) {
-	_ = l.Sync() // a failure has been handled already
+	_ = l.Sync() // Sync itself handles a failure
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
 	l.write()
@@ -77,7 +77,7 @@ func (l *Log) Suspend(why error) {
 		l.adopting.Store(false)
 	}
 	l.mu.Unlock()
-	l.write() // notifies the tap of the gap
+	l.write() // write notifies the tap that records are missing
 	if suspended {
 		l.o.Log.Info("the log is suspended until a new snapshot replaces it", "reason", why)
 		l.wakeAll()
@@ -99,7 +99,7 @@ func (l *Log) replace(next *segment, adopt bool) {
 	pos := l.pos
 	l.adopting.Store(adopt)
 	if adopt {
-		l.written.Store(l.pos) // no caller must wait for dropped records
+		l.written.Store(l.pos) // callers must not wait for records that were dropped
 		l.refusing.Store(false)
 	}
 	l.mu.Unlock()
@@ -108,15 +108,15 @@ func (l *Log) replace(next *segment, adopt bool) {
 		l.tap.Wrote(nil, pos)
 	}
 	for _, s := range old {
-		_ = s.f.Close() // the file was given up
+		_ = s.f.Close() // an error does not matter, because the file was given up
 	}
 }
 
 // settle makes everything durable that was appended since replace. The error says that this failed.
 func (l *Log) settle() error {
 	if l.adopting.Load() {
-		err := l.Sync() // other goroutines write meanwhile
-		l.note()        // a durable-offset record: damage to these records is then not mistaken for the trace of a crash
+		err := l.Sync() // other goroutines can write meanwhile
+		l.note()        // note writes a durable-offset record, so that damage to these records is not mistaken for the trace of a crash
 		return err
 	}
 	l.ioMu.Lock()
@@ -147,7 +147,7 @@ func (l *Log) giveUp(why error) {
 	if accepted {
 		l.wakeAll()
 	}
-	l.nudge() // the writer notifies the tap of the gap
+	l.nudge() // the writer notifies the tap that records are missing
 }
 
 // resume makes the log accept effects again, because the manifest now names the base and the
@@ -156,14 +156,14 @@ func (l *Log) resume() {
 	l.ioMu.Lock()
 	l.mu.Lock()
 	l.adopting.Store(false)
-	if l.drops { // the log was given up again after settle
+	if l.drops { // the log was given up again after settle returned
 		l.mu.Unlock()
 		l.ioMu.Unlock()
 		return
 	}
 	start := l.seg.start
 	l.written.Store(max(start, l.unowned, l.written.Load()))
-	l.synced.Store(start + uint64(max(0, l.seg.durable-headerSize))) // settle has synced a segment that was adopted
+	l.synced.Store(start + uint64(max(0, l.seg.durable-headerSize))) // settle has synced a segment of adopted records
 	l.refusing.Store(false)
 	l.mu.Unlock()
 	l.ioMu.Unlock()
@@ -208,7 +208,7 @@ func (l *Log) finish() error {
 	s := l.seg
 	before := len(l.buf)
 	l.buf = s.framer.durableRecord(l.buf, typeEnd, s.offset(l.synced.Load()))
-	s.recorded = math.MaxInt64 // no durable-offset record may follow the end record
+	s.recorded = math.MaxInt64 // no durable-offset record may follow the end record of the file
 	l.pos += uint64(len(l.buf) - before)
 	l.mu.Unlock()
 	return l.Sync()

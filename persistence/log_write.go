@@ -36,7 +36,7 @@ func (l *Log) write() {
 	if gap && l.tap != nil {
 		l.tap.Gap()
 	}
-	if dropped || len(buf) == 0 && !gap { // after a gap there may be nothing to write
+	if dropped || len(buf) == 0 && !gap { // after a gap, the buffer may be empty
 		return
 	}
 	if err := l.writeTo(seg.f, &long, buf); err != nil {
@@ -47,7 +47,7 @@ func (l *Log) write() {
 		long.copyTo(l.tap, buf, pos)
 	}
 	if l.refusing.Load() {
-		l.unowned = pos // the position counts once the manifest names the segment
+		l.unowned = pos // the position does not count until the manifest names the segment
 		return
 	}
 	l.written.Store(pos)
@@ -72,8 +72,8 @@ func (l *Log) writeTo(f File, long *values, buf []byte) error {
 	return err
 }
 
-// noteDurable appends a durable-offset record for what is durable of the present segment. mu must
-// be held.
+// noteDurable appends a durable-offset record with the offset up to which the present segment is
+// durable. mu must be held.
 func (l *Log) noteDurable() {
 	seg := l.seg
 	before := len(l.buf)
@@ -100,7 +100,7 @@ func (l *Log) sync() error {
 		return l.Fault()
 	}
 	l.mu.Lock()
-	var few [4]*segment // avoids an allocation
+	var few [4]*segment // memory on the stack, which avoids an allocation
 	segs := append(append(few[:0], l.retired...), l.seg)
 	l.mu.Unlock()
 	l.syncBegan.Store(int64(began))
@@ -175,7 +175,7 @@ func (l *Log) measured(d time.Duration) {
 
 // forget closes the retired segment s, which is durable now, and removes it from the list.
 func (l *Log) forget(s *segment) {
-	_ = s.f.Close() // the error does not matter: the file is durable
+	_ = s.f.Close() // an error does not matter, because the file is durable
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, r := range l.retired {
@@ -207,7 +207,7 @@ func (l *Log) fail(s *segment, err error) {
 	l.counts.faults.Add(1)
 	l.o.Log.Error("the log cannot be written; changes are refused until a new snapshot replaces it", "error", err)
 	l.wakeAll()
-	l.nudge() // the writer notifies the tap of the gap
+	l.nudge() // the writer notifies the tap that records are missing
 	if l.o.OnFault != nil {
 		l.o.OnFault(err)
 	}
@@ -244,7 +244,7 @@ func (l *Log) runWriter() {
 		l.write()
 		l.ioMu.Unlock()
 		if always {
-			_ = l.sync() // a failure has been handled already
+			_ = l.sync() // sync itself handles a failure
 		}
 		l.wake(false)
 	}
@@ -271,7 +271,7 @@ func (l *Log) tick() {
 	l.note()
 	l.ticks++
 	if !l.idle() && (Policy(l.policy.Load()) != SyncNo || l.ticks%lazyTicks == 0) {
-		if l.sync() == nil { // a failure has been handled already
+		if l.sync() == nil { // sync itself handles a failure
 			l.note()
 		}
 	}
@@ -329,7 +329,7 @@ func (l *Log) record(t recordType, body func(dst []byte) []byte) {
 }
 
 // NoteClock appends a record of the present clock and a watermark, if one is known, after
-// everything that was appended before, and writes the buffer. The error is that of [Log.Fault].
+// everything that was appended before, and writes the buffer. It returns the error of [Log.Fault].
 func (l *Log) NoteClock() error {
 	return l.noteNow(func() {
 		l.noteClock(l.o.Clock())
@@ -348,8 +348,8 @@ func (l *Log) noteWatermark() {
 }
 
 // NoteOrigin appends a record which says that o is the origin of the present state, everything
-// appended before included, and writes the buffer. The origin holds until effects are appended. The
-// error is that of [Log.Fault], or says that o is malformed.
+// appended before included, and writes the buffer. The origin holds until effects are appended. It
+// returns the error of [Log.Fault], or says that o is malformed.
 func (l *Log) NoteOrigin(o *Origin) error {
 	if err := o.check(); err != nil {
 		return err
@@ -360,7 +360,7 @@ func (l *Log) NoteOrigin(o *Origin) error {
 }
 
 // noteNow calls note, which appends records, with mu held, and writes the buffer. It does not call
-// note if the files were given up. The error is that of [Log.Fault].
+// note if the files were given up. It returns the error of [Log.Fault].
 func (l *Log) noteNow(note func()) error {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()

@@ -21,10 +21,10 @@ const (
 
 // part describes a file that the manifest lists.
 type part struct {
-	name string // without directory
+	name string // name of the file, without directory
 	id   uint64 // id in the header of the file
-	seq  uint64 // sequence number, which is part of the name
-	base bool   // the file is a base, otherwise an increment
+	seq  uint64 // sequence number, which is a part of the name
+	base bool   // whether the file is a base; otherwise it is an increment
 }
 
 // manifest has the content of a manifest: at most one base, and the increments since the base, in
@@ -32,8 +32,9 @@ type part struct {
 type manifest struct {
 	base       *part
 	increments []part
-	dataSet    DataSet // data set of the state in the files
-	// nextSeq is the sequence number of the next file. It is greater than those of all listed files.
+	dataSet    DataSet // the data set to which the state in the files belongs
+	// nextSeq is the sequence number of the next file. It is greater than the number of any listed
+	// file.
 	nextSeq uint64
 }
 
@@ -65,7 +66,7 @@ func (m *manifest) encode() []byte {
 			kind = "b"
 		}
 		fmt.Fprintf(&b, "file %s seq %d type %s id %016x", p.name, p.seq, kind, p.id)
-		if m.dataSet.ID != "" { // older versions ignore unknown keys
+		if m.dataSet.ID != "" { // older versions ignore keys that they do not know
 			fmt.Fprintf(&b, " dataset %s", m.dataSet.ID)
 			if m.dataSet.Restored {
 				b.WriteString(" restored " + restoredYes)
@@ -273,7 +274,7 @@ func writeManifest(fsys FS, dir string, m *manifest) error {
 // would leave.
 type unsureError struct{ err error }
 
-// Error implements error.
+// Error returns the text of the underlying error.
 func (e *unsureError) Error() string { return e.err.Error() }
 
 // Unwrap returns the underlying error.

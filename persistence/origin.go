@@ -9,9 +9,9 @@ import (
 // the primary that had it. After a restart the replica asks the primary for what follows the
 // offset.
 type Origin struct {
-	History string // id of the history: 40 hexadecimal digits
-	Offset  uint64 // offset in bytes; below 2^62
-	Primary string // address as host:port, of at most 512 bytes
+	History string // id of the history, of 40 hexadecimal digits
+	Offset  uint64 // offset in the history in bytes; below 2^62
+	Primary string // address of the primary as host:port, at most 512 bytes
 }
 
 const (
@@ -25,7 +25,7 @@ const (
 	longestPlace = 512 // maximum length of Origin.Primary in bytes
 )
 
-// errOrigin is the error for an origin with an invalid field.
+// errOrigin is the error for an origin with a field that is not valid.
 var errOrigin = errors.New("an origin record that is out of form")
 
 // check returns errOrigin if a field of o is out of range.

@@ -16,7 +16,7 @@ const firstBase = "base.1.snap"
 func Exists(fsys FS, dir string) bool {
 	f, err := fsys.Open(filepath.Join(dir, manifestName))
 	if err == nil {
-		_ = f.Close() // nothing was written
+		_ = f.Close() // an error does not matter, because nothing was written
 		return true
 	}
 	if !errors.Is(err, fs.ErrNotExist) {

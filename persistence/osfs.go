@@ -55,7 +55,7 @@ func (OS) List(dir string) ([]string, error) {
 func (o OS) Mkdir(dir string) error {
 	parent := filepath.Dir(dir)
 	if _, err := os.Stat(dir); err == nil || parent == dir {
-		return os.MkdirAll(dir, 0o700) // fails if dir is not a directory
+		return os.MkdirAll(dir, 0o700) // fails if dir exists and is not a directory
 	}
 	if err := o.Mkdir(parent); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (OS) Lock(name string) (io.Closer, error) {
 		return nil, err
 	}
 	if err := lockFile(f); err != nil {
-		_ = f.Close() // the error does not matter: nothing was written
+		_ = f.Close() // an error does not matter, because nothing was written
 		return nil, err
 	}
 	return f, nil

@@ -11,5 +11,5 @@ import (
 // cost more than it gains.
 func shortPause() {
 	t := syscall.Timespec{Nsec: 1000}
-	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0) // a signal only makes the sleep shorter
+	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0) // a signal only makes the pause shorter
 }

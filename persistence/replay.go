@@ -39,13 +39,13 @@ const replayBatch = 64 << 10
 type replayer struct {
 	sink     Sink
 	progress *Progress
-	stop     *atomic.Bool // ends the replay early
+	stop     *atomic.Bool // set to end the replay early
 	seed     maphash.Seed
-	batches  [][]byte              // effects that were not sent yet, by worker
-	work     []chan []byte         // batches for each worker
-	free     chan []byte           // buffers of batches that were applied
-	busy     sync.WaitGroup        // batches that workers have not finished
-	ended    sync.WaitGroup        // the workers
+	batches  [][]byte              // the effects for each worker that were not sent yet
+	work     []chan []byte         // a channel of batches for each worker
+	free     chan []byte           // buffers of batches that were applied, for reuse
+	busy     sync.WaitGroup        // counts the batches that workers have not finished
+	ended    sync.WaitGroup        // counts the workers that have not ended
 	failed   atomic.Pointer[error] // the first error of a worker
 }
 
@@ -116,8 +116,8 @@ func (r *replayer) file(fsys FS, in *increment) error {
 			return corrupt(in.path, at, record, err.Error())
 		}
 		if why := r.failed.Load(); why != nil {
-			// The failing record is the present or an earlier one. check-aof finds the exact record
-			// in a second pass.
+			// The failing record is this one or an earlier one. check-aof finds the exact record in
+			// a second pass.
 			return corrupt(in.path, at, record, "at or before this record: "+(*why).Error())
 		}
 	}

@@ -51,7 +51,7 @@ func (d *Dir) takeFrom(from string, backup *manifest) (err error) {
 		var unsure *unsureError
 		if err != nil && !errors.As(err, &unsure) {
 			for _, path := range made {
-				_ = d.o.FS.Remove(path) // if this fails, a server refuses the directory, since it has files but no manifest
+				_ = d.o.FS.Remove(path) // if the removal fails, a server refuses the directory, since it has files but no manifest
 			}
 		}
 	}()

@@ -47,7 +47,7 @@ func (d *Dir) RewriteContext(ctx context.Context, src Source) (Rewritten, error)
 		if err := d.log.Sync(); err != nil {
 			return done, err
 		}
-		d.log.note() // a durable-offset record: damage to these effects is then not mistaken for the trace of a crash
+		d.log.note() // note writes a durable-offset record, so that damage to these effects is not mistaken for the trace of a crash
 	}
 	return done, d.switchTo(&m, done)
 }
@@ -61,15 +61,15 @@ func (d *Dir) rotate() error {
 		return err
 	}
 	if err := writeManifest(d.o.FS, d.o.Path, &m); err != nil {
-		// Either manifest may be in force. Both are right, since the new increment is empty, but
-		// its name must not be used again.
+		// Either of the two manifests may be in force. Both are correct, since the new increment is
+		// empty, but its name must not be used again.
 		d.manifest.nextSeq = m.nextSeq
 		err = errors.Join(err, seg.f.Close())
 		d.drop(err, seg.part)
 		return err
 	}
-	// The manifest now names the new increment, so the name is in use even if the log fails right
-	// here.
+	// The manifest now names the new increment, so its name is in use even if the log fails from
+	// here on.
 	d.manifest = &m
 	if err := d.log.rotate(seg); err != nil {
 		return errors.Join(err, seg.f.Close())
@@ -101,7 +101,7 @@ func (d *Dir) writeBase(ctx context.Context, m *manifest, src Source) (done Rewr
 		err = d.o.FS.SyncDir(d.o.Path)
 	}
 	if err != nil {
-		_ = d.o.FS.Remove(path) // frees the space; no manifest names the file
+		_ = d.o.FS.Remove(path) // no manifest names the file, so Remove only frees its space
 		return done, fmt.Errorf("writing %s: %w", path, err)
 	}
 	m.base = p

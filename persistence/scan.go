@@ -12,9 +12,9 @@ import (
 type scanner struct {
 	r    io.ReaderAt
 	size int64
-	f    framer // f.seq is the number of the next record
+	f    framer // computes checksums; f.seq is the number of the next record
 
-	off int64 // offset of the next record
+	off int64 // offset in bytes of the next record
 	// buf has some bytes of the file, from the offset at on.
 	buf []byte
 	at  int64
@@ -24,11 +24,11 @@ type scanner struct {
 type damage struct {
 	offset int64
 	record uint64
-	what   string // what is wrong
-	err    error  // error of a failed read, after which nothing is known about the record; otherwise nil
+	what   string // a text that says what is wrong
+	err    error  // the error of a failed read, after which nothing is known about the record; otherwise nil
 }
 
-// Error implements error.
+// Error returns a text that says what is wrong.
 func (d *damage) Error() string {
 	return fmt.Sprintf("record %d at %d: %s", d.record, d.offset, d.what)
 }

@@ -13,9 +13,9 @@ type blockWriter struct {
 	f      File
 	framer framer
 	ready  []byte // complete blocks that are not written yet
-	keys   uint64 // number of encoded entries
+	keys   uint64 // number of entries that were encoded
 	bytes  int64  // number of bytes that were written
-	synced int64  // the file is durable up to this offset
+	synced int64  // offset in bytes up to which the file is durable
 }
 
 // newBlockWriter returns a blockWriter for f and writes the header h.

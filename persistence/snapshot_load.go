@@ -40,9 +40,9 @@ var errStopping = errors.New("the server stops")
 // foundBlock is a block that was read but not checked or decoded yet.
 type foundBlock struct {
 	payload []byte
-	sum     uint32 // checksum in the file
-	seq     uint64 // number of the block, counted from 1
-	offset  int64  // offset of the block in the file
+	sum     uint32 // the checksum that the file has for the block
+	seq     uint64 // number of the block in the file, counted from 1
+	offset  int64  // offset of the block in the file, in bytes
 }
 
 // readSnapshot calls use for every entry of the snapshot p in the directory dir, until use returns
@@ -107,12 +107,12 @@ type snapshotLoader struct {
 	size     int64
 	id       uint64
 	progress *Progress
-	stop     *atomic.Bool // ends the loading early
+	stop     *atomic.Bool // set to end the loading early
 	use      func(db int, key []byte, e entry.Entry) error
 
 	failed  atomic.Pointer[error]
-	keys    atomic.Uint64 // number of decoded entries
-	buffers sync.Pool     // of []byte, for payloads
+	keys    atomic.Uint64 // number of entries that were decoded
+	buffers sync.Pool     // unused buffers of type []byte for payloads
 }
 
 // run loads the whole snapshot. It returns the first error of reading or decoding a block, and an

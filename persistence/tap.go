@@ -9,8 +9,8 @@ type Tap interface {
 	// the piece; with the other pieces end is 0. Callers that wait for a position are woken after
 	// Wrote.
 	Wrote(piece []byte, end uint64)
-	// Gap is called when records were dropped: the next piece does not follow the last one, and its
-	// position may be any later one. Gap may be called several times in a row. If the log accepts
+	// Gap is called when records were dropped. The next piece then does not follow the last one,
+	// and may have any later position. Gap may be called several times in a row. If the log accepts
 	// effects, it calls Wrote right after Gap, with an empty piece if there is nothing to write; so
 	// the tap learns the position at which the log continues.
 	Gap()

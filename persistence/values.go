@@ -7,10 +7,10 @@ import "github.com/cellserver/cellserver/shared"
 // been written or dropped.
 type values struct {
 	refs  []shared.Ref
-	bytes int // sum of their lengths
+	bytes int // sum of the lengths of the values
 }
 
-// apart is the minimum length in bytes of a value that is written by a call of its own. Shorter
+// apart is the minimum length in bytes of a value that is written by a separate call. Shorter
 // values are copied.
 const apart = 64 << 10
 

@@ -19,7 +19,7 @@ const (
 	FrameClock = byte(typeClock)
 	// FrameDurable is the type of a record with an offset before which everything was durable.
 	FrameDurable = byte(typeDurable)
-	// FrameEnd is FrameDurable for the last record of a file.
+	// FrameEnd is the type of the last record of a file, which has the form of FrameDurable.
 	FrameEnd = byte(typeEnd)
 	// FrameWatermark is the type of a frame with an instant such that no effect after the frame is
 	// earlier.
@@ -55,7 +55,7 @@ func FrameLength(head []byte) (int, error) {
 }
 
 // NextFrame returns f, the first frame of b, and its length n in bytes. n is 0 if b does not have
-// the whole frame. b may be any bytes; the error is that of [FrameLength]. The checksum is not
+// the whole frame. b may be any bytes; it returns the error of [FrameLength]. The checksum is not
 // checked, because it depends on the file to which the record was written.
 func NextFrame(b []byte) (f Frame, n int, err error) {
 	n, err = FrameLength(b)
@@ -112,7 +112,7 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 			continue
 		}
 		if cap(b.out) > 8*blockSize {
-			b.out = nil // the buffer was enlarged for a large value
+			b.out = nil // the buffer was enlarged for a large value, so it is not kept
 		}
 		done := from.done
 		if b.out, b.err = from.next(append(b.out[:0], blockEntries), db); b.err != nil {
@@ -122,7 +122,7 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 		if from.done == len(from.entries) {
 			from.reset()
 			if cap(from.keys) > keepBuffer {
-				from.keys = nil // the buffer was enlarged for large values
+				from.keys = nil // the buffer was enlarged for large values, so it is not kept
 			}
 		}
 		return b.out, keys, true
@@ -136,7 +136,7 @@ func (b *Blocks) Err() error { return b.err }
 
 // DecodeBlock calls f for the entries of the block payload, until f returns an error. keys is the
 // number of calls. payload may be any bytes. key and the value of e are valid until f returns. f
-// has to check whether e is a valid entry. The error is that of f, or says that payload is not a
+// has to check whether e is a valid entry. It returns the error of f, or says that payload is not a
 // block of entries.
 func DecodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) (keys int, err error) {
 	if len(payload) == 0 {

@@ -12,7 +12,7 @@ import (
 // address or a network, and the state belongs to the network with the prefix length V4 or V6 that contains it, or to a
 // longer one that has an override or a boost: see [KeyForm.Network].
 type KeyForm struct {
-	// IP says that keys are addresses. Otherwise V4 and V6 are 0.
+	// IP says that keys are IP addresses. If it is false, V4 and V6 are 0.
 	IP bool
 	// V4 and V6 are the prefix lengths of the networks in bits: at most 32 for IPv4, and 128 for IPv6.
 	V4, V6 uint8
@@ -79,7 +79,7 @@ func (f KeyForm) Network(address netip.Prefix, a *Applied) (network netip.Prefix
 // lengthOf returns the prefix length of pattern, the canonical text of a network or "*".
 func lengthOf(pattern string) int {
 	if pattern == "*" {
-		return 0 // an error of Atoi would allocate memory
+		return 0 // Atoi is not used, because its errors allocate memory
 	}
 	n, _ := strconv.Atoi(pattern[strings.LastIndexByte(pattern, '/')+1:])
 	return n
@@ -133,18 +133,18 @@ func CanonicalNetwork(pattern string) (string, bool) {
 // MaxAddress is the maximum length in bytes of the text of an address. It leaves at least 70 bytes for a zone.
 const MaxAddress = 128
 
-// ParseAddress parses the key of a call under a policy whose keys are addresses. An address is returned as a
-// network of its full length, and a network with the bits of hosts that it was given. Valid texts are those of
-// [netip.ParseAddr] and [netip.ParsePrefix]. An IPv6 address may be in brackets, and a port may follow an IPv4
-// address or the brackets. A zone and a port are ignored. Addresses and networks of IPv4-mapped addresses
-// (::ffff:0:0/96) are returned as those of IPv4. ParseAddress allocates nothing for a valid text.
+// ParseAddress parses the key of a call under a policy whose keys are addresses. An address is returned as a network of
+// its full length, and a network with the bits of hosts that it was given. Valid texts are those of [netip.ParseAddr]
+// and [netip.ParsePrefix]. An IPv6 address may be in brackets, and a port may follow an IPv4 address or the brackets. A
+// zone and a port are ignored. Addresses and networks of IPv4-mapped addresses (::ffff:0:0/96) are returned as
+// addresses of IPv4. ParseAddress allocates nothing for a valid text.
 func ParseAddress(text []byte) (address netip.Prefix, ok bool) {
 	if len(text) == 0 || len(text) > MaxAddress || !mayBeAddress(text) {
 		return netip.Prefix{}, false
 	}
-	s := unsafe.String(unsafe.SliceData(text), len(text)) // without a copy, which would be an allocation; the results do not refer to the text
+	s := unsafe.String(unsafe.SliceData(text), len(text)) // without a copy, so without an allocation; the results do not refer to s
 	if strings.Contains(s, "/") {
-		p, err := netip.ParsePrefix(s) // refuses zones and ports
+		p, err := netip.ParsePrefix(s) // ParsePrefix refuses zones and ports
 		if err != nil {
 			return netip.Prefix{}, false
 		}
@@ -181,7 +181,7 @@ func addrOf(s string) (addr netip.Addr, ok bool) {
 		if i < 1 {
 			return netip.Addr{}, false
 		}
-		if _, err := strconv.ParseUint(s[i+1:], 10, 16); err != nil { // as netip.ParseAddrPort
+		if _, err := strconv.ParseUint(s[i+1:], 10, 16); err != nil { // the port must be a number of 16 bits, as in netip.ParseAddrPort
 			return netip.Addr{}, false
 		}
 		s = s[:i]
@@ -192,7 +192,7 @@ func addrOf(s string) (addr netip.Addr, ok bool) {
 		}
 		s = s[1 : len(s)-1]
 	}
-	s, zone, zoned := strings.Cut(s, "%") // netip.ParseAddr would keep the zone in a table
+	s, zone, zoned := strings.Cut(s, "%") // the zone is cut off, because netip.ParseAddr would store it in a global table
 	if zoned && zone == "" {
 		return netip.Addr{}, false
 	}

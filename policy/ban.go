@@ -13,7 +13,8 @@ import (
 const (
 	// defaultGrowth is the factor of a BAN without FACTOR.
 	defaultGrowth = 2 * ban.Whole
-	// defaultMaxBan is MAX of a BAN without it, unless the first ban is longer.
+	// defaultMaxBan is the maximum length of a ban if BAN has no MAX. If the first ban is longer,
+	// that is the maximum.
 	defaultMaxBan = 24 * time.Hour
 )
 
@@ -38,7 +39,7 @@ func parseBan(words [][]byte, millis bool) (c *ban.Call, text string, err resp.E
 	return c, text, ""
 }
 
-// readBan is parseBan with times in units of u, and without the syntax in errors.
+// readBan does what parseBan does, for times in units of u. Its errors do not show the syntax.
 func readBan(words [][]byte, u time.Duration) (*ban.Call, string, resp.Error) {
 	if len(words) < 4 {
 		return nil, "", resp.SyntaxNear(words[0])

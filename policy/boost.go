@@ -77,7 +77,7 @@ func (c *Clause) boostQuota(thousandths int64, q *gcra.Quota) {
 		most = times(most, thousandths)
 	}
 	count := min(times(c.count, thousandths), max(c.count, c.periodIn(1)))
-	*q, _ = gcra.NewQuotaPer(limit.SatSub(most, 1), count, c.period, unit(c.millis)) // the rate is not 0 up to this count
+	*q, _ = gcra.NewQuotaPer(limit.SatSub(most, 1), count, c.period, unit(c.millis)) // no error: the rate is not 0 up to this count
 }
 
 func (c *Clause) boostBucket(thousandths int64, b *tokenbucket.Call) {

@@ -27,8 +27,8 @@ var (
 type Builder struct {
 	most     Sizes
 	policies hashed[*Policy]
-	// gen is the generation of the parts that may be changed. Parts of older generations belong to
-	// tables.
+	// gen is the present generation. Only parts of this generation may be changed, because older
+	// ones belong to tables.
 	gen      uint64
 	limits   interned
 	expiring expiries
@@ -50,8 +50,8 @@ func NewBuilder(most Sizes) *Builder {
 	return &Builder{most: most, policies: hashed[*Policy]{seed: maphash.MakeSeed()}, gen: 1, limits: interned{}}
 }
 
-// Set adds a copy of e. It replaces an entry with the same kind, policy and pattern. The error is
-// that of [Entry.Check], [ErrTooManyPolicies], [ErrTooManyOverrides] or [ErrTooManyOthers]; then
+// Set adds a copy of e. It replaces an entry with the same kind, policy and pattern. It returns the
+// error of [Entry.Check], [ErrTooManyPolicies], [ErrTooManyOverrides] or [ErrTooManyOthers]; then
 // nothing has changed.
 func (b *Builder) Set(e *Entry) error {
 	if err := e.Check(); err != nil {
@@ -219,7 +219,7 @@ func (b *Builder) add(k *kept) {
 	b.expiring.add(k)
 }
 
-// drop undoes what add has done for k.
+// drop removes what add has added for k.
 func (b *Builder) drop(k *kept) {
 	b.bytes -= b.limits.drop(k.Limits) + bytesOf(&k.Entry)
 	b.count(k.Kind, -1)

@@ -147,7 +147,7 @@ func DecodeEntry(key, value []byte, o Bounds) (*Entry, error) {
 	if err := e.Check(); err != nil {
 		return nil, fmt.Errorf("record of an entry: %w", err)
 	}
-	if room := make([]byte, 0, 256); !bytes.Equal(e.AppendValue(room), value) { // for example with leading zeros
+	if room := make([]byte, 0, 256); !bytes.Equal(e.AppendValue(room), value) { // for example, value has leading zeros
 		return nil, fmt.Errorf("written in another way: %w", ErrRecord)
 	}
 	return e, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// reader parses a value from its beginning. rest has the bytes that have not been read. Once failed
-// is set, the results have no meaning.
+// reader parses a value from its beginning. rest has the bytes that have not been read. failed is
+// set by the first error; after that, no result is valid.
 type reader struct {
 	rest   []byte
 	failed bool

@@ -31,8 +31,8 @@ const (
 	kinds = iota
 )
 
-// kindNames has the first part of the keys of records for each kind. These names are part of the
-// file formats.
+// kindNames has, for each kind, the word with which the keys of its records begin. These names are
+// part of the file formats.
 var kindNames = [kinds]string{"main", "try", "override", "boost", "block", "exempt"}
 
 // String returns the name of the kind, as [Entry.AppendKey] writes it.
@@ -60,7 +60,7 @@ const (
 // must not be changed.
 type Entry struct {
 	Kind Kind
-	// Flags are those of a Main, otherwise zero.
+	// Flags are the flags of the policy if the kind is Main, and otherwise zero.
 	Flags
 	// File says that the policy file defines the entry. It can define Main, Candidate and
 	// Override.

@@ -10,7 +10,7 @@ import (
 // readers of a table read the entry; only the builder reads the position.
 type kept struct {
 	Entry
-	// at is the index in expiries. It has no meaning for a permanent entry.
+	// at is the index of the entry in expiries. A permanent entry has no index, and at is not used.
 	at int
 }
 
@@ -18,14 +18,14 @@ type kept struct {
 // element is the entry that expires first.
 type expiries []*kept
 
-// add adds k, unless it is permanent.
+// add adds k to the heap, unless k is permanent.
 func (e *expiries) add(k *kept) {
 	if k.Until != limit.MaxInstant {
 		heap.Push(e, k)
 	}
 }
 
-// drop removes k, unless it is permanent.
+// drop removes k from the heap, unless k is permanent.
 func (e *expiries) drop(k *kept) {
 	if k.Until != limit.MaxInstant {
 		heap.Remove(e, k.at)

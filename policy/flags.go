@@ -118,7 +118,7 @@ func (f *Flags) checkClasses(limits *Limits) error {
 
 // ClassList returns the classes, sorted by name.
 func (f *Flags) ClassList() []Class {
-	classes, _ := ParseClasses(f.Classes) // ClassText has written it
+	classes, _ := ParseClasses(f.Classes) // ParseClasses cannot fail, because ClassText has written the text
 	return classes
 }
 
@@ -130,7 +130,7 @@ func (f *Flags) Share(name []byte) (percent int64, found bool) {
 		word, rest, _ = strings.Cut(rest, " ")
 		share, rest, _ = strings.Cut(rest, " ")
 		if word == string(name) {
-			percent, _ = ParseShare(share) // ParseClasses has accepted it
+			percent, _ = ParseShare(share) // ParseShare cannot fail, because ParseClasses has accepted the share
 			return percent, true
 		}
 	}
@@ -142,7 +142,7 @@ type Switch struct {
 	// Word is the word of RL.POLICY SET that turns the flag on. Field is the name of the flag in YAML, in
 	// records and in replies.
 	Word, Field string
-	// Of returns a pointer to the flag in f.
+	// Of returns a pointer to the field of f that has the flag.
 	Of func(f *Flags) *bool
 }
 

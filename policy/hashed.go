@@ -16,8 +16,8 @@ import (
 // move all of it.
 type hashed[V any] struct {
 	parts []part[V]
-	// buckets is the number of buckets. The index of the bucket of a hash is hash & mask. If there
-	// is no bucket with that index yet, the highest bit of mask is left out.
+	// buckets is the number of buckets. A hash belongs to the bucket with the index hash & mask or,
+	// if there is no such bucket yet, to the one with the index hash & (mask>>1).
 	buckets, mask uint64
 	count         int
 	seed          maphash.Seed
@@ -84,8 +84,8 @@ func (t *hashed[V]) index(hash uint64) uint64 {
 	return i
 }
 
-// lookup returns the value that has the given hash and for which the function is returns true.
-// found is false if there is no such value.
+// lookup returns the value that has the given hash and for which is returns true. found is false if
+// there is no such value.
 func (t *hashed[V]) lookup(hash uint64, is func(V) bool) (v V, found bool) {
 	if t.count == 0 {
 		return v, false

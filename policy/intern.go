@@ -6,7 +6,7 @@ import "strings"
 // share one [Limits], because many keys have few different limits.
 type interned map[internedKey]*internedLimits
 
-// internedKey identifies limits.
+// internedKey identifies limits by their text and unit of time.
 type internedKey struct {
 	text   string
 	millis bool

@@ -31,7 +31,7 @@ type Bounds struct {
 type Limits struct {
 	// Millis says that durations are in milliseconds: the option MS.
 	Millis bool
-	// Text has the text of each clause: see [clause.Text]. Its last element is that of Bans, if the limits have BAN.
+	// Text has the text of each clause: see [clause.Text]. If the limits have BAN, its text is the last element.
 	Text []string
 	// Clauses has 1 to [MaxClauses] clauses.
 	Clauses []Clause
@@ -52,8 +52,8 @@ type Clause struct {
 	// Calls says that the clause has the word CALLS: it counts one unit for each call.
 	Calls bool
 
-	// millis is true if durations are in milliseconds. count and period are the numbers of a rate
-	// as written, for Quota and Bucket.
+	// millis is true if durations are in milliseconds. count and period are the rate of a Quota or
+	// Bucket, as written.
 	millis        bool
 	count, period int64
 
@@ -207,7 +207,7 @@ func (c *Clause) parse(words [][]byte, millis bool, o Bounds) resp.Error {
 		c.Lease = &room.Lease
 	}
 	c.own()
-	if c.hasRate() { // numbers that Parse has accepted
+	if c.hasRate() { // an error is impossible, because Parse has accepted the numbers
 		c.count, _ = strconv.ParseInt(string(words[2]), 10, 64)
 		c.period, _ = strconv.ParseInt(string(words[3]), 10, 64)
 	}

@@ -131,18 +131,19 @@ func ParseStateKey(state []byte) (policy, key []byte) {
 	return policy, key
 }
 
-// These are the numbers that [StateNumber] returns for other states than those of the clauses of a policy. The
-// state of clause i has the number i, and that of clause i of the candidate candidateStates + i. Numbers are stored and
-// never change their meaning.
+// These are the numbers that [StateNumber] returns for states that do not belong to a clause of a policy. The state of
+// clause i has the number i, and the state of clause i of the candidate the number candidateStates + i. Numbers are
+// stored and never change their meaning.
 const (
 	candidateStates   = 64
 	banState          = 128
 	candidateBanState = 129
 )
 
-// StateNumber returns the number of a state among those of key under a policy. state is a key that [AppendStateKey] or
-// [AppendBanKey] has made for policy and key. The result is 1 to [MaxClauses] for a clause of the policy, 65 to 80 for a
-// clause of its candidate, 128 for the bans and 129 for those of the candidate. ok is false for any other state.
+// StateNumber returns the number of a state among the states of key under a policy. state is a key that
+// [AppendStateKey] or [AppendBanKey] has made for policy and key. The result is 1 to [MaxClauses] for a clause of the
+// policy, 65 to 80 for a clause of its candidate, 128 for the bans, and 129 for the bans of the candidate. ok is false
+// for any other state.
 func StateNumber(state, policy, key []byte) (n uint8, ok bool) {
 	rest, ok := bytes.CutPrefix(state, policy)
 	if !ok {
@@ -176,8 +177,8 @@ func StateNumber(state, policy, key []byte) (n uint8, ok bool) {
 	return first + uint8(i), true
 }
 
-// ParseState returns the policy and the key of a state, and its number among those of the key: see [StateNumber]. ok is
-// false if [AppendState] makes no such state.
+// ParseState returns the policy and the key of a state, and its number among the states of the key: see [StateNumber].
+// ok is false if [AppendState] makes no such state.
 func ParseState(state []byte) (policy, key []byte, n uint8, ok bool) {
 	policy, key, ok = bytes.Cut(state, []byte("#ban:"))
 	if !ok || CheckName(bytes.TrimSuffix(policy, []byte("#try"))) != nil {
@@ -194,8 +195,8 @@ func ParseState(state []byte) (policy, key []byte, n uint8, ok bool) {
 // MaxState is the largest number of a state of a key under a policy.
 const MaxState = candidateBanState
 
-// AppendState appends the state with the number n among those of key under a policy: it is the inverse of [StateNumber].
-// ok is false if no state has this number. Then nothing is appended.
+// AppendState appends the state with the number n among the states of key under a policy: it is the inverse of
+// [StateNumber]. ok is false if no state has this number. Then nothing is appended.
 func AppendState(dst, policy, key []byte, n uint8) (state []byte, ok bool) {
 	switch {
 	case n == banState, n == candidateBanState:

@@ -31,7 +31,8 @@ func (n *networks) list(addr netip.Addr) *[]netLength {
 // maxNetworkText is the maximum length in bytes of the text of a network: 8 groups, 7 colons and "/128".
 const maxNetworkText = 8*4 + 7 + 4
 
-// networkOf returns the network whose canonical text is pattern. It is false if there is none.
+// networkOf returns the network whose canonical text is pattern. ok is false if pattern is not such
+// a text.
 func networkOf(pattern string) (n netip.Prefix, ok bool) {
 	if len(pattern) > maxNetworkText || !strings.Contains(pattern, "/") {
 		return n, false
@@ -88,7 +89,7 @@ func (p *Policy) FindNetwork(address netip.Prefix, now limit.Instant, a *Applied
 	}
 	var room [maxNetworkText]byte
 	addr := address.Addr()
-	for _, l := range *p.networks.list(addr) { // longer networks replace shorter ones in a
+	for _, l := range *p.networks.list(addr) { // entries of longer networks replace those of shorter ones in a
 		before := *a
 		p.findExact(netip.PrefixFrom(addr, l.bits).Masked().AppendTo(room[:0]), now, a)
 		if l.bits > address.Bits() {

@@ -11,8 +11,7 @@ import (
 // it. It must not be changed, except for its Counts.
 type Policy struct {
 	Name string
-	// Main is the policy itself, and Candidate is the candidate that is tried in addition. Both may
-	// be nil.
+	// Main is the policy itself, and Candidate the entry that is tried beside it. Both may be nil.
 	Main, Candidate *Entry
 	// Counts is shared by all tables for as long as the policy has any entry.
 	Counts *Counts
@@ -25,7 +24,8 @@ type Policy struct {
 	prefixes *prefix
 	// networks has the lengths of those exact patterns that are networks; it is nil if there are none.
 	networks *networks
-	// gen is the generation of the Builder in which the policy may be changed.
+	// gen is the generation of the Builder that may change the policy. In later generations it is
+	// copied first.
 	gen uint64
 }
 
@@ -35,15 +35,15 @@ type Counts struct {
 	// Allowed and Denied count the calls that charge units, by their reply, whichever entry has
 	// determined the reply.
 	Allowed, Denied atomic.Int64
-	// Exempted counts calls that an exemption allowed. ExemptedDenied counts those of them that the
+	// Exempted counts calls that an exemption allowed. ExemptedDenied counts the ones that the
 	// limits would have denied.
 	Exempted, ExemptedDenied atomic.Int64
 	// Blocked counts calls that a block denied, and Banned those that a ban denied.
 	Blocked, Banned atomic.Int64
 	// ShadowDenied counts calls that were allowed only because the policy is a shadow.
 	ShadowDenied atomic.Int64
-	// TryBoth, TryOnlyOld, TryOnlyNew and TryNeither count calls that a candidate also decided:
-	// allowed by both, by the policy alone, by the candidate alone, and by neither.
+	// TryBoth, TryOnlyOld, TryOnlyNew and TryNeither count the calls that a candidate decided too:
+	// those allowed by both, only by the policy, only by the candidate, and by neither.
 	TryBoth, TryOnlyOld, TryOnlyNew, TryNeither atomic.Int64
 	// Estimated is the sum of the units of the reservations that were committed in time, and Actual is the sum of the
 	// actual quantities of these commits.
@@ -99,7 +99,8 @@ func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 	p.findExact(key, now, a)
 }
 
-// findExact does what Find does, for the patterns that are exact. It replaces entries in a.
+// findExact does what Find does, but only for entries whose pattern is not a prefix. It replaces
+// entries in a.
 func (p *Policy) findExact(key []byte, now limit.Instant, a *Applied) {
 	if p.exact.count == 0 {
 		return
@@ -144,8 +145,8 @@ func (a *Applied) take(e *Entry, now limit.Instant) {
 	}
 }
 
-// InForce returns the limits that apply before a boost: those of a.Override if that is set,
-// otherwise those of Main, which must not be nil then.
+// InForce returns the limits that apply before a boost: the limits of a.Override if it is set, and
+// otherwise the limits of Main, which must not be nil then.
 func (p *Policy) InForce(a *Applied) *Limits {
 	if a.Override != nil {
 		return a.Override.Limits

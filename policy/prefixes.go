@@ -13,11 +13,11 @@ type prefix struct {
 	// these bytes.
 	firsts byteSet
 	below  []*prefix
-	// label has the bytes by which the prefix of this node is longer than that of its parent. Only
-	// the label of the root is empty.
+	// label has the bytes that the prefix of this node has after the prefix of its parent. Only the
+	// label of the root is empty.
 	label string
-	// here has the entries whose prefix is that of this node, at most one of each kind. The slice
-	// is replaced, never changed.
+	// here has the entries for the prefix of this node, at most one of each kind. The slice is
+	// replaced, never changed.
 	here []*kept
 	gen  uint64
 }
@@ -59,7 +59,7 @@ func (n *prefix) next(text []byte) (*prefix, []byte) {
 	}
 	n = n.below[i]
 	size := len(n.label)
-	if size > 1 && (len(text) < size || string(text[1:size]) != n.label[1:]) { // the first byte matches already
+	if size > 1 && (len(text) < size || string(text[1:size]) != n.label[1:]) { // the first byte was compared already
 		return nil, nil
 	}
 	return n, text[size:]

@@ -65,7 +65,7 @@ func eachOf(policies *hashed[*Policy], name string, f func(*Entry) bool) {
 
 // policyOf returns the policy called name, whether it has a Main or not, or nil if there is none.
 func policyOf(policies *hashed[*Policy], name string) *Policy {
-	if policies.count == 0 { // the zero Table has no seed
+	if policies.count == 0 { // the zero Table has no seed for hashes
 		return nil
 	}
 	p, _ := policies.lookup(maphash.String(policies.seed, name), named(name))

@@ -6,7 +6,7 @@ import "strconv"
 // and seconds at least 1, and FixedWindow panics if one of them is out of range.
 func FixedWindow(most, seconds int64) *Limits { return fixedWindow(most, seconds, false) }
 
-// FixedWindowMillis does what [FixedWindow] does, for a window in milliseconds.
+// FixedWindowMillis does what [FixedWindow] does, for a window whose length is in milliseconds.
 func FixedWindowMillis(most, millis int64) *Limits { return fixedWindow(most, millis, true) }
 
 // FixedWindowFromFirst returns the limits "SW most seconds FIXED ANCHOR FIRST", whose windows begin with the first
@@ -27,7 +27,7 @@ func fixedWindow(most, window int64, millis bool, options ...string) *Limits {
 	return l
 }
 
-// Unlimited returns the limits "NONE".
+// Unlimited returns limits that allow every call: "NONE".
 func Unlimited() *Limits {
 	l, err := ParseLimits([][]byte{[]byte("NONE")}, false, Bounds{})
 	if err != "" {

@@ -161,7 +161,7 @@ func (h *Heap) size() int64 {
 	metrics.Read(sizes)
 	for _, m := range sizes {
 		if m.Value.Kind() != metrics.KindUint64 {
-			return 0 // the runtime lacks this metric
+			return 0 // the runtime does not have this metric
 		}
 	}
 	return int64(sizes[ofAll].Value.Uint64() - sizes[ofReleased].Value.Uint64())
@@ -202,7 +202,7 @@ const (
 // would stay allocated for minutes.
 type freedHeap struct {
 	mu   sync.Mutex
-	peak int64 // guarded by mu
+	peak int64 // the highest memory use so far; guarded by mu
 }
 
 // due reports whether keys, which take now bytes, have freed enough memory since their peak. It
@@ -233,10 +233,10 @@ const (
 // garbage.
 type quietHeap struct {
 	mu     sync.Mutex
-	cycles uint64 // guarded by mu, as are the fields below
-	held   int64  // the maximum memory that keys and clients held, from the check before the last collection on
-	last   int64  // the memory that keys and clients held at the last check
-	quiet  int    // the number of checks in sequence that found enough idle memory
+	cycles uint64 // number of collections of garbage at the last check; guarded by mu, as are the fields below
+	held   int64  // maximum memory that keys and clients held since the check before the last collection
+	last   int64  // memory that keys and clients held at the last check
+	quiet  int    // number of checks in a row that found enough idle memory
 }
 
 // due reports whether at least minIdle bytes have been idle for quietLooks consecutive checks
@@ -283,7 +283,7 @@ func idleHeap() (cycles uint64, idle int64) {
 	var values [4]uint64
 	for i, m := range all {
 		if m.Value.Kind() != metrics.KindUint64 {
-			return 0, 0 // the runtime lacks this metric
+			return 0, 0 // the runtime does not have this metric
 		}
 		values[i] = m.Value.Uint64()
 	}

@@ -35,8 +35,8 @@ func AppendStateOf(dst []byte, p *policy.Policy, key []byte, now limit.Instant) 
 	return network.AppendTo(dst), nil
 }
 
-// networkOf returns the network whose state is that of key under p, a policy whose keys are addresses, and sets a to
-// the entries that apply to key at now. The errors are [ErrNoAddress] and [ErrWide].
+// networkOf returns the network whose state key uses under p, a policy whose keys are addresses, and sets a to the
+// entries that apply to key at now. The errors are [ErrNoAddress] and [ErrWide].
 func networkOf(p *policy.Policy, key []byte, now limit.Instant, a *policy.Applied) (netip.Prefix, error) {
 	address, ok := policy.ParseAddress(key)
 	if !ok {

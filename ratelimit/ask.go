@@ -37,12 +37,13 @@ type how uint8
 const (
 	// parks says that the client is parked while tokens are reserved for it.
 	parks how = 1 << iota
-	// candidate says that the limits are those of the policy's candidate, which has a state of its
-	// own.
+	// candidate says that the limits are the limits of the policy's candidate, which has a state of
+	// its own.
 	candidate
 )
 
-// ask is Ask for limits, with the memory of m. h says how the ask differs from that of Ask.
+// ask does what Ask does, for limits, with the memory of m. h says how the ask differs from the
+// result of Ask.
 func (s *steps) ask(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, a *decide.Ask) error {
 	a.DB, a.Err, a.Foreign, a.Lapsed, a.Reserve.TTL, a.Counts = l.DB, nil, 0, 0, 0, l.counts()
 	a.Keep, a.Rank = 0, 0
@@ -146,8 +147,8 @@ func (s *steps) several(l *Lookup, limits *policy.Limits, h how, m *clause.Memor
 	return nil
 }
 
-// fill sets the clauses of m from the index from on to those of limits, with the options of the
-// call. looks says that the call neither charges nor returns units.
+// fill sets the clauses of m from the index from on to the clauses of limits, with the options of
+// the call. looks says that the call neither charges nor returns units.
 func (s *steps) fill(l *Lookup, limits *policy.Limits, h how, m *clause.Memory, from int, looks bool) error {
 	for i := range limits.Clauses {
 		room, n := &m.Rooms[from+i], l.quantity(i, &limits.Clauses[i])

@@ -9,8 +9,8 @@ import (
 )
 
 // banAsk returns the ask about the bans of the key of l under limits, which must have a BAN. denied says that the call
-// is denied, so that the ask counts a denial. candidate says that the limits are those of the policy's candidate. The
-// ask is in the memory of s.rarely.
+// is denied, so that the ask counts a denial. candidate says that the limits are the limits of the policy's candidate.
+// The ask is in the memory of s.rarely.
 func (s *steps) banAsk(l *Lookup, limits *policy.Limits, denied, candidate bool) *decide.Ask {
 	a := &s.rarely().bans
 	a.Key = policy.AppendBanKey(a.Key[:0], l.Policy, l.state(), candidate)
@@ -19,8 +19,8 @@ func (s *steps) banAsk(l *Lookup, limits *policy.Limits, denied, candidate bool)
 }
 
 // banOf returns the time for which limits ban the key of l, or 0 without a ban, and the number of its denials that
-// count towards the next ban. candidate says that the limits are those of the policy's candidate. The error is that of
-// the store.
+// count towards the next ban. candidate says that the limits are the limits of the policy's candidate. It returns the
+// error of the store.
 func (s *steps) banOf(l *Lookup, limits *policy.Limits, candidate bool) (left time.Duration, denials int64, err error) {
 	if limits.Bans == nil {
 		return 0, 0, nil
@@ -35,7 +35,8 @@ func (s *steps) banOf(l *Lookup, limits *policy.Limits, candidate bool) (left ti
 	return 0, a.Decision.Limit - a.Decision.Remaining, nil
 }
 
-// findBan sets l.banned. The error is that of the store, unless a block denies the call in any case.
+// findBan sets l.banned. It returns the error of the store, unless a block denies the call in any
+// case.
 func (s *steps) findBan(l *Lookup) (err error) {
 	if l.banned, l.waited = 0, false; !l.bannable() {
 		return nil
@@ -55,7 +56,7 @@ func (s *steps) candidateBan(l *Lookup) time.Duration {
 	if !l.bannable() {
 		return 0
 	}
-	left, _, _ := s.banOf(l, l.Rules.Candidate.Limits, true) // an error about the candidate must not fail the call
+	left, _, _ := s.banOf(l, l.Rules.Candidate.Limits, true) // an error about the candidate does not fail the call
 	return left
 }
 

@@ -26,15 +26,15 @@ type Mode uint8
 
 // These are the modes.
 const (
-	Whole   Mode = iota // takes the whole quantity, or is denied
-	Peek                // charges nothing
-	Partial             // takes as much of the quantity as is available
-	Force               // takes the quantity, even beyond the limit
-	Wait                // reserves the quantity; the answer says how long to wait
-	Block               // waits until there is room
+	Whole   Mode = iota // the call takes the whole quantity, or is denied
+	Peek                // the call charges nothing
+	Partial             // the call takes as much of the quantity as is available
+	Force               // the call takes the quantity, even beyond the limit
+	Wait                // the call reserves the quantity, and the answer says how long the caller has to wait
+	Block               // the call waits until there is room for the quantity
 )
 
-// These are the errors of calls that cannot be decided, in addition to those of the store.
+// These are the errors of calls that cannot be decided, in addition to the errors of the store.
 var (
 	// ErrNoPolicy says that there is no policy with the name of the call: see also [Service.NoPolicy].
 	ErrNoPolicy = errors.New("no such policy")
@@ -59,7 +59,7 @@ var (
 	ErrKeepUnits = errors.New("a number of units is kept of one limit")
 )
 
-// Call is one call of a client under a policy.
+// Call is one call of a client under a policy, or under its own limits.
 type Call struct {
 	// DB is the index of the database that has the state.
 	DB int
@@ -93,15 +93,15 @@ type Call struct {
 	// place of a concurrency limit is then taken until the reservation ends, and [Decider.Find] sets Member
 	// to the token of ID if it is nil.
 	Reserve reservation.Terms
-	// Keep says how much of each limit has to remain for others after the call. Units are for limits with one clause,
-	// and only for a call under one policy. The modes Force and Wait do not support it.
+	// Keep is the part of each limit that has to remain for others after the call. Units are for limits with one
+	// clause, and only for a call under one policy. The modes Force and Wait do not support it.
 	Keep clause.Keep
 	// Class is the name of the class of the call, or nil. [Decider.Find] sets Keep to the share that the policy gives
 	// for this class.
 	Class []byte
 	// Own are limits that the call itself has, or nil. They replace the limits of the policy and of its candidate, but
-	// not those of an override for the key. The policy need not exist. Denied calls are charged, as under a policy with
-	// the flag Count, and the errors are those of such a policy.
+	// not the limits of an override for the key. The policy need not exist. Denied calls are charged, as under a policy
+	// with the flag Count, and the call has the errors of such a policy.
 	Own *policy.Limits
 	// StateKey is the key of the state of the policy's first clause, if the front has computed it from Policy
 	// and Key; otherwise nil. It is not used if the keys of the policy are addresses.

@@ -97,8 +97,8 @@ func (x *Consequences) Keys(f func(key []byte)) {
 }
 
 // Follow takes the steps after the decision on a, the ask of the call, which was decided at now without an error. If a
-// ban begins, the decision on a becomes that of the ban. The keys of [Consequences.Keys] have to be locked if the
-// caller holds locks of keys.
+// ban begins, the ban decides a instead. The keys of [Consequences.Keys] have to be locked if the caller holds locks of
+// keys.
 func (x *Consequences) Follow(st Store, a *decide.Ask, now limit.Instant) {
 	if x == nil {
 		return

@@ -15,7 +15,8 @@ type Store interface {
 	Decide(a *decide.Ask)
 }
 
-// Policies are the policies of a server. Table returns those in force. Any goroutine may call it.
+// Policies are the policies of a server. Table returns the policies in force. Any goroutine may
+// call it.
 type Policies interface {
 	Table() *policy.Table
 }
@@ -61,7 +62,8 @@ func (s *Service) Policy(name []byte) *policy.Policy {
 	return s.Policies.Table().Policy(name)
 }
 
-// NoPolicy returns the error of a call under a policy that the server does not have: [ErrNoPolicy], or that of Unread.
+// NoPolicy returns the error of a call under a policy that the server does not have: [ErrNoPolicy], or the error of
+// Unread.
 func (s *Service) NoPolicy() error {
 	if s.Unread != nil {
 		if err := s.Unread(); err != nil {
@@ -92,8 +94,8 @@ func (d *Decider) Find(l *Lookup) error {
 	return d.findBan(l)
 }
 
-// findLimits sets the fields of l that do not depend on the state of the key. The errors are those of
-// [Decider.Find], without those of the store.
+// findLimits sets the fields of l that do not depend on the state of the key. It returns the errors
+// of [Decider.Find], without those of the store.
 func (d *Decider) findLimits(l *Lookup) error {
 	if l.reserves() && l.Member == nil {
 		l.Member = l.ID.Token
@@ -122,8 +124,8 @@ func (d *Decider) findLimits(l *Lookup) error {
 	return nil
 }
 
-// Decide decides the call that l has looked up, and counts the answer. It uses a, which is decided at
-// once: a call in the mode Block does not wait. The errors are those of [Decider.Ask] and of the store.
+// Decide decides the call that l has looked up, and counts the answer. It uses a, which is decided at once: a call in
+// the mode Block does not wait. It returns the errors of [Decider.Ask] and of the store.
 func (d *Decider) Decide(l *Lookup, a *decide.Ask) (Answer, error) {
 	if l.Blocked() {
 		return d.deny(l, a), nil
@@ -156,7 +158,7 @@ func (d *Decider) deny(l *Lookup, a *decide.Ask) Answer {
 	return Answer{&d.main.Details[0], d.main.Details}
 }
 
-// denyInto does what deny describes, and sets details to the decisions on the clauses.
+// denyInto does what deny does, and also sets details to the decisions on the clauses.
 func (d *Decider) denyInto(l *Lookup, a *decide.Ask, details []limit.Decision) {
 	d.block(l, details)
 	d.countBlocked(l, a, &details[0])
@@ -228,7 +230,7 @@ func (d *Decider) countAnswer(l *Lookup, a *decide.Ask, x *outcome) {
 	d.Record(l.From, a, x.answer.Decision, counts, true)
 }
 
-// pass changes a decision into that of a call that passes.
+// pass changes a decision into the decision on a call that passes.
 func pass(d *limit.Decision) { d.Refused, d.RetryAfter = 0, limit.NoRetry }
 
 // countLenient counts the call if an exemption lets it pass, or if a shadow policy turns a denial

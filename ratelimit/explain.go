@@ -17,8 +17,8 @@ type Explanation struct {
 	Lookup
 	// Decision is the decision with which the call would be answered.
 	Decision limit.Decision
-	// Banned is the time for which the key is still banned, or 0. An exemption and SHADOW let calls pass nevertheless.
-	// Denials is the number of denials of the key that count for its next ban.
+	// Banned is the rest of the ban of the key, or 0. Calls pass nevertheless under an exemption or SHADOW. Denials is
+	// the number of denials of the key that count for its next ban.
 	Banned  time.Duration
 	Denials int64
 	// WouldBe is the decision without SHADOW and the exemption of the key. It is nil if there is neither.
@@ -64,8 +64,8 @@ func (c *Explained) banned(left time.Duration) {
 // Tries reports whether the candidate of the policy would decide the call, too.
 func (e *Explanation) Tries() bool { return e.hasCandidate() }
 
-// Explain returns the answer that call would get, with the reasons. It changes nothing and counts nothing. The errors
-// are those of [Decider.Find], [ErrQuantities], [ErrPlaces], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and
+// Explain returns the answer that call would get, with the reasons. It changes nothing and counts nothing. It returns
+// the errors of [Decider.Find], [ErrQuantities], [ErrPlaces], [limit.ErrOverflow], [slidingwindow.ErrLogTooLong] and
 // those of the store.
 func (d *Decider) Explain(call Call) (e Explanation, err error) {
 	e.Call = call
@@ -81,7 +81,7 @@ func (d *Decider) Explain(call Call) (e Explanation, err error) {
 		return e, err
 	}
 	if l.Quantity >= 0 {
-		e.Banned, e.Denials, _ = d.banOf(l, l.Limits, false) // the error is ignored: Find has returned it if it concerns the call
+		e.Banned, e.Denials, _ = d.banOf(l, l.Limits, false) // Find has returned this error already, if it is about the call
 	}
 	switch {
 	case l.Blocked():

@@ -8,8 +8,8 @@ import (
 )
 
 // ExplainJoint makes a an ask of family [decide.Joint] that does what [Decider.Explain] does, for a call whose state is
-// in a store that other servers share. After a was decided, [ExplanationOf] has the explanation. The
-// errors are those of [Decider.FindShared].
+// in a store that other servers share. After a was decided, [ExplanationOf] has the explanation. It returns the errors
+// of [Decider.FindShared].
 func (d *Decider) ExplainJoint(call Call, a *decide.Ask) (l Lookup, err error) {
 	l.Call = call
 	if err := d.FindShared(&l); err != nil {
@@ -37,7 +37,7 @@ type explaining struct {
 	explanation Explanation
 }
 
-// Run implements [decide.Program].
+// Run makes the asks of the explanation: see [decide.Program].
 func (x *explaining) Run(decide func(*decide.Ask)) (err error) {
 	x.decider.store = asking(decide)
 	x.explanation, err = x.decider.Explain(x.Call)
@@ -63,13 +63,13 @@ func (s *state) into(a *decide.Ask, db int, p decide.Program) {
 	a.Key = s.key()
 }
 
-// key returns the key of the state, that of the first clause.
+// key returns the key of the state, which is the key of the first clause.
 func (s *state) key() []byte { return policy.AppendStateKey(nil, s.policy, s.of, 1, false) }
 
 // Forgetting is the program that deletes the states of a key under a policy, in a store that other servers share.
 type Forgetting struct {
 	state
-	onlyBans bool // only bans are deleted
+	onlyBans bool // whether only bans are deleted
 	// Removed is the number of deleted states.
 	Removed int64
 }
@@ -83,7 +83,7 @@ func Forget(a *decide.Ask, db int, name, of []byte, onlyBans bool) *Forgetting {
 	return f
 }
 
-// Run implements [decide.Program].
+// Run deletes the states of the key: see [decide.Program].
 func (f *Forgetting) Run(decideOn func(*decide.Ask)) (err error) {
 	f.Removed = 0
 	remove := func(key []byte) {

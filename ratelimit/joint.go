@@ -9,8 +9,8 @@ import (
 )
 
 // FindShared is [Decider.Find] for a call whose state is in a store that other servers share. It does not look for a
-// ban, because [Decider.Joint] does so in the same step as the decision. The errors are those of Find, without those of
-// the store.
+// ban, because [Decider.Joint] does so in the same step as the decision. It returns the errors of Find, without those
+// of the store.
 func (d *Decider) FindShared(l *Lookup) error {
 	d.keys.begin(l.Volatile)
 	if err := d.findLimits(l); err != nil {
@@ -37,9 +37,9 @@ func (d *Decider) Joint(l *Lookup, a *decide.Ask) {
 func LookupOf(a *decide.Ask) *Lookup { return &a.Program.(*joint).lookup }
 
 // AnswerJoint returns the answer to the call that a, an ask of [Decider.Joint], has decided, and counts it as
-// [Decider.Decide] does. It is called once, by the decider of any worker. Only From of l is used; l may be the
-// result of [LookupOf]. The answer is valid until the next call, and the bytes of the call until the end of the batch.
-// The errors are those of Decide.
+// [Decider.Decide] does. It is called once, by the decider of any worker. Only From of l is used; l may be the result
+// of [LookupOf]. The answer is valid until the next call, and the bytes of the call until the end of the batch. It
+// returns the errors of Decide.
 func (d *Decider) AnswerJoint(l *Lookup, a *decide.Ask) (Answer, error) {
 	j := a.Program.(*joint)
 	d.joints.used = append(d.joints.used, j)
@@ -56,13 +56,13 @@ func (d *Decider) AnswerJoint(l *Lookup, a *decide.Ask) (Answer, error) {
 // joint is the program of one call.
 type joint struct {
 	steps
-	lookup  Lookup // of a call under one policy
+	lookup  Lookup // the call and what applies to it, for a call under one policy
 	how     how
-	ask     decide.Ask // for the limits in force
-	outcome outcome    // of the last run
-	joined             // of a call under several policies
+	ask     decide.Ask // the ask about the limits in force
+	outcome outcome    // the outcome of the last run
+	joined             // the parts of a call under several policies
 
-	bytes      []byte // memory for the bytes of lookup and of the parts
+	bytes      []byte // memory for the bytes of lookup and of the parts of joined
 	quantities []int64
 }
 
@@ -79,7 +79,7 @@ func (j *joint) own(o *Lookup) {
 			continue
 		}
 		from := len(j.bytes)
-		j.bytes = append(j.bytes, *b...) // an append may move the memory; earlier copies remain valid in the old memory
+		j.bytes = append(j.bytes, *b...) // append may move the memory; earlier copies remain valid in the old memory
 		*b = j.bytes[from:len(j.bytes):len(j.bytes)]
 	}
 	from := len(j.bytes)
@@ -110,9 +110,9 @@ func (j *joint) Run(decide func(*decide.Ask)) error {
 	return j.decide(l, j.how, &j.ask, &j.outcome)
 }
 
-// Number implements [decide.Program].
+// Number returns the number of the clause to which key belongs: see [decide.Program].
 func (j *joint) Number(key []byte) (n uint8, ok bool) {
-	if bytes.Equal(key, j.lookup.StateKey) { // as most keys are
+	if bytes.Equal(key, j.lookup.StateKey) { // most asks are about this key
 		return 1, true
 	}
 	return policy.StateNumber(key, j.lookup.Policy, j.lookup.state())
@@ -125,7 +125,7 @@ func (*joint) Guessed() bool { return true }
 // asking is a [Store] that decides asks by calling itself.
 type asking func(*decide.Ask)
 
-// Decide implements [Store].
+// Decide decides a by calling s: see [Store].
 func (s asking) Decide(a *decide.Ask) { s(a) }
 
 // joints has the programs of a decider. used are those whose answers are still in use, and free those that the next

@@ -32,19 +32,19 @@ func (d *Decider) Granted(a *decide.Ask) *decide.Ask {
 	return own
 }
 
-// Frees implements [decide.Freeing].
+// Frees reports whether the call may have made room: see [decide.Freeing].
 func (j *joint) Frees() bool {
 	return j.lookup.Least() < 0 || slices.ContainsFunc(j.parts, func(p Part) bool { return p.Least() < 0 })
 }
 
-// Frees implements [decide.Freeing].
+// Frees returns true, because a deleted state makes room: see [decide.Freeing].
 func (*Forgetting) Frees() bool { return true }
 
 // JointStore decides asks about the states of the keys of a call under its policies, in a store that other servers
-// share. It belongs to a call that waits, and owns its bytes, or shares those of the call's [Waiting]. Any goroutine
-// may use it, but only one at a time may call FindBan and CountBans.
+// share. It belongs to a call that waits, and owns its bytes, or shares the bytes of the call's [Waiting]. Any
+// goroutine may use it, but only one at a time may call FindBan and CountBans.
 type JointStore struct {
-	states []state // one for each policy of the call
+	states []state // the states of the call, one for each policy
 	db     int
 	// bans has the bans that FindBan looks for and, once sought is set, the bans that it has found.
 	bans   []keyBan
@@ -53,7 +53,7 @@ type JointStore struct {
 
 // keyBan is a ban of the key of a call under one of its policies.
 type keyBan struct {
-	of     int // the index of the state, and of the [Part] if the call has several
+	of     int // index of the state, and of the [Part] if the call has several
 	call   *ban.Call
 	counts *policy.Counts // the counters of the policy; nil if they do not count the call
 	// denied has the decisions on the clauses of the policy if the ban denies the call.
@@ -95,7 +95,8 @@ func (d *Decider) addBan(s *JointStore, of int, l *Lookup) {
 	s.bans = append(s.bans, is)
 }
 
-// Bytes returns about how many bytes of memory s keeps, without those of a [Waiting]. nil keeps none.
+// Bytes returns about how many bytes of memory s keeps, without the memory of a [Waiting]. nil
+// keeps none.
 func (s *JointStore) Bytes() int {
 	if s == nil {
 		return 0
@@ -168,8 +169,8 @@ func (s *JointStore) CountBans(w *Waiting) {
 	}
 }
 
-// On returns a store that has st decide each ask as the only one of an ask of family [decide.Joint]. On of a nil
-// JointStore returns st.
+// On returns a store in which st decides each ask alone, by an ask of family [decide.Joint]. If s is nil, it returns
+// st.
 func (s *JointStore) On(st Store) Store { return s.Charging(st, nil) }
 
 // Charging is On for the ask of the call of w: if the ask passes, the parts that cannot deny the call are charged at
@@ -188,7 +189,7 @@ type jointOn struct {
 	waiting *Waiting
 }
 
-// Decide implements [Store].
+// Decide decides a as a part of the joint state: see [Store].
 func (s jointOn) Decide(a *decide.Ask) {
 	var whole decide.Ask
 	s.into(&whole, &oneAsk{s.JointStore, a, s.waiting})
@@ -229,7 +230,7 @@ type oneAsk struct {
 	waiting *Waiting
 }
 
-// Run implements [decide.Program].
+// Run makes the ask, and then the charges: see [decide.Program].
 func (p *oneAsk) Run(decideOn func(*decide.Ask)) error {
 	p.ask.Err, p.ask.Lapsed, p.ask.Ends = nil, 0, 0
 	p.waiting.Charging(asking(decideOn)).Decide(p.ask)
@@ -242,7 +243,7 @@ type seeking struct {
 	left []time.Duration
 }
 
-// Run implements [decide.Program].
+// Run looks for the bans: see [decide.Program].
 func (p *seeking) Run(decideOn func(*decide.Ask)) error {
 	p.left = make([]time.Duration, len(p.bans))
 	for i := range p.bans {

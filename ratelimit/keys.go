@@ -12,7 +12,7 @@ import (
 type keys struct {
 	buf     []byte
 	lasting int
-	dropped bool // a buffer was dropped in this batch, to which clauses may still refer
+	dropped bool // whether a buffer was dropped in this batch to which clauses may still refer
 }
 
 // maxKeys is the maximum size, in bytes, of the buffer that is kept after a batch. A batch that needs

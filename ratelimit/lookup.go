@@ -176,7 +176,7 @@ func (l *Lookup) findKeep() error {
 		l.Keep = clause.Keep{Percent: percent}
 	}
 	if l.Keep.None() || l.Mode == Force || l.Quantity <= 0 {
-		return nil // such a call ignores Keep
+		return nil // such a call has no use for Keep
 	}
 	limits := l.Rules.Main.Limits
 	if l.Own != nil {

@@ -67,10 +67,10 @@ type Notices struct {
 	delivered, leftOut atomic.Int64
 
 	mu      sync.Mutex
-	table   *[noticeSets][noticeWays]noticed // guarded by mu; nil before the first event
-	paces   [256]limit.Instant               // guarded by mu; the instant of the next notice of a policy, by the hash of the policy
-	queue   []Notice                         // guarded by mu
-	waiting int                              // guarded by mu; the number of notices in queue and in delivery
+	table   *[noticeSets][noticeWays]noticed // the table of reported events; nil before the first one; guarded by mu
+	paces   [256]limit.Instant               // the instant of the next notice of a policy, by the hash of its name; guarded by mu
+	queue   []Notice                         // the notices that wait for delivery; guarded by mu
+	waiting int                              // number of notices in queue and in delivery; guarded by mu
 }
 
 // noticed is an event in the table. It is not reported again before until.
@@ -205,9 +205,9 @@ func (n *Notices) hash(l *Lookup, e Event, i int, d *limit.Decision) uint64 {
 	binary.LittleEndian.PutUint64(numbers[:], uint64(d.Limit))
 	binary.LittleEndian.PutUint64(numbers[8:], uint64(l.DB))
 	numbers[16], numbers[17] = byte(e), byte(i)
-	_, _ = h.Write(numbers[:]) // a hash never fails
+	_, _ = h.Write(numbers[:]) // Write of a hash never fails
 	_, _ = h.Write(l.Policy)
-	_ = h.WriteByte(0) // a separator, since neither a name nor a clause contains it
+	_ = h.WriteByte(0) // a NUL separates the two texts, since neither contains one
 	_, _ = h.WriteString(l.Limits.Text[i])
 	_ = h.WriteByte(0)
 	_, _ = h.Write(l.state())

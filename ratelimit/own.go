@@ -15,7 +15,7 @@ func (l *Lookup) findOwn() {
 }
 
 // ownOrNone returns the policy for a call under a policy that the server does not have. If the call has no limits of
-// its own, the error is that of [Service.NoPolicy].
+// its own, it returns the error of [Service.NoPolicy].
 func (s *Service) ownOrNone(l *Lookup) (*policy.Policy, error) {
 	if l.Own == nil {
 		return nil, s.NoPolicy()

@@ -36,7 +36,7 @@ func Settle(a *decide.Ask, name, of []byte) {
 // Policy returns the name of the policy.
 func (s *Settling) Policy() []byte { return s.policy }
 
-// Run implements [decide.Program].
+// Run settles the reservation: see [decide.Program].
 func (s *Settling) Run(decideOn func(*decide.Ask)) error {
 	s.Ask.Err, s.further = nil, s.further[:0]
 	decideOn(&s.Ask)
@@ -46,10 +46,10 @@ func (s *Settling) Run(decideOn func(*decide.Ask)) error {
 // Guessed implements [decide.Program]: only the store knows the reservations.
 func (*Settling) Guessed() bool { return false }
 
-// Frees implements [decide.Freeing].
+// Frees returns true, because a settlement may make room: see [decide.Freeing].
 func (*Settling) Frees() bool { return true }
 
-// Reach implements [decide.Reaching].
+// Reach notes that the run needs the states of keys: see [decide.Reaching].
 func (s *Settling) Reach(keys [][]byte) {
 	s.further = s.further[:0]
 	for _, key := range keys {
@@ -61,7 +61,7 @@ func (s *Settling) Reach(keys [][]byte) {
 	}
 }
 
-// States implements [decide.Reaching].
+// States returns the keys of the other states: see [decide.Reaching].
 func (s *Settling) States() [][]byte { return s.further }
 
 // Locate implements [decide.Spanning].

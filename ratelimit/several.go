@@ -20,7 +20,7 @@ type Part struct {
 	// valid until the next call.
 	Details []limit.Decision
 
-	from int // the index of the first clause in the memory of the decider
+	from int // index of the first clause of the part in the memory of the decider
 	// number and of are set for a reservation. of is the number of its windows and buckets, and number is the index of
 	// the part's first one among them. The first part, which a settlement names, has a link to keys, the other keys of
 	// the reservation.
@@ -42,8 +42,8 @@ func (p *Part) terms() reservation.Terms {
 // ErrClauses says that the policies of a call have more than [policy.MaxCallClauses] clauses in all.
 var ErrClauses = errors.New("too many clauses")
 
-// FindAll is [Decider.Find] for each of parts, and sets the fingerprint of their ID. The errors are
-// those of Find, [ErrClauses] and [ErrTwice]; at is the index of the part that an error is about.
+// FindAll is [Decider.Find] for each of parts, and sets the fingerprint of their ID. It returns the
+// errors of Find, [ErrClauses] and [ErrTwice]; at is the index of the part that an error is about.
 func (d *Decider) FindAll(parts []Part) (at int, err error) {
 	if at, err = d.findParts(parts); err != nil {
 		return at, err
@@ -51,7 +51,7 @@ func (d *Decider) FindAll(parts []Part) (at int, err error) {
 	return d.findBans(parts)
 }
 
-// findParts is [Decider.FindAll] without the bans.
+// findParts does what [Decider.FindAll] does, except that it looks for no bans.
 func (d *Decider) findParts(parts []Part) (at int, err error) {
 	n := 0
 	d.keys.begin(parts[0].Volatile)
@@ -101,8 +101,8 @@ func sharesState(parts []Part, p *Part) bool {
 // denies the call, and then only the blocked policies are tried. The repetition of a call charges no policy, and tries
 // only those that can deny.
 //
-// The errors are those of [Decider.Ask] and of the store. at is the index of the part that an error of
-// Ask is about.
+// It returns the errors of [Decider.Ask] and of the store. at is the index of the part that an
+// error of Ask is about.
 func (d *Decider) All(parts []Part, a *decide.Ask) (whole *limit.Decision, at int, err error) {
 	if AnyBlocked(parts) {
 		return d.denyAll(parts, a), 0, nil
@@ -119,7 +119,7 @@ func (d *Decider) All(parts []Part, a *decide.Ask) (whole *limit.Decision, at in
 // is the decision of the part that would pass first, by RetryAfter. The mode must be
 // neither Partial nor Block.
 //
-// The errors are those of [Decider.Ask] and of the store; at is the index of the part.
+// It returns the errors of [Decider.Ask] and of the store; at is the index of the part.
 func (d *Decider) Any(parts []Part) (whole *limit.Decision, at int, err error) {
 	var x severally
 	d.decideAny(parts, &x)
@@ -137,7 +137,7 @@ func AnyBlocked(parts []Part) bool {
 }
 
 // AskAll sets the fields of a, an ask about all clauses of the parts that can deny the call, and
-// prepares the decisions on the other parts. There must be no block. The errors are those of
+// prepares the decisions on the other parts. There must be no block. It returns the errors of
 // [Decider.Ask]; at is the index of the part that the error is about.
 func (d *Decider) AskAll(parts []Part, a *decide.Ask) (at int, err error) { return d.askAll(parts, a) }
 
@@ -162,7 +162,7 @@ func (d *Decider) denyAll(parts []Part, a *decide.Ask) *limit.Decision {
 		switch b := p.Details[0]; {
 		case from == 0:
 			d.whole = b
-		case d.whole.RetryAfter == limit.NoRetry: // that block has no end
+		case d.whole.RetryAfter == limit.NoRetry: // the block that ends last has no end
 		case b.RetryAfter == limit.NoRetry || b.RetryAfter > d.whole.RetryAfter:
 			d.whole.RetryAfter, d.whole.ResetAfter = b.RetryAfter, b.ResetAfter
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // FindAllShared is [Decider.FindAll] for a call whose states are in a store that other servers share. It does not look
-// for bans, because [Decider.JointAll] does so in the same step as the decision. The errors are those of FindAll,
+// for bans, because [Decider.JointAll] does so in the same step as the decision. It returns the errors of FindAll,
 // without those of the store.
 func (d *Decider) FindAllShared(parts []Part) (at int, err error) {
 	if at, err = d.findParts(parts); err != nil {
@@ -40,10 +40,10 @@ func (d *Decider) JointAll(parts []Part, anyOf bool, a *decide.Ask) {
 // [Decider.Joint]. They have copies of the bytes of the call, which are valid as long as the answer to a.
 func PartsOf(a *decide.Ask) []Part { return a.Program.(*joint).parts }
 
-// AnswerParts returns the answer to the call that a, an ask of [Decider.JointAll], has decided, and counts it. It is called
-// once, by the decider of any worker. From of each of [PartsOf] is used, and has to be set before. The answer is valid
-// until the next call, and the bytes of the call until the end of the batch. The errors are those of [Decider.All]
-// and [Decider.Any].
+// AnswerParts returns the answer to the call that a, an ask of [Decider.JointAll], has decided, and counts it. It is
+// called once, by the decider of any worker. From of each of [PartsOf] is used, and has to be set before. The answer is
+// valid until the next call, and the bytes of the call until the end of the batch. It returns the errors of
+// [Decider.All] and [Decider.Any].
 func (d *Decider) AnswerParts(a *decide.Ask) (whole *limit.Decision, at int, err error) {
 	j := a.Program.(*joint)
 	d.joints.used = append(d.joints.used, j)
@@ -60,7 +60,7 @@ func (d *Decider) AnswerParts(a *decide.Ask) (whole *limit.Decision, at int, err
 // calls.
 type joined struct {
 	parts  []Part
-	others [][]byte // the keys of the states of all parts but the first
+	others [][]byte // keys of the states of all parts but the first
 	// anyOf says that the first part that passes is charged.
 	anyOf bool
 	// stopped says that, in the last run, a block has denied the call. Otherwise together is the outcome of its steps.

@@ -28,14 +28,14 @@ type piece struct {
 
 // turnout has the results of a [piece] that have to be counted.
 type turnout struct {
-	blocked  bool // a block denies the call
-	noted    bool // the ask counts for the statistics of keys
-	passes   bool // the call passes because of an exemption or a shadow, whatever the limits decide
-	denied   bool // the limits deny the call
-	answers  bool // the policy has an answer of its own, by its counters
-	denies   bool // that answer is a denial
-	reserves bool // there is a reservation without units
-	tries    bool // the candidate of the policy has decided the call, too, with the result trial
+	blocked  bool // whether a block denies the call
+	noted    bool // whether the statistics of keys count the ask
+	passes   bool // whether the call passes because of an exemption or a shadow, whatever the limits decide
+	denied   bool // whether the limits deny the call
+	answers  bool // whether the counters of the policy count an answer of its own
+	denies   bool // whether that answer is a denial
+	reserves bool // whether there is a reservation without units
+	tries    bool // whether the candidate of the policy has decided the call, too, with the result trial
 	trial    trial
 	// told has the decisions for which notices may be delivered.
 	told []limit.Decision
@@ -97,7 +97,7 @@ func (s *steps) findBans(parts []Part) (at int, err error) {
 }
 
 // askAll sets the fields of a, an ask about all clauses of the parts that can deny the call, and
-// prepares the decisions on the other parts. There must be no block. The errors are those of
+// prepares the decisions on the other parts. There must be no block. It returns the errors of
 // [Decider.Ask]; at is the index of the part that the error is about.
 func (s *steps) askAll(parts []Part, a *decide.Ask) (at int, err error) {
 	strict, at, err := s.prepare(parts, true)
@@ -110,8 +110,8 @@ func (s *steps) askAll(parts []Part, a *decide.Ask) (at int, err error) {
 	s.about(a, &parts[0], 0, strict)
 	a.Reserve.Link, a.Reserve.Keys = false, nil
 	for i := range parts {
-		a.Rank = max(a.Rank, parts[i].Keep.Rank(0)) // all keep shares
-		if p := &parts[i]; p.link && !p.Lenient() { // the ask about a part that cannot deny has the link of the reservation
+		a.Rank = max(a.Rank, parts[i].Keep.Rank(0)) // the Keeps of all parts are shares
+		if p := &parts[i]; p.link && !p.Lenient() { // a part that cannot deny has the link in its own ask
 			a.Reserve.Link, a.Reserve.Keys = true, p.keys
 		}
 	}
@@ -143,7 +143,7 @@ func (s *steps) concludeAll(parts []Part, a *decide.Ask) {
 			is.answers, is.denies = true, denies
 			s.tryPart(p, is, denies)
 		case p.counts():
-			s.tryPart(p, is, false) // another policy denies the call, and this policy charges denied calls
+			s.tryPart(p, is, false) // another policy denies the call, but this policy charges denied calls
 		}
 	}
 }
@@ -183,8 +183,8 @@ func deniesAny(details []limit.Decision) bool {
 	return false
 }
 
-// tryPart has the candidate of the policy of p decide the call, too, if it has one. denied says whether the limits deny
-// the call.
+// tryPart makes the candidate of the policy of p, if it has one, decide the call, too. denied says whether the limits
+// deny the call.
 func (s *steps) tryPart(p *Part, is *piece, denied bool) {
 	is.denied = denied
 	if is.tries = p.tries(); is.tries {
@@ -200,7 +200,7 @@ func (s *steps) chargeApart(p *Part, is *piece, missing int64) (d limit.Decision
 	if missing > 0 {
 		asked := p.Quantity
 		p.Quantity -= missing
-		_ = s.fillPart(p, false) // filling the same clauses for more units has succeeded before
+		_ = s.fillPart(p, false) // there is no error, because the same clauses were filled for more units before
 		s.number(p)
 		p.Quantity = asked
 	}
@@ -231,15 +231,15 @@ func (s *steps) chargeDenied(p *Part, is *piece) {
 	s.tryPart(p, is, a.Err != nil || a.Refused)
 }
 
-// passEach turns the decisions of details into those of a call that passes.
+// passEach turns the decisions of details into decisions on a call that passes.
 func passEach(details []limit.Decision) {
 	for i := range details {
 		pass(&details[i])
 	}
 }
 
-// passAll decides a call that no part can deny. The error is that of the store if no part could be
-// decided.
+// passAll decides a call that no part can deny. It returns the error of the store if no part could
+// be decided.
 func (s *steps) passAll(parts []Part) (err error) {
 	s.whole = limit.Decision{RetryAfter: limit.NoRetry}
 	decided := false
@@ -345,7 +345,7 @@ func (s *steps) reserveAll(parts []Part) (at int, err error) {
 		}
 	}
 	if first == nil {
-		return 0, nil // nothing is kept
+		return 0, nil // the call leaves nothing for others
 	}
 	if s.linked = append(s.linked, first); reservation.CheckKeys(s.linked) != nil {
 		return 0, reservation.ErrKeys

@@ -16,8 +16,8 @@ type steps struct {
 	service *Service
 	store   Store
 	keys    keys
-	room    clause.Room    // a boosted clause
-	main    clause.Memory  // for the clauses of the limits in force
+	room    clause.Room    // memory for a boosted clause
+	main    clause.Memory  // memory for the clauses of the limits in force
 	whole   limit.Decision // the decision on the call, if its ask does not have it
 	// seldom is memory that few calls need; nil until a call has needed it: see rarely.
 	seldom *rare
@@ -32,8 +32,8 @@ type steps struct {
 // rare is the memory for a candidate, for bans and for a reservation without units. It is larger than the rest of
 // steps.
 type rare struct {
-	tried  clause.Memory // for the clauses of a candidate
-	second decide.Ask    // the ask of a candidate
+	tried  clause.Memory // memory for the clauses of a candidate
+	second decide.Ask    // the ask about the limits of a candidate
 	free   decide.Ask    // the ask of a reservation without units, for a call under one policy
 	// spare has the decisions of a reservation without units.
 	spare [policy.MaxClauses]limit.Decision
@@ -82,7 +82,7 @@ type trial struct {
 }
 
 // decide decides the call that l has looked up, and sets x. No block may deny the call. decide uses a; h says how the
-// ask differs from that of Ask. The errors are those of [Decider.Ask] and of the store.
+// ask differs from that of Ask. It returns the errors of [Decider.Ask] and of the store.
 func (s *steps) decide(l *Lookup, h how, a *decide.Ask, x *outcome) error {
 	if err := s.ask(l, l.Limits, h, &s.main, a); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *steps) conclude(l *Lookup, a *decide.Ask, x *outcome) {
 func (s *steps) keep(at int, all ...limit.Decision) []limit.Decision {
 	end := at + len(all)
 	if end > len(s.kept) {
-		s.kept = make([]limit.Decision, max(end, policy.MaxClauses)) // an append may move the memory; earlier copies remain valid
+		s.kept = make([]limit.Decision, max(end, policy.MaxClauses)) // append may move the memory; earlier copies remain valid
 	}
 	copy(s.kept[at:], all)
 	return s.kept[at:end:end]

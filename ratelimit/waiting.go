@@ -75,7 +75,7 @@ type charging struct {
 	store Store
 }
 
-// Decide implements [Store].
+// Decide decides a and, if it passes, charges the parts: see [Store].
 func (c charging) Decide(a *decide.Ask) {
 	if c.store.Decide(a); a.Err != nil || a.Refused {
 		return
@@ -132,8 +132,8 @@ func (w *Waiting) Answered(denied bool) {
 }
 
 // NoteWaiting counts, in the statistics of keys, the decision on a call with BLOCK that is answered
-// at once. parts are those of the call, w is its Waiting after [Waiting.Conclude], and a is the ask
-// about the parts that can deny the call.
+// at once. parts are the parts of the call, w is its Waiting after [Waiting.Conclude], and a is the
+// ask about the parts that can deny the call.
 func (d *Decider) NoteWaiting(parts []Part, w *Waiting, a *decide.Ask) {
 	for i := range w.Parts {
 		p := parts[i]

@@ -19,10 +19,10 @@ type values struct {
 type field uint8
 
 const (
-	alone      field = iota // nothing: an element of a list, or a member of a set
-	withValue               // a value: the first string is a field
-	withScore               // a score: the first string is a member
-	withExpiry              // a value and its expiry: the first string is a field
+	alone      field = iota // nothing follows: the string is an element of a list, or a member of a set
+	withValue               // a value follows: the string is a field
+	withScore               // a score follows: the string is a member
+	withExpiry              // a value and its expiry follow: the string is a field
 )
 
 // latest is the latest expiry of a field that Redis allows, in milliseconds since 1970.

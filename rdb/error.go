@@ -6,8 +6,8 @@ import (
 )
 
 // These are the errors of a [Reader], for errors.Is. For an input that ends too early the error is
-// io.ErrUnexpectedEOF. Other errors of the input, and those of the [Visitor], are wrapped. The text
-// of each error has the offset in the input at which it occurred.
+// io.ErrUnexpectedEOF. Other errors of the input, and errors of the [Visitor], are wrapped. The
+// text of each error has the offset in the input at which it occurred.
 var (
 	// ErrCorrupt means that the input has bytes that no server writes.
 	ErrCorrupt = errors.New("corrupt")

@@ -3,11 +3,11 @@ package rdb
 // An RDB begins with nine bytes: REDIS and four digits of the version, or VALKEY and three digits.
 const (
 	headerSize = 9
-	// oldest is the oldest version that is read, that of Redis 2.8. Older files have no checksum,
-	// or a format that no server in use writes.
+	// oldest is the oldest version that is read, the version of Redis 2.8. Older files have no
+	// checksum, or a format that no server in use writes.
 	oldest = 6
-	// newest is the newest version of Redis that is read, that of Redis 8.6. In a newer version a
-	// byte may have another meaning.
+	// newest is the newest version of Redis that is read, the version of Redis 8.6. In a newer
+	// version a byte may have another meaning.
 	newest = 13
 	// valkeyVersion is the version of Valkey 9. Earlier versions of Valkey wrote version 11 of
 	// Redis.
@@ -16,7 +16,7 @@ const (
 
 // These are the opcodes: bytes in the place of the type of a value that begin other data.
 const (
-	opSlotImportOrMeta = 243 // Valkey 9: import of slots; Redis 8.6: metadata of modules for a key
+	opSlotImportOrMeta = 243 // in Valkey 9 an import of slots; in Redis 8.6 the metadata of modules for a key
 	opSlotInfo         = 244
 	opFunction         = 245
 	opModuleAux        = 247
@@ -35,29 +35,29 @@ const (
 	typeString          = 0
 	typeList            = 1
 	typeSet             = 2
-	typeSortedSetText   = 3 // scores are text
+	typeSortedSetText   = 3 // a sorted set whose scores are text
 	typeHash            = 4
-	typeSortedSet       = 5 // scores are binary
+	typeSortedSet       = 5 // a sorted set whose scores are binary
 	typeModule          = 7
 	typeHashZipmap      = 9
 	typeListZiplist     = 10
 	typeSetIntset       = 11
 	typeSortedZiplist   = 12
 	typeHashZiplist     = 13
-	typeListQuick       = 14 // nodes are ziplists
+	typeListQuick       = 14 // a list whose nodes are ziplists
 	typeStream          = 15
 	typeHashListpack    = 16
 	typeSortedListpack  = 17
-	typeListQuick2      = 18 // nodes are listpacks, or one long element
+	typeListQuick2      = 18 // a list whose nodes are listpacks, or one long element
 	typeStream2         = 19
 	typeSetListpack     = 20
 	typeStream3         = 21
-	typeHashTTLEarly    = 22 // Redis 7.4 before its release; in Valkey 9 typeHashTTLValkey
+	typeHashTTLEarly    = 22 // a hash of Redis 7.4 before its release; in Valkey 9 the type typeHashTTLValkey
 	typeHashTTLValkey   = 22
-	typeHashTTLPackedRC = 23 // Redis 7.4 before its release
+	typeHashTTLPackedRC = 23 // a packed hash of Redis 7.4 before its release
 	typeHashTTL         = 24
 	typeHashTTLPacked   = 25
-	typeStream4         = 26 // Redis 8.6
+	typeStream4         = 26 // a stream of Redis 8.6
 )
 
 // If the two upper bits of the first byte of a length are set, an encoded string follows. These are

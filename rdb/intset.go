@@ -4,7 +4,7 @@ package rdb
 // the number of integers (u32), and the integers.
 type intset struct {
 	cursor
-	size int // bytes of an integer
+	size int // size of an integer in bytes
 }
 
 // newIntset returns a decoder of blob, whose header it checks.
@@ -18,7 +18,7 @@ func newIntset(blob []byte) (packed, error) {
 	return s, nil
 }
 
-// next implements packed.
+// next returns the next integer: see packed.
 func (s *intset) next() (e item, more bool, err error) {
 	if len(s.rest) == 0 {
 		return e, false, nil

@@ -5,7 +5,7 @@ package rdb
 // byte, its data, and the size of the two, in a form that can be read backwards.
 type listpack struct {
 	cursor
-	announced, n uint64 // number of entries according to the header, and number of entries that were read
+	announced, n uint64 // number of entries in the header, and number of entries that were read
 }
 
 // newListpack returns a decoder of blob, whose header it checks.
@@ -19,7 +19,7 @@ func newListpack(blob []byte) (packed, error) {
 	return l, nil
 }
 
-// next implements packed.
+// next returns the next entry: see packed.
 func (l *listpack) next() (e item, more bool, err error) {
 	before := l.rest
 	code := l.little(1)
@@ -44,17 +44,17 @@ func (l *listpack) next() (e item, more bool, err error) {
 // encoding.
 func (l *listpack) entry(e *item, code uint64) bool {
 	switch {
-	case code < 0x80: // 7 bits, unsigned
+	case code < 0x80: // an unsigned integer of 7 bits
 		e.number = int64(code)
-	case code < 0xc0: // a length of 6 bits
+	case code < 0xc0: // a string whose length has 6 bits
 		e.text, e.isText = l.take(code&63), true
-	case code < 0xe0: // 13 bits, signed
+	case code < 0xe0: // a signed integer of 13 bits
 		e.number = int64((code&31<<8|l.little(1))<<51) >> 51
-	case code < 0xf0: // a length of 12 bits
+	case code < 0xf0: // a string whose length has 12 bits
 		e.text, e.isText = l.take(code&15<<8|l.little(1)), true
 	case code == 0xf0:
 		e.text, e.isText = l.take(l.little(4)), true
-	case code <= 0xf3: // 16, 24, 32 bits
+	case code <= 0xf3: // an integer of 16, 24 or 32 bits
 		e.number = l.signed(int(code - 0xef))
 	case code == 0xf4:
 		e.number = l.signed(8)
@@ -69,7 +69,7 @@ func (l *listpack) entry(e *item, code uint64) bool {
 // their upper bit set.
 func (l *listpack) sizeFollows(size uint64) bool {
 	groups := 1
-	for _, most := range []uint64{127, 16382, 2097150, 268435454} { // the bounds of listpack.c
+	for _, most := range []uint64{127, 16382, 2097150, 268435454} { // the same bounds as in listpack.c
 		if size > most {
 			groups++
 		}

@@ -40,7 +40,7 @@ func unpackLZF(dst, packed []byte, size int) ([]byte, error) {
 		if back > len(dst)-start || n > size-(len(dst)-start) {
 			return dst, corrupt("LZF: %d bytes from %d back at %d of %d", n, back, len(dst)-start, size)
 		}
-		for range n { // byte by byte, because a repetition may overlap its source
+		for range n { // the bytes are copied one by one, because a repetition may overlap its source
 			dst = append(dst, dst[len(dst)-back])
 		}
 	}

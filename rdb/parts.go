@@ -32,7 +32,7 @@ func (p *parts) begin(key *Key) {
 
 // empty forgets the collected elements and reuses their memory.
 func (p *parts) empty() {
-	clear(p.elements) // frees large strings
+	clear(p.elements) // clear frees large strings
 	p.arena, p.elements, p.apart = p.arena[:0], p.elements[:0], 0
 }
 

@@ -26,7 +26,7 @@ type Reader struct {
 	values
 	valkey  bool
 	version int
-	db      int // number of the selected database
+	db      int // number of the database that is selected
 	// current is the key that is being read, and expire is the expiry of the next key.
 	current Key
 	expire  int64
@@ -119,8 +119,9 @@ func (r *Reader) header() error {
 	return nil
 }
 
-// checksum reads the checksum at the end and compares it with that of the bytes that were read. A
-// difference is an error that wraps ErrChecksum. A checksum of 0 means that the RDB has none.
+// checksum reads the checksum at the end and compares it with the checksum of the bytes that were
+// read. A difference is an error that wraps ErrChecksum. A checksum of 0 means that the RDB has
+// none.
 func (r *Reader) checksum() error {
 	r.settle()
 	want := r.sum
@@ -157,7 +158,7 @@ func (r *Reader) opcode(code byte) error {
 		return r.skip(1)
 	case opIdle:
 		return r.counts(1)
-	case opSlotInfo: // the slot, its number of keys, and how many of them expire
+	case opSlotInfo: // the slot, the number of its keys, and the number of those that expire
 		return r.counts(3)
 	case opFunction:
 		if err := r.skipText(); err != nil {

@@ -9,9 +9,9 @@ func (v *values) stream(version int) error {
 	if err := v.times(func() error { return v.twoTexts() }); err != nil {
 		return err
 	}
-	fields, groupFields := 3, 2 // length and last ID; last ID
+	fields, groupFields := 3, 2 // numbers of fields: for a stream its length and last ID; for a group its last ID
 	if version >= 2 {
-		fields, groupFields = fields+5, groupFields+1 // first and greatest deleted ID, entries added; entries read
+		fields, groupFields = fields+5, groupFields+1 // also its first ID, greatest deleted ID and entries added; entries read
 	}
 	if err := v.counts(fields); err != nil {
 		return err
@@ -74,9 +74,9 @@ func (v *values) group(version, fields int) error {
 	if err != nil {
 		return err
 	}
-	times := uint64(8) // last seen
+	times := uint64(8) // number of bytes of the time at which a consumer was last seen
 	if version >= 3 {
-		times += 8 // last active
+		times += 8 // and of the time at which it was last active
 	}
 	return v.times(func() error {
 		if err := v.skipText(); err != nil {

@@ -32,7 +32,7 @@ func (s *source) offset() int64 { return s.before + int64(s.at) }
 func (s *source) settle() {
 	s.sum = addSum(s.sum, s.window[:s.at])
 	s.before += int64(s.at)
-	_, _ = s.in.Discard(s.at) // no error, since the bytes are buffered
+	_, _ = s.in.Discard(s.at) // there is no error, since the bytes are buffered
 	s.window, s.at = nil, 0
 }
 

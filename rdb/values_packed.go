@@ -3,7 +3,7 @@ package rdb
 // packedForm reads a string, opens it as a packed encoding, and adds the elements in it. f
 // describes what an element consists of.
 func (v *values) packedForm(open func([]byte) (packed, error), f field) (err error) {
-	if err := v.flush(false); err != nil { // the strings of collected elements may be parts of blob
+	if err := v.flush(false); err != nil { // elements that were collected may have strings that are parts of blob
 		return err
 	}
 	if v.blob, err = v.text(v.blob[:0]); err != nil {

@@ -9,8 +9,8 @@ import (
 	"math"
 )
 
-// written is the version that a [Writer] writes. It is that of Redis 5, and all later servers read
-// it.
+// written is the version that a [Writer] writes. It is the version of Redis 5, and all later
+// servers read it.
 const written = 9
 
 // ErrOrder is the error of a [Writer] for calls in a wrong order, or with arguments that an RDB
@@ -22,14 +22,13 @@ type Aux struct{ Name, Value string }
 
 // Writer writes one RDB of version 9, with values in their plain encodings. The caller calls Header
 // first; then, for each database, SelectDB, perhaps ResizeDB, and a method for each key; and End
-// last. The first error, which may be that of the underlying writer, is returned by all later
-// calls.
+// last. The first error, which may come from the underlying writer, is returned by all later calls.
 //
 // A Writer buffers up to 32 KiB and one string more. Only one goroutine at a time may use it.
 type Writer struct {
 	to      io.Writer
-	waiting []byte // buffered bytes
-	sum     uint64 // CRC64 of all bytes before waiting
+	waiting []byte // bytes that are not written yet
+	sum     uint64 // CRC64 of all bytes that were written before waiting
 	err     error
 	// begun is true once Header was called, and ended once End was called.
 	begun, ended bool

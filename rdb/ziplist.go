@@ -7,9 +7,9 @@ package rdb
 type ziplist struct {
 	cursor
 	blob            []byte
-	tail            uint64 // offset of the last entry, according to the header
-	announced, n    uint64 // number of entries according to the header, and number of entries that were read
-	start, previous uint64 // offset and size of the previous entry
+	tail            uint64 // offset of the last entry in the header
+	announced, n    uint64 // number of entries in the header, and number of entries that were read
+	start, previous uint64 // offset and size of the entry before the present one
 }
 
 // ziplistHeader is the number of bytes of the header.
@@ -27,7 +27,7 @@ func newZiplist(blob []byte) (packed, error) {
 	return z, nil
 }
 
-// next implements packed.
+// next returns the next entry: see packed.
 func (z *ziplist) next() (e item, more bool, err error) {
 	offset := uint64(len(z.blob) - len(z.rest))
 	previous := z.little(1)
@@ -56,9 +56,9 @@ func (z *ziplist) next() (e item, more bool, err error) {
 // encoding.
 func (z *ziplist) entry(e *item, code uint64) bool {
 	switch {
-	case code < 0x40: // a length of 6 bits
+	case code < 0x40: // a string whose length has 6 bits
 		e.text, e.isText = z.take(code), true
-	case code < 0x80: // a length of 14 bits
+	case code < 0x80: // a string whose length has 14 bits
 		e.text, e.isText = z.take(code&63<<8|z.big(1)), true
 	case code == 0x80:
 		e.text, e.isText = z.take(z.big(4)), true
@@ -72,7 +72,7 @@ func (z *ziplist) entry(e *item, code uint64) bool {
 		e.number = z.signed(3)
 	case code == 0xfe:
 		e.number = z.signed(1)
-	case code > 0xf0 && code < 0xfe: // 0 to 12
+	case code > 0xf0 && code < 0xfe: // the codes of the integers 0 to 12
 		e.number = int64(code - 0xf1)
 	default:
 		return false

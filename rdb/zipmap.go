@@ -6,7 +6,7 @@ package rdb
 // is the number of unused bytes behind the value.
 type zipmap struct {
 	cursor
-	announced, n uint64 // number of pairs according to the header, and number of fields and values that were read
+	announced, n uint64 // number of pairs in the header, and number of fields and values that were read
 }
 
 func newZipmap(blob []byte) (packed, error) {
@@ -18,7 +18,7 @@ func newZipmap(blob []byte) (packed, error) {
 	return z, nil
 }
 
-// next implements packed.
+// next returns the next field or value: see packed.
 func (z *zipmap) next() (e item, more bool, err error) {
 	size := z.little(1)
 	if size == 255 && !z.short {

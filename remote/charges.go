@@ -15,7 +15,7 @@ type charges struct {
 	of [][]*decide.Ask
 }
 
-// Run implements [decide.Program].
+// Run makes the charges, one after another: see [decide.Program].
 func (c *charges) Run(decideOn func(*decide.Ask)) error {
 	clear(c.of)
 	return c.Divisible.Run(func(a *decide.Ask) {
@@ -55,8 +55,8 @@ func (c *charges) add(key []byte, one *decide.Ask, counts bool) {
 	if taken(one) == 0 && returned(one) == 0 && !one.Denied {
 		return
 	}
-	state, n, _ := c.Locate(key)               // the ask was decided, so there is such a part
-	one.Key, one.Lease.Member = []byte{n}, nil // the member belongs to the program
+	state, n, _ := c.Locate(key)               // such a part exists, because the ask was decided
+	one.Key, one.Lease.Member = []byte{n}, nil // the member is nil, because it belongs to the program
 	c.of[state] = append(c.of[state], one)
 }
 
@@ -65,7 +65,7 @@ func sameCharge(a, b *decide.Ask) bool {
 	return a.Key[0] == b.Key[0] && a.Family == b.Family && taken(a) == taken(b) && returned(a) == returned(b)
 }
 
-// giveInto is give for a charge in a [charges], to a part of the state in p.
+// giveInto does what give does, for a charge in a [charges], to a part of the state in p.
 func (g *group) giveInto(p *part, charge *decide.Ask) bool {
 	whole := decide.Ask{Family: decide.Joint, Program: &refunding{g: g, p: p, charge: charge}}
 	joint := &g.work().joint

@@ -48,7 +48,7 @@ type value struct {
 	// raw has all bytes of the value, nil for an absent key. The bytes are never changed.
 	raw   []byte
 	tag   tag
-	older []byte // the tags of the latest writes of other writers, as they are in raw
+	older []byte // the tags of the latest writes of other writers, in their form in raw
 	stamp limit.Instant
 	// entry is the stored entry, even if it has expired. Its Value is a slice of raw.
 	entry entry.Entry

@@ -23,19 +23,19 @@ type core struct {
 
 // limits has the settings of the operator.
 type limits struct {
-	prefix string // the prefix of all keys in the engine
-	hidden string // see Options.Hidden
+	prefix string // the prefix of all keys in the engine, "" for none
+	hidden string // beginning of the keys that belong to the servers: see Options.Hidden
 	// timeout is the time after which the policy answers an ask, measured from its submission. Asks
 	// about all keys have no such limit.
 	timeout time.Duration
-	// denials is how long a refusal may be repeated from memory, without the engine; 0 means
-	// never.
+	// denials is the time for which a refusal may be repeated from memory, without the engine; 0
+	// means never.
 	denials time.Duration
 	// maxValue is the maximum number of bytes of a value in the engine. A change that makes a value
 	// grow beyond it is refused.
 	maxValue int
-	// refuseAcross says that an RL.MULTI with keys in several slots is refused, and a joint ask with states in several
-	// slots, too.
+	// refuseAcross says that an RL.MULTI with keys in several slots is refused, and so is a joint ask with states in
+	// several slots.
 	refuseAcross bool
 	// lease is the maximum duration of a lease. leased reports whether a key gets a lease while
 	// it is hot; nil means that no key does.
@@ -63,8 +63,8 @@ func reasonOf(err error) reason {
 	return "error"
 }
 
-// isForeign reports whether err says that the value of the key is not a string, or not one of
-// this package.
+// isForeign reports whether err says that the value of the key is not a string, or was not written
+// by this package.
 func isForeign(err error) bool {
 	return errors.Is(err, limit.ErrWrongType) || reasonOf(err) == "WRONGTYPE"
 }

@@ -14,8 +14,8 @@ type decider struct {
 	entry   entry.Entry // the entry after the last ask
 	now     limit.Instant
 	changed bool
-	most    int // maximum number of bytes of a value without its header
-	tooMany int // asks refused because the value would exceed most
+	most    int // maximum number of bytes of a value, without its header
+	tooMany int // number of asks that were refused because the value would exceed most
 	// bytes is the size of the key and its value in the engine, for RL.INFO.
 	bytes int
 	// lastChange is the index of the last ask that changed the entry, 0 if none did.
@@ -84,13 +84,13 @@ func (p first) Run(decideOn func(*decide.Ask)) error {
 	return nil
 }
 
-// Number implements [decide.Program].
+// Number returns 1 for every key, because a program of this type has only one part.
 func (first) Number([]byte) (n uint8, ok bool) { return 1, true }
 
 // Guessed implements [decide.Program].
 func (first) Guessed() bool { return true }
 
-// decideJoint is decide for a [decide.Joint].
+// decideJoint does what decide does, for a [decide.Joint].
 func (j *decider) decideJoint(a *decide.Ask) (changed bool) {
 	parts := &j.parts
 	defer parts.Forget()

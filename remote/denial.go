@@ -27,27 +27,27 @@ func takes(a *decide.Ask) bool {
 		c := &a.Lease
 		return c.Op == concurrency.Acquire && !c.Peek && !c.Block
 	}
-	return false // also for a Joint, because neither a denial nor a lease can answer it
+	return false // a Joint ends here too, because neither a denial nor a lease can answer it
 }
 
 // denial is a refusal that can be repeated: the same call is refused again as long as no other call
 // frees units. decision is the refusal, which was decided at the instant at. It may be repeated
 // before the instant until. A repeated answer has shorter times, because time has passed.
 type denial struct {
-	call     any   // a comparable copy of the call
-	keep     int64 // the Keep of the call
+	call     any   // the fields that distinguish the call from others, as a value that can be compared
+	keep     int64 // the value of Keep in the call
 	decision limit.Decision
 	at       limit.Instant
 	until    limit.Instant
 }
 
-// cellCall has the fields in which calls of the family Cell differ.
+// cellCall identifies a call of the family Cell: two calls with equal fields get the same answer.
 type cellCall struct {
 	quota    gcra.Quota
 	quantity int64
 }
 
-// leaseCall has the fields in which calls of the family Lease differ.
+// leaseCall identifies a call of the family Lease: two calls with equal fields get the same answer.
 type leaseCall struct {
 	member     string
 	most       int64

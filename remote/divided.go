@@ -20,9 +20,9 @@ import (
 type divided struct {
 	*group
 	program charges
-	left    int  // writes in progress, plus one while decide runs
-	raced   bool // another server was first in one of these slots
-	givenUp bool // one of these writes was given up
+	left    int  // number of writes in progress, plus one while decide runs
+	raced   bool // whether another server was first in one of the slots
+	givenUp bool // whether one of the writes was given up
 }
 
 // divide decides the item it, a joint ask with the program p, slot by slot.
@@ -67,8 +67,8 @@ func (x *divided) decide() {
 	x.written(done)
 }
 
-// differs reports whether the charges of the last run differ from those of the run before, for a state that was written
-// already.
+// differs reports whether the charges of the last run differ from the charges of the run before, for a state that was
+// written already.
 func (x *divided) differs() bool {
 	for i := range x.parts {
 		if p := &x.parts[i]; p.applied && !slices.EqualFunc(p.charged, x.program.of[i], sameCharge) {

@@ -30,8 +30,8 @@ const (
 type exchanger struct {
 	core
 	table
-	pool  sync.Pool // of *exchange
-	works sync.Pool // of *work
+	pool  sync.Pool // unused values of type *exchange
+	works sync.Pool // unused values of type *work
 }
 
 // exchange decides the waiting asks about one key, in batches, until no more wait or a group takes
@@ -46,8 +46,8 @@ type exchange struct {
 	// batch has the asks that are decided together.
 	batch []*item
 	// basis is the value on which the batch is decided. there is the value in the engine, which
-	// differs from basis if the engine has lost writes. fromMine says that both are remembered
-	// values, which were not read now.
+	// differs from basis if the engine has lost writes. fromMine says that both are remembered, and
+	// were not read for this batch.
 	basis, there value
 	fromMine     bool
 	// back is the latest write of the key if it has to be undone before the batch is decided,
@@ -62,36 +62,35 @@ type exchange struct {
 	sent  time.Duration
 	// lastChange is the index in the batch of the last ask that changed the entry.
 	lastChange int
-	tooMany    int // asks refused because the value would exceed its maximum size
+	tooMany    int // number of asks that were refused because the value would exceed its maximum size
 	// further has the asks of the batch that are about further keys.
 	further []interface{ start() }
 
-	doubt     bool // the outcome of the write is unknown
-	failures  int  // failures of the present request to the engine
+	doubt     bool // whether the outcome of the write is unknown
+	failures  int  // number of failures of the present request to the engine
 	conflicts int
-	fruitless bool // the latest batch has ended undecided
+	fruitless bool // whether the latest batch has ended undecided
 	reason    reason
 
 	// These fields have the callbacks for the engine and for timers, which are allocated once.
 	looked  func(raw []byte, err error)
 	swapped func(applied bool, now []byte, err error)
 	resumed func()
-	resume  step // the step that resumed does
+	resume  step // the step that resumed runs
 }
 
 // step is the next step of an exchange. The steps run without the lock of the shard.
 type step uint8
 
 const (
-	// nothing: there is no further step now. A pending request or timer runs the next one, or the
-	// exchange has ended.
+	// nothing is no step. A pending request or timer runs the next step, or the exchange has ended.
 	nothing step = iota
-	look         // read the value from the engine
-	send         // send the write to the engine
-	answer       // deliver the answers, then continue with the waiting asks
-	refuse       // let the policy answer the batch, then continue with the waiting asks
-	goOn         // continue with the waiting asks
-	hand         // pass the key to the group whose hold is first in the queue
+	look         // look reads the value from the engine.
+	send         // send sends the write to the engine.
+	answer       // answer delivers the answers and continues with the waiting asks.
+	refuse       // refuse lets the policy answer the batch and continues with the waiting asks.
+	goOn         // goOn continues with the waiting asks.
+	hand         // hand passes the key to the group whose hold is first in the queue.
 )
 
 // start runs an exchange for the key k. The caller has marked k as busy, or ends the turn of a
@@ -147,7 +146,7 @@ func (e *exchange) release() {
 	e.pool.Put(e)
 }
 
-// after returns s if d is not positive. Otherwise it starts a timer that runs s after d, and
+// after returns s if d is 0 or negative. Otherwise it starts a timer that runs s after d, and
 // returns the step nothing.
 func (e *exchange) after(d time.Duration, s step) step {
 	if d <= 0 {
@@ -291,7 +290,7 @@ func (e *exchange) decideOn(v value) step {
 // outcome of unsettled writes.
 func (e *exchange) take(v value) {
 	m := &e.key.memory
-	if e.back != nil { // the write was not undone
+	if e.back != nil { // the write that has to be undone is still there
 		m.noteUnsettled(&e.core, e.back)
 	}
 	e.there, e.basis, e.fromMine, e.failures = v, v, false, 0
@@ -430,7 +429,7 @@ func (e *exchange) conflict(v value) step {
 	if e.conflicts < patience {
 		return e.decide()
 	}
-	// The present value will be outdated after the pause, so read it again then.
+	// The value is read again after the pause, because another server may have changed it by then.
 	return e.after(e.timing.UpTo(firstDelay<<min(e.conflicts-patience, mostDoubled)), look)
 }
 

@@ -10,7 +10,7 @@ import (
 // flight is the set of asks of one call of [Store.Submit].
 type flight struct {
 	items []item
-	left  atomic.Int32 // items without an answer, plus one while Submit runs
+	left  atomic.Int32 // number of items without an answer, plus one while Submit runs
 	done  func()
 	stop  func() bool // stops the timer of the deadline; nil if there is no timer
 }
@@ -33,24 +33,25 @@ type stage uint8
 
 const (
 	_ stage = iota
-	// queued: the item waits in the queue of its key.
+	// queued means that the item waits in the queue of its key.
 	queued
-	// batched: the item's exchange is running and may decide it again. No write is in progress.
+	// batched means that the item's exchange is running and may decide it again. No write is in
+	// progress.
 	batched
-	// writing: a write that depends on the item's decision is in progress.
+	// writing means that a write that depends on the item's decision is in progress.
 	writing
-	// answered: the ask has its answer, or the policy is about to answer it.
+	// answered means that the ask has its answer, or that the policy is about to answer it.
 	answered
 )
 
 // item is an ask on its way through the store, or a hold in the queue of a key.
 type item struct {
 	ask        *decide.Ask
-	flight     *flight // nil for an internal ask of the store
+	flight     *flight // the flight of the ask; nil for an internal ask of the store
 	place      *place  // the place of the key; nil if the ask is about all keys or in a group
-	prev, next *item   // neighbours in the queue of place
-	hold       *hold   // set instead of ask for the turn of a group
-	group      owner   // set for an RL.MULTI, and for an ask that is decided together with others
+	prev, next *item   // the neighbours of the item in the queue of place
+	hold       *hold   // the turn of a group, for an item without an ask; otherwise nil
+	group      owner   // the group of an RL.MULTI, or of an ask that is decided together with others; otherwise nil
 	stage      stage
 	// abandoned says that the policy has answered the ask while a write was in progress. Then the
 	// field ask is a copy that belongs to the item. refundDue says that the charge of the ask has
@@ -77,7 +78,7 @@ func (it *item) detach() (theirs *decide.Ask) {
 	theirs = it.ask
 	own := *theirs
 	own.Own(nil)
-	own.Next, own.Details, own.Program = nil, nil, nil // the program goes with the original
+	own.Next, own.Details, own.Program = nil, nil, nil // the copy gets no program, which belongs to the original
 	it.ask, it.abandoned = &own, true
 	return theirs
 }

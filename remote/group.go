@@ -22,14 +22,14 @@ type group struct {
 	mu    sync.Mutex
 	asks  []member
 	parts []part
-	memo  *work // see work
+	memo  *work // the memory for decisions; nil before the first one: see work
 	// tooLarge is the number of changes that the last decision has not made, because the value would become too large.
 	tooLarge int
-	now      limit.Instant // instant of the last decision
-	tries    int           // number of decisions that lost a race
+	now      limit.Instant // the instant of the last decision
+	tries    int           // number of decisions that have lost a race
 	undoes   int           // number of parts that are still being undone, plus one while undo runs
-	undid    func()        // what comes after undo, with the lock
-	todo     []func()      // functions to call without the lock
+	undid    func()        // the function that runs after undo, with the lock
+	todo     []func()      // functions that have to be called without the lock
 	// recalls says that gather does not read keys whose values are remembered.
 	recalls bool
 	// own says that the store itself waits for the group. ended is called at the end of the group;
@@ -40,9 +40,9 @@ type group struct {
 
 // member is an ask of a group.
 type member struct {
-	item *item      // nil after the ask was answered
+	item *item      // the item of the ask; nil after the ask was answered
 	own  decide.Ask // the copy on which the group decides
-	at   []int      // index of the part of each key of the ask, in the order of eachKey
+	at   []int      // the index of the part of each key of the ask, in the order of eachKey
 	// refundDue says that charges of the ask have to be given back: the policy has answered it with
 	// an error, or an RL.MULTI was refused after a write of one of its keys.
 	refundDue bool
@@ -60,10 +60,10 @@ type part struct {
 	// next is the entry after the decision. changes says that next differs from the entry in v.
 	next    entry.Entry
 	changes bool
-	stale   bool // the value in the engine may differ from seen
-	mine    bool // seen was remembered, and not read
-	// write stores the value put in place of the value old. tag is the tag of put, 0 if the write
-	// deletes the key. applied says that the write was done.
+	stale   bool // whether the value in the engine may differ from seen
+	mine    bool // whether seen is a remembered value, and was not read
+	// write replaces the value old by the value put. tag is the tag of put, 0 if the write deletes
+	// the key. applied says that the write was done.
 	write    Write
 	tag      tag
 	old, put value
@@ -111,10 +111,9 @@ func (g *group) over() bool {
 	return !g.own && !slices.ContainsFunc(g.asks, func(m member) bool { return m.item != nil })
 }
 
-// gather makes a group of items, in which each distinct key is a part. It waits for the group's
-// turn at its keys, and reads them, or those that are not remembered if recalls is true. Afterwards it calls the
-// function then with the group's lock. If no client waits any more at that time, the group ends instead. gather itself
-// does not block.
+// gather makes a group of items, in which each distinct key is a part. It waits for the group's turn at its keys, and
+// reads them, or only the keys that are not remembered if recalls is true. Afterwards it calls the function then with
+// the group's lock. If no client waits any more at that time, the group ends instead. gather itself does not block.
 func (x *exchanger) gather(items []*item, recalls bool, then func(g *group)) {
 	g := x.group(items)
 	g.recalls = recalls
@@ -167,7 +166,7 @@ func (g *group) gather(names [][]byte, then func()) {
 	})
 }
 
-// eachKey calls f with the key of a and those of its further states, or with the key of each clause if a is an
+// eachKey calls f with the key of a and the keys of its further states, or with the key of each clause if a is an
 // RL.MULTI.
 func eachKey(a *decide.Ask, f func(name []byte)) {
 	if a.Family != decide.Several {
@@ -202,10 +201,10 @@ func (g *group) abandon(it *item) (a *decide.Ask) {
 func (g *group) drop(n int) *decide.Ask {
 	m := &g.asks[n]
 	it := m.item
-	if m.own.ID.Token == nil { // see taken
+	if m.own.ID.Token == nil { // otherwise the token settles that: see taken
 		eachKey(&m.own, func(name []byte) { m.refundDue = m.refundDue || g.policy.closed(name) })
 	}
-	it.stage, m.item, m.own.Program = answered, nil, nil // the program goes with the original
+	it.stage, m.item, m.own.Program = answered, nil, nil // the copy loses the program, which belongs to the original ask
 	return it.ask
 }
 

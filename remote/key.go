@@ -19,8 +19,8 @@ const (
 // key is a key that has waiting asks, or about which something is remembered. The lock of its shard
 // guards it.
 type key struct {
-	name  string // as callers name the key
-	full  []byte // the name with the prefix, as stored in the engine
+	name  string // the name by which callers know the key
+	full  []byte // the name in the engine, including the prefix
 	shard *shard
 	place
 	// busy says that an exchange is running, or that a group has its turn at the key. Further
@@ -29,8 +29,8 @@ type key struct {
 	memory memory
 	leasing
 
-	newer, older *key // neighbours among the idle keys of the shard
-	bytes        int  // the size that an idle key counts for, see rest
+	newer, older *key // the neighbours in the list of the idle keys of the shard
+	bytes        int  // number of bytes that the key counts for while it is idle: see rest
 }
 
 // shard has a part of the keys. mu guards it.
@@ -151,10 +151,11 @@ func (s *shard) unlink(k *key) {
 	s.bytes -= k.bytes
 }
 
-// scratch is memory for decisions. One exchange at a time uses it, with the lock of the shard.
+// scratch is memory for decisions, which the exchanges of a shard use one at a time, with the lock
+// of the shard.
 type scratch struct {
 	plan  decide.Plan
-	parts decide.Parts // of a joint ask
+	parts decide.Parts // memory for deciding a joint ask
 	// mine is the buffer with the Value of the entry after an ask has changed it. spare is the
 	// buffer for the next Value.
 	mine, spare []byte

@@ -50,19 +50,19 @@ type lease struct {
 	// calls.
 	call decide.Ask
 
-	left   int64         // units that were not handed out yet
-	rest   int64         // units that remained in the engine after the charge
+	left   int64         // number of units that were not handed out yet
+	rest   int64         // number of units that remained in the engine after the charge
 	state  entry.Entry   // the entry in the engine after the charge
 	tag    tag           // the tag of the write with the charge
-	paid   limit.Instant // instant of the charge
-	from   time.Duration // the time of the charge by timing.Elapsed
-	until  time.Duration // end of the lease by timing.Elapsed
+	paid   limit.Instant // the instant of the charge
+	from   time.Duration // the time of the charge, as a reading of timing.Elapsed
+	until  time.Duration // the end of the lease, as a reading of timing.Elapsed
 	resume time.Duration // the lease is not prolonged before this time, because a window ends then
-	lasts  time.Duration // planned duration; 0 means no lease
-	all    bool          // the lease has got all units that it wanted
-	spent  int64         // units handed out
-	lacked int64         // units refused
-	most   int64         // largest quantity of one call so far
+	lasts  time.Duration // planned duration of the lease; 0 means that there is none
+	all    bool          // whether the lease has got all units that it wanted
+	spent  int64         // number of units that were handed out
+	lacked int64         // number of units that were refused
+	most   int64         // the largest quantity of one call so far
 
 	*renewer
 }
@@ -188,7 +188,7 @@ func (l *lease) refuse(a *decide.Ask, e *entry.Entry, elapsed time.Duration, now
 	l.lacked = limit.SatAdd(l.lacked, quantity)
 	a.Now = now
 	a.Err = l.plan.One(e, now, a)
-	if a.Lapsed = 0; a.Err != nil { // reservations end in the engine
+	if a.Lapsed = 0; a.Err != nil { // reservations can end only in the engine
 		return
 	}
 	d := &a.Decision

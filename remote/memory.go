@@ -62,7 +62,7 @@ func (m *memory) shared(elapsed time.Duration) bool {
 	return m.others > 0 && elapsed-m.sharedAt < quiet
 }
 
-// idle reports whether there is nothing to remember of the key.
+// idle reports whether nothing has to be remembered about the key.
 func (m *memory) idle() bool {
 	return m.value.raw == nil && m.denial == nil && len(m.unsettled) == 0 && m.back == nil && len(m.refunds) == 0
 }
@@ -116,8 +116,8 @@ func (m *memory) wrote(c *core, v *value, rtt time.Duration) {
 		m.back = nil
 	}
 	m.known, m.value, m.denial = true, *v, nil
-	// A write that was in doubt before was not done: it would have changed the value that this
-	// write has replaced.
+	// A write that was in doubt before was not done, because it would have changed the value that
+	// this write has replaced.
 	for _, d := range m.unsettled {
 		m.refunds = append(m.refunds, d.again...)
 	}
@@ -162,7 +162,7 @@ func (m *memory) settle(c *core, v *value) {
 	for _, d := range m.unsettled {
 		switch outcomeOf(d.tag, &d.old, v) {
 		case undecided:
-			if d.sure { // the engine has lost the write since, together with its charges
+			if d.sure { // the engine has lost the write since then, together with its charges
 				c.count.undone.Add(int64(len(d.items)))
 				continue
 			}
@@ -187,10 +187,10 @@ func (m *memory) settle(c *core, v *value) {
 type outcome uint8
 
 const (
-	undecided outcome = iota // the write may still be done
+	undecided outcome = iota // undecided means that the write may still be done.
 	done
-	notWritten // the write was not done and never will be
-	lost       // the outcome cannot be determined
+	notWritten // notWritten means that the write was not done and never will be.
+	lost       // lost means that the outcome cannot be found out.
 )
 
 // outcomeOf determines from v, the present value in the engine, the outcome of this server's
@@ -206,7 +206,7 @@ func outcomeOf(t tag, old, v *value) outcome {
 	case t != 0 && v.has(t):
 		return done
 	case t != 0 && v.wroteOf(t.writer()):
-		return notWritten // v has an earlier write of this server as its latest one
+		return notWritten // the latest write of this server that v has is an earlier one
 	case t == 0 || v.full():
 		return lost
 	}

@@ -54,8 +54,8 @@ func (s *Store) Eval(ctx context.Context, script string, keys, args []string) (r
 	return s.opened.engine.Eval(ctx, script, keys, args)
 }
 
-// Listen subscribes to a channel of the engine. The arguments are those of [store.Engine.Listen]. The store must come
-// from [Open]. Any goroutine may call Listen.
+// Listen subscribes to a channel of the engine. The arguments have the same meaning as in [store.Engine.Listen]. The
+// store must come from [Open]. Any goroutine may call Listen.
 func (s *Store) Listen(ctx context.Context, channel string, heard func(err error)) {
 	s.opened.engine.Listen(ctx, channel, heard)
 }

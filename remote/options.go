@@ -34,27 +34,28 @@ type Options struct {
 	// With "" no key is hidden.
 	Hidden string
 	// Timeout is the time after which the policy answers an ask that has no answer yet. An ask
-	// about all keys may take longer. Default 50 ms.
+	// about all keys may take longer. The default is 50 ms.
 	Timeout time.Duration
 	// FailPolicies has, by the prefix of the key, the policy that answers in place of the engine:
-	// Closed, Opened or Local. The longest prefix counts, and "" is for all other keys. Default
-	// Closed.
+	// Closed, Opened or Local. The longest matching prefix applies, and "" matches all keys. The
+	// default is Closed.
 	FailPolicies map[string]string
-	// Servers is the number of servers that share the limits, for the policy Local. Default 1.
+	// Servers is the number of servers that share the limits, for the policy Local. The default is
+	// 1.
 	Servers int
 	// HotKeys says, by the prefix of the key, how hot keys are decided: "exact", which is the
 	// default, decides each call in the engine; "lease" decides calls from units that were
 	// charged in advance.
 	HotKeys map[string]string
-	// HotLease is the maximum duration of a lease. Default 100 ms.
+	// HotLease is the maximum duration of a lease. The default is 100 ms.
 	HotLease time.Duration
-	// DenialCache is how long a refusal may be repeated from memory, without the engine; 0 means
-	// never.
+	// DenialCache is the time for which a refusal may be repeated from memory, without the engine;
+	// 0 means never.
 	DenialCache time.Duration
-	// MaxValue is the maximum number of bytes of a value in the engine. Default 64 KiB.
+	// MaxValue is the maximum number of bytes of a value in the engine. The default is 64 KiB.
 	MaxValue int
-	// MaxSkew is the largest jump of the engine's clock that is not logged and counted. Default
-	// 250 ms.
+	// MaxSkew is the largest jump of the engine's clock that is not logged and counted. The default
+	// is 250 ms.
 	MaxSkew time.Duration
 	// MultiAcross says what happens to an RL.MULTI with keys in several slots: "charge", which is
 	// the default, writes each key separately; "refuse" answers with an error.
@@ -62,7 +63,7 @@ type Options struct {
 	// Local decides an ask in a keyspace of this server. The policy Local requires it. Several
 	// goroutines may call it at once.
 	Local func(*decide.Ask)
-	// Log gets messages for operators. Default is no log.
+	// Log gets messages for operators. The default is no log.
 	Log *slog.Logger
 }
 
@@ -118,7 +119,7 @@ func (o *Options) leased() func(key []byte) bool {
 // tried: the longest prefix first, and the rule for all keys last.
 type rules []rule
 
-// rule is the choice for keys with a prefix.
+// rule is a choice of the operator for the keys that begin with prefix.
 type rule struct{ prefix, choice string }
 
 // newRules returns rules for the choices, by prefix. If choices has none for the prefix "", def is
@@ -136,7 +137,7 @@ func newRules(choices map[string]string, def string) rules {
 }
 
 // FailPolicy returns the policy for key, [Closed], [Opened] or [Local], under the option fail-policy with the value
-// byPrefix. It is that of the longest prefix of key; Closed if byPrefix has no prefix of key.
+// byPrefix. It is the choice for the longest prefix of key; Closed if byPrefix has no prefix of key.
 func FailPolicy(byPrefix map[string]string, key []byte) string {
 	return newRules(byPrefix, Closed).of(key)
 }

@@ -55,7 +55,7 @@ func (k allKeys) named(found []store.Found) []decide.Named {
 	for _, f := range found {
 		v, err := decode(f.Value)
 		if err != nil {
-			names = append(names, decide.Named{Key: f.Key, Type: "string"}) // no server of this package has written the value
+			names = append(names, decide.Named{Key: f.Key, Type: "string"}) // no server of this package has written it
 			continue
 		}
 		if e := v.at(now); e.Kind != entry.None {

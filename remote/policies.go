@@ -19,17 +19,17 @@ import (
 // policies implements policy: it chooses, by the prefix of the key, the answer to an ask that the
 // engine does not decide.
 type policies struct {
-	rules atomic.Pointer[rules] // never nil
+	rules atomic.Pointer[rules] // the rules in force; never nil
 	now   func() limit.Instant
 	// local decides an ask in a keyspace of this server. decideLocally first divides the limits in
 	// the ask by n.
 	local func(*decide.Ask)
 	n     atomic.Int64
-	// outages returns how often the engine has become reachable again for a key. When it
-	// increases, earlier local decisions about the key no longer count.
+	// outages returns the number of times that the engine has become reachable again for a key.
+	// When it increases, earlier local decisions about the key do not count any more.
 	outages func(key []byte) int64
 
-	answers sync.Map // the counters, from tally to *atomic.Int64
+	answers sync.Map // the counter of each tally, as *atomic.Int64
 }
 
 // tally is the key of a counter of answers: the policy, and the reason why the engine has not
@@ -178,7 +178,7 @@ func admitClause(d *limit.Decision, now limit.Instant, c *decide.Clause) {
 		admitCell(d, now, c.Quota, c.Quantity)
 	case c.Window != nil:
 		*d = admission(c.Window.Limit, c.Window.Quantity)
-	case c.Lease != nil && c.Lease.Peek: // a peek takes no lease, so it refuses nothing
+	case c.Lease != nil && c.Lease.Peek: // a peek takes no lease, so it cannot refuse one
 		*d = unused(c.Lease.Limit)
 	case c.Lease != nil:
 		*d = admissionOfLease(c.Lease)

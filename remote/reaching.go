@@ -30,7 +30,7 @@ func (r reaching) follow() {
 	a.Others = slices.Clone(a.Program.(decide.Reaching).States())
 }
 
-// start takes the keys.
+// start takes the keys of the states, and then decides.
 func (r reaching) start() { r.gatherAll(r.decideOnAll) }
 
 // decideOnAll decides the ask on all of its states. If the run names other states now, it starts again with these. A

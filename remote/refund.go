@@ -36,7 +36,7 @@ func taken(a *decide.Ask) int64 {
 	case decide.Lease:
 		looks = a.Lease.Op != concurrency.Acquire || a.Lease.Peek
 	default:
-		return 0 // also for a Joint, whose charges are not given back
+		return 0 // a Joint ends here too, because its charges are not given back
 	}
 	switch {
 	case looks, a.Err != nil:

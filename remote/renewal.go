@@ -19,8 +19,8 @@ type renewal struct {
 	// that it was written or needed no write.
 	next    lease
 	elapsed time.Duration
-	edge    bool          // the lease ends with its window
-	waits   time.Duration // time to the end of the window if that is too near for a lease, otherwise 0
+	edge    bool          // whether the lease ends together with its window
+	waits   time.Duration // time to the end of the window, if that is too near for a lease; otherwise 0
 	taken   bool
 	stop    func() bool // stops the timer of the deadline
 }
@@ -62,7 +62,7 @@ func (x *exchanger) fromLease(k *key, a *decide.Ask) bool {
 		return false
 	}
 	if a.Family == decide.Admin && (a.Admin.Op == decide.Delete || a.Admin.Op == decide.Expire) {
-		l.left = 0 // the charge is lost together with the key
+		l.left = 0 // no units are left, because the charge is lost together with the key
 	}
 	if k.busy {
 		return false

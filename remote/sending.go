@@ -7,7 +7,7 @@ type sending struct {
 	parts []int
 	sent  time.Duration
 	tries int
-	doubt bool // a try has ended without a reply
+	doubt bool // whether a try has ended without a reply
 	then  func(outcome)
 }
 
@@ -96,7 +96,7 @@ func (g *group) failed(s *sending, err error) {
 	}
 }
 
-// moved is the error of the engine for a write of several keys while their slot is being moved to
+// moved is the reason that the engine gives for a write of several keys while their slot moves to
 // another node.
 const moved reason = "TRYAGAIN"
 

@@ -30,8 +30,8 @@ func (s *settling) start() {
 	s.gather(names, s.settle)
 }
 
-// settle settles the reservation at all keys at one instant. If there are other keys than those of the group, it
-// starts again with them. The lock must be held.
+// settle settles the reservation at all keys at one instant. If there are keys that the group does not have, it starts
+// again with them. The lock must be held.
 func (s *settling) settle() {
 	g, a, plan := s.group, &s.asks[0].own, &s.work().plan.Plan
 	g.begin()
@@ -42,7 +42,7 @@ func (s *settling) settle() {
 		return
 	}
 	s.all.Begin(g.now)
-	_ = s.each(func(i int, e *entry.Entry) error { s.all.Find(plan, i, e); return nil }) // never an error
+	_ = s.each(func(i int, e *entry.Entry) error { s.all.Find(plan, i, e); return nil }) // there is never an error
 	if s.all.More() {
 		g.later(g.turn.end)
 		g.later(s.start)
@@ -50,7 +50,7 @@ func (s *settling) settle() {
 	}
 	if a.Linked = s.all.Linked(); a.Linked {
 		a.Err = s.settleAll()
-	} else if a.Err = plan.One(&g.parts[0].next, g.now, a); a.Err == nil { // the link has gone meanwhile
+	} else if a.Err = plan.One(&g.parts[0].next, g.now, a); a.Err == nil { // the link has been removed in the meantime
 		a.Err = g.apply(&g.parts[0], plan)
 	}
 	plan.Forget()

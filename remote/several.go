@@ -83,7 +83,7 @@ type across struct {
 	*group
 	member  *member
 	left    int  // number of parts that are being written, plus one while decide runs
-	refused bool // a clause was refused after all
+	refused bool // whether a clause was refused in a later decision
 	err     error
 }
 
@@ -177,7 +177,7 @@ func (x *across) settled() {
 	g.undo(g.end)
 }
 
-// describe replaces the answer of the ask by that of a refusal in which no clause is charged.
+// describe replaces the answer of the ask by the answer of a refusal in which no clause is charged.
 func (x *across) describe() {
 	g, a := x.group, &x.member.own
 	refused := slices.Clone(a.Details)

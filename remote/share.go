@@ -31,8 +31,8 @@ func shareBucket(c *tokenbucket.Call, n int64) {
 		c.Init = c.Capacity
 	}
 	c.Interval = time.Duration(limit.SatMul(int64(whole.Interval), n))
-	// A batch is divided like the capacity. Rounding up the share of a small batch is compensated
-	// by a longer period.
+	// A batch is divided like the capacity. If the share of a small batch is rounded up, the period
+	// gets longer in return.
 	c.Count = share(whole.Count, n)
 	c.Period = time.Duration(limit.MulDivCeil(limit.SatMul(int64(whole.Period), n), c.Count, whole.Count))
 	if c.Validate() != nil {

@@ -69,7 +69,7 @@ func (s *Store) route(it *item) {
 	switch a := it.ask; {
 	case s.hides(a):
 		answerForeign(a)
-		a.Result.Found = false // an EXISTS may be about a key that the servers do not have
+		a.Result.Found = false // not found: an EXISTS may be about a key that the servers do not have
 		it.stage = answered
 		it.flight.answered(1)
 	case a.Family == decide.Several || a.Family == decide.Joint && len(a.Others) > 0:
@@ -175,10 +175,10 @@ func (s *Store) abandon(it *item) *decide.Ask {
 	case p == nil && it.group != nil:
 		return it.group.abandon(it)
 	case p == nil:
-		return nil // the engine itself bounds the time of asks about all keys
+		return nil // the engine itself bounds the time of an ask about all keys
 	}
 	p.mu.Lock()
-	if g := it.group; g != nil { // a settlement, which a group has got from the exchange of its key
+	if g := it.group; g != nil { // the ask is a settlement, which a group has got from the exchange of its key
 		p.mu.Unlock()
 		return g.abandon(it)
 	}

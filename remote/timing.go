@@ -17,7 +17,7 @@ type timing interface {
 	// AfterFunc calls f on its own goroutine after d. stop prevents that if f has not begun, and
 	// reports whether it has prevented it.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
-	// UpTo returns a random duration from 0 to most, both included.
+	// UpTo returns a random duration from 0 to most, both inclusive.
 	UpTo(most time.Duration) time.Duration
 	// Number returns a random number of 32 bits.
 	Number() uint32

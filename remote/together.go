@@ -68,7 +68,7 @@ func (g *group) conclude(again func()) {
 }
 
 // decide decides the ask of m on the entries that the asks before it have left, and stores the
-// answer in m.own. If one of the entries could not be read, the answer is that of answerForeign.
+// answer in m.own. If one of the entries could not be read, answerForeign gives the answer.
 func (g *group) decide(m *member) {
 	a := &m.own
 	a.Err = nil
@@ -107,8 +107,8 @@ func (g *group) decide(m *member) {
 	plan.Forget()
 }
 
-// decideJoint is decide for a [decide.Joint] about the keys of the parts at. The program is nil if the policy has
-// answered the ask.
+// decideJoint does what decide does, for a [decide.Joint] about the keys of the parts with the indices at. The program
+// is nil if the policy has answered the ask.
 func (g *group) decideJoint(a *decide.Ask, at []int) error {
 	most := g.limits.maxValue - headerLen - mostOlder*tagLen
 	entryOf := func(i int) *entry.Entry { return &g.parts[at[i]].next }

@@ -23,22 +23,22 @@ type ackTable struct {
 	// and [never] if need is 0.
 	goodUntil atomic.Int64
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // mu guards the fields below
 	need     int
 	lag      time.Duration
 	replicas map[int64]*replicaAcks
-	whole    int      // the number of replicas that count: they were sent a complete state
-	best     []uint64 // the offsets that the counted replicas have acknowledged, the largest first; valid unless stale
+	whole    int      // number of the replicas that count, because they were sent a complete state
+	best     []uint64 // offsets that the counted replicas have acknowledged, the largest first; valid unless stale
 	stale    bool
-	waiters  map[int]waitHeap // the waiters by the number of replicas that they need
+	waiters  map[int]waitHeap // the waiters by the number of replicas for which they wait
 	woken    []transport.Peer
-	lastAcks []time.Duration // scratch space of goodDeadline
+	lastAcks []time.Duration // memory that goodDeadline reuses
 }
 
 // replicaAcks has the state of one replica in an ackTable.
 type replicaAcks struct {
-	whole   bool   // the replica was sent a complete state
-	from    uint64 // the offset of the complete state; valid if whole
+	whole   bool   // whether the replica was sent a complete state
+	from    uint64 // offset of the stream at which the complete state was taken; valid if whole
 	acked   uint64
 	lastAck time.Duration // the stopwatch reading when the replica last acknowledged from or a later offset; negative before the first time
 }
@@ -160,8 +160,8 @@ func (t *ackTable) acks() []uint64 {
 	}
 	t.best, t.stale = t.best[:0], false
 	for _, a := range t.replicas {
-		// Leave out a replica that was sent everything and has not answered since: it may have
-		// refused the state.
+		// A replica that was sent everything and has not answered since does not count, because it
+		// may have refused the state.
 		if a.whole && a.lastAck >= 0 {
 			t.best = append(t.best, a.acked)
 		}
@@ -288,8 +288,8 @@ func (t *ackTable) goodDeadline() time.Duration {
 	return lastAck + min(t.lag, never-lastAck)
 }
 
-// of returns a copy of the state of the replica id. If there is no such replica, the state has the
-// lastAck -1 and is otherwise zero.
+// of returns a copy of the state of the replica id. If there is no such replica, lastAck of the
+// copy is -1 and all other fields are zero.
 func (t *ackTable) of(id int64) replicaAcks {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -26,7 +26,7 @@ const (
 // count. So either the reader sees that it was overtaken, or the writer sees the reader and
 // allocates other memory.
 type Backlog struct {
-	base  uint64 // the offset at which segment 0 begins
+	base  uint64 // offset of the stream at which segment 0 begins
 	first atomic.Uint64
 	end   atomic.Uint64
 	// table has segment k at index k modulo its length. Only the writer replaces entries.
@@ -37,7 +37,7 @@ type Backlog struct {
 type segment struct {
 	number  atomic.Int64
 	readers atomic.Int32
-	bytes   []byte // segmentSize bytes, allocated separately because that fits a size class of the allocator exactly
+	bytes   []byte // the bytes, segmentSize of them; allocated separately because that fits a size class of the allocator exactly
 }
 
 // noSegment is the number of a segment that must not be read.
@@ -123,7 +123,7 @@ func (b *Backlog) Resize(size int64) {
 		return
 	}
 	table := make([]atomic.Pointer[segment], segments(size))
-	k := b.segmentOf(b.end.Load()) // the segment that is being filled, or the next to be opened
+	k := b.segmentOf(b.end.Load()) // the segment that is being filled, or the next one to be opened
 	least := max(b.segmentOf(b.first.Load()), k-int64(len(table))+1)
 	b.first.Store(b.base + uint64(least)<<segmentBits)
 	for i := least; i <= k; i++ {

@@ -111,7 +111,7 @@ func chunkSum(head, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head[:16], castagnoli), castagnoli, payload)
 }
 
-// These are the errors for chunks that no correct sender sends.
+// These are the errors for chunks that only a faulty sender sends.
 var (
 	errChunkSum  = errors.New("the checksum of a chunk is wrong")
 	errChunkZero = errors.New("a chunk has bytes that must be zero and are not")

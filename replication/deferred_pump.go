@@ -13,8 +13,8 @@ import (
 type deferredPump struct {
 	call protocol.PSync
 
-	mu     sync.Mutex // guards the fields below
-	reply  []byte     // the part of the answer that was not sent yet
+	mu     sync.Mutex // mu guards the fields below
+	reply  []byte     // the part of the answer that is not sent yet
 	pump   transport.Pump
 	closed bool
 }

@@ -8,12 +8,12 @@ import "sync"
 // the reported offset may be up to two fsyncs old, but it is never too large. Any goroutine may use
 // a durability.
 type durability struct {
-	mu       sync.Mutex // guards the fields below
-	last     uint64     // the latest position of the log
-	position uint64     // the position in the pair, which is not durable yet; 0 if there is no pair
+	mu       sync.Mutex // mu guards the fields below
+	last     uint64     // the latest position of the log that has arrived here
+	position uint64     // the position of the present pair, which is not durable yet; 0 if there is no pair
 	offset   uint64
-	safe     uint64 // the offset before which the stream is durable; valid if known
-	known    bool   // safe was set
+	safe     uint64 // offset before which the stream is durable; valid if known is true
+	known    bool   // whether safe was ever set
 }
 
 // forget discards all positions and offsets, because the stream continues with another history.

@@ -36,8 +36,8 @@ const (
 // confirmation is the state of a promoted node that waits for the first acknowledgement of the
 // old primary.
 type confirmation struct {
-	client int64         // client ID of the old primary's connection
-	until  time.Duration // stopwatch reading at which the wait ends; 0 if there is no wait
+	client int64         // client ID of the connection of the old primary
+	until  time.Duration // stopwatch reading at which the wait ends; 0 if no wait is in progress
 }
 
 // awaitConfirmation postpones commands that write, until the old primary has acknowledged as a
@@ -114,7 +114,7 @@ func (n *Node) failoverRefused(c protocol.Failover, replicas []ReplicaInfo) resp
 	if n.handover.state != handoverNone {
 		return errFailoverRuns
 	}
-	able := 0 // replicas that may take over. A Redis may not; but if FAILOVER names a target, a later check reports that
+	able := 0 // number of replicas that may take over. A Redis may not, but if FAILOVER names it as the target, a later check reports that
 	for _, r := range replicas {
 		if !r.Redis || c.Host != "" {
 			able++
@@ -135,8 +135,8 @@ func (n *Node) failoverRefused(c protocol.Failover, replicas []ReplicaInfo) resp
 	return ""
 }
 
-// find returns the replica that listens at the host and port at. The second result is false if
-// there is no such replica.
+// find returns the replica that listens at the host and port at. It returns false if there is no
+// such replica.
 func find(replicas []ReplicaInfo, at place) (ReplicaInfo, bool) {
 	for _, r := range replicas {
 		if placeOf(r) == at {
@@ -188,7 +188,7 @@ func (n *Node) awaitTarget(ctx context.Context, h *handover) {
 		return
 	}
 	if !t.isSealed() {
-		n.o.Keyspace.Exclusively(func() {}) // wait for the commands that had begun before the pause
+		n.o.Keyspace.Exclusively(func() {}) // Exclusively waits for the commands that had begun before the pause
 		if err := n.log.NoteClock(); err != nil {
 			n.abortHandover("The log cannot be written: " + err.Error())
 			return
@@ -250,7 +250,7 @@ func (n *Node) abortHandover(why string) {
 	n.stopLinks()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.handover.state == handoverNone { // the handover has succeeded just before
+	if n.handover.state == handoverNone { // the handover has succeeded in the meantime
 		if n.order == orderNone {
 			n.order = orderReplicaOf
 		}

@@ -9,8 +9,8 @@ import (
 // fileRewrite writes the state that has arrived by a full resynchronization to the files. One
 // goroutine at a time uses it: the goroutine of the link or, between two links, that of Run.
 type fileRewrite struct {
-	cancel context.CancelCauseFunc // nil before the first rewrite
-	done   sync.WaitGroup          // counts the goroutine that finishes the rewrite
+	cancel context.CancelCauseFunc // ends the present rewrite early; nil before the first rewrite
+	done   sync.WaitGroup          // counts the goroutine that finishes a rewrite
 }
 
 // begin makes the log accept effects again, which follow the new state, and starts a goroutine that

@@ -35,11 +35,11 @@ const keptPending = 4 << 20
 // link or, between two links, that of the node. Any goroutine may use the atomic fields.
 type follower struct {
 	o   *Options
-	log Log // the log of the node; nil before the first call of Node.needLog
+	log Log // the log of the node; nil before needLog was called
 
-	// whole says that the state is complete: it is the node's own state, or that of a primary at
-	// the offset of the source. It is false from the beginning of a full resynchronization to its
-	// end.
+	// whole says that the state is complete: it is the node's own state, or the state of a primary
+	// at the offset of the source. It is false from the beginning of a full resynchronization to
+	// its end.
 	whole atomic.Bool
 	// related says that the state belongs to the source's history at the source's offset, so that
 	// a partial resynchronization may continue from it.
@@ -56,20 +56,20 @@ type follower struct {
 	// received says that the state came from a primary, or from the files of a server that
 	// started as a replica. If it is false, the node has been a primary with this state.
 	received bool
-	refused  string // the ID of the data set that was refused last; "" if another was accepted since
-	address  string // the address of the primary of this link
-	from     string // address of the primary that the state came from; "" if there is none
+	refused  string // ID of the data set that was refused last; "" if another one was accepted since then
+	address  string // address of the primary at the other end of this link
+	from     string // address of the primary from which the state came; "" if there is none
 
-	pending []byte        // the beginning of an incomplete frame
-	sync    *incomingSync // nil if no full resynchronization is in progress
+	pending []byte        // the beginning of a frame whose rest has not arrived
+	sync    *incomingSync // the full resynchronization in progress, or nil
 	// left is the time of the clock when a full resynchronization began, at the stopwatch reading
 	// leftSince. The clock continues from that time if the resynchronization is abandoned.
 	left      limit.Instant
 	leftSince time.Duration
-	horizon   atomic.Int64 // the instant in the last clock frame
-	bytes     atomic.Int64 // number of bytes that were received in chunks
+	horizon   atomic.Int64 // instant of the last clock frame
+	bytes     atomic.Int64 // number of bytes in the chunks that were received
 	durable   durability
-	position  uint64 // the position of the log after the last appended record
+	position  uint64 // position of the log after the last record that was appended
 	// reached is the offset after the frame that is being applied, or a smaller offset.
 	reached atomic.Uint64
 
@@ -80,9 +80,9 @@ type follower struct {
 type incomingSync struct {
 	id      string
 	dataSet string
-	offset  uint64 // the offset of the stream after the last complete frame
-	started bool   // the old state was discarded
-	ended   bool   // all blocks have arrived
+	offset  uint64 // offset of the stream after the last complete frame
+	started bool   // whether the old state was discarded
+	ended   bool   // whether all blocks have arrived
 	keys    uint64
 	blocks  uint64
 	// clock is the instant in the last clock frame, which arrived at the stopwatch reading since.
@@ -258,7 +258,7 @@ func (f *follower) frame(fr persistence.Frame) error {
 	case fr.Type == persistence.FrameWatermark:
 		return f.watermark(fr.Body)
 	case fr.Type == persistence.FrameDurable, fr.Type == persistence.FrameEnd, fr.Type >= persistence.LeastPassedOver:
-		return nil // the frame concerns the files of the primary, or is for later versions
+		return nil // the frame is about the files of the primary, or only later versions know its type
 	}
 	return fmt.Errorf("the stream of the primary has a frame of type %d, which this version does not know", fr.Type)
 }
@@ -276,7 +276,7 @@ func (f *follower) effects(record []byte) error {
 	now := f.o.Clock.Now()
 	if err := f.o.Keyspace.ApplyRecord(record, now); err != nil {
 		if persistence.CheckEffects(record, f.o.Keyspace.Databases()) == nil {
-			f.related = false // the record is valid, so this node's state is wrong: the next link requests a full resynchronization
+			f.related = false // the record is valid, so this node's state is wrong, and the next link requests a full resynchronization
 		}
 		return fmt.Errorf("a record of the primary cannot be applied: %w", err)
 	}
@@ -334,7 +334,7 @@ func (f *follower) watermark(body []byte) error {
 // round makes the log write the applied records. It is called once for many records.
 func (f *follower) round() {
 	if f.position != 0 {
-		f.log.Await(f.position, nil) // the persistence manager handles an error
+		f.log.Await(f.position, nil) // the persistence manager handles errors of the log
 	}
 }
 
@@ -413,13 +413,12 @@ func (f *follower) end(c Chunk) error {
 	return nil
 }
 
-// refusesOther reports whether the present state must not be replaced by that of the data set
-// with the ID theirs. A node that has been a primary accepts another data set, as Redis does
-// after REPLICAOF. So a primary that restarted empty follows the replica that was promoted in its
-// place. But the node does not accept a data set that it refused as a replica, because Sentinel
-// may order that after a manual promotion. It also does not replace a data set that was restored
-// from a backup, because Sentinel may have promoted a replica with the state from before the
-// restore.
+// refusesOther reports whether the present state must not be replaced by the state of the data set
+// with the ID theirs. A node that has been a primary accepts another data set, as Redis does after
+// REPLICAOF. So a primary that restarted empty follows the replica that was promoted in its place.
+// But the node does not accept a data set that it refused as a replica, because Sentinel may order
+// that after a manual promotion. It also does not replace a data set that was restored from a
+// backup, because Sentinel may have promoted a replica with the state from before the restore.
 func (f *follower) refusesOther(theirs string) bool {
 	ours := f.o.Files.DataSet()
 	if theirs == "" || ours == "" || theirs == ours {
@@ -457,8 +456,8 @@ func (f *follower) keepsFrom(known bool) bool {
 	return f.o.Settings().RefuseOther && f.from == f.address && !known && f.whole.Load() && f.keys() > 0
 }
 
-// keys returns the number of keys, including the keys of policies, without which RL.USE limits
-// nothing.
+// keys returns the number of keys, including keys of policies, because RL.USE limits nothing
+// without these.
 func (f *follower) keys() int {
 	st := f.o.Keyspace.Stats()
 	n := st.System

@@ -9,9 +9,9 @@ type frames struct {
 	// begin is the offset of the incomplete frame, or end if no frame is incomplete. end is the
 	// end of the stream.
 	begin, end uint64
-	size, left int // the length of the incomplete frame, and the number of its missing bytes; 0 until its header is complete
+	size, left int // length of the incomplete frame, and number of its missing bytes; 0 until its header is complete
 	head       [8]byte
-	got        int // number of bytes of head that have arrived
+	got        int // number of bytes of head that are filled
 }
 
 // whole reports whether the stream ends at the end of a frame.
@@ -22,10 +22,10 @@ func (f *frames) whole() bool { return f.begin == f.end }
 func (f *frames) add(p []byte) (longest int) {
 	f.end += uint64(len(p))
 	for len(p) > 0 {
-		if f.left == 0 && f.got == 0 && len(p) >= len(f.head) { // the usual case
+		if f.left == 0 && f.got == 0 && len(p) >= len(f.head) { // p begins with a complete header, as usual
 			whole, err := persistence.FrameLength(p)
 			if err != nil {
-				whole = len(f.head) // the length is invalid: see below
+				whole = len(f.head) // a frame with an invalid length is taken for a header alone: see below
 			}
 			if whole <= len(p) {
 				longest = max(longest, whole)
@@ -40,7 +40,7 @@ func (f *frames) add(p []byte) (longest int) {
 			if f.got < len(f.head) {
 				return longest
 			}
-			// The log never writes an invalid length. Skip such a header as a frame without a
+			// The log never writes an invalid length. Such a header is skipped as a frame without a
 			// body, which the replicas refuse.
 			if whole, err := persistence.FrameLength(f.head[:]); err == nil {
 				f.size, f.left = whole, whole-len(f.head)

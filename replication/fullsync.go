@@ -25,14 +25,14 @@ const (
 type fullSync struct {
 	steps    *keyspace.Steps
 	blocks   *persistence.Blocks
-	gathered int  // bytes of entries that were copied in the present round
-	sending  bool // the copied entries are being sent
-	copied   bool // all keys were copied
-	kept     bool // other commands held all keys that the last call of next tried to copy
+	gathered int  // number of bytes of entries that were copied in the present round
+	sending  bool // whether the copied entries are being sent
+	copied   bool // whether all keys were copied
+	kept     bool // whether other commands held all keys that the last call of next tried to copy
 	// due is the offset up to which the stream is sent before the next round or the end. It does
 	// not change while there are copied keys that were not sent.
 	due          uint64
-	keys, number uint64 // the number of keys in the blocks that were made, and the number of these blocks
+	keys, number uint64 // number of keys in the blocks so far, and number of these blocks
 }
 
 // newFullSync begins a full resynchronization of the keys in ks, with a stream that continues at

@@ -40,16 +40,16 @@ const (
 type greeting struct {
 	user, password string
 	port           int
-	ip             string // announced address; if "", the primary uses the address of the connection
+	ip             string // announced address; "" if the primary is to use the address of the connection
 	id             string // ID of the history that the replica has; "" if it needs a full resynchronization
 	next           uint64 // number of the next byte that the replica needs, counted from 1
 	dataSet        string // ID of the replica's data set; "" if unknown
-	failover       bool   // ask the peer to become the primary (FAILOVER)
+	failover       bool   // whether the peer is asked to become the primary (FAILOVER)
 }
 
 // answer is the primary's answer to PSYNC.
 type answer struct {
-	line string // the whole line without its line end
+	line string // the whole line, without its line end
 	// redis says that the peer is a Redis or Valkey. Then only line and full are valid.
 	redis bool
 	// full says that a full resynchronization follows, which begins at offset in the history id.
@@ -68,7 +68,7 @@ type answer struct {
 
 // refusal is the Go error for an error reply of the peer.
 type refusal struct {
-	what string // the command that was refused
+	what string // name of the command that was refused
 	line string
 }
 
@@ -80,7 +80,8 @@ func (r *refusal) Error() string {
 // the replies of the peer. It has no timeout: the caller closes the connection if the peer takes
 // too long.
 func greet(w io.Writer, r *lineReader, g *greeting) (answer, error) {
-	// Like Redis, continue after these error replies to PING, because AUTH follows.
+	// An error reply to PING with one of these words does not end the handshake, because AUTH
+	// follows. Redis does the same.
 	line, err := say(w, r, "PING")
 	if err != nil {
 		return answer{}, err

@@ -38,7 +38,7 @@ func (n *Node) Role() protocol.Role {
 			role.Offset = offset
 		}
 		role.Host, role.State = n.primary.host, n.phase
-		role.Port, _ = strconv.Atoi(n.primary.port) // the command has checked it
+		role.Port, _ = strconv.Atoi(n.primary.port) // there is no error, because the command has checked the port
 		if !n.f.whole.Load() {
 			role.Offset = -1
 		}
@@ -55,14 +55,14 @@ func (n *Node) Info() []protocol.Field {
 	rest := n.primaryInfo(state).Fields()
 	if s := n.o.Settings(); s.NeedsReplicas() {
 		good := number("min_slaves_good_slaves", int64(n.o.Source.Good(s.MinReplicasMaxLag)))
-		rest = slices.Insert(rest, 2, good) // behind role and connected_slaves
+		rest = slices.Insert(rest, 2, good) // the position after role and connected_slaves
 	}
 	rest = append(rest, protocol.Field{Name: "cell_data_set", Value: n.o.Files.DataSet()})
 	if !st.replica {
 		return rest
 	}
 	fields := append([]protocol.Field{{Name: "role", Value: "slave"}}, n.replicaInfo(&st)...)
-	fields = append(fields, rest[1:]...) // without the role
+	fields = append(fields, rest[1:]...) // role is added already, so it is left out
 	lag := int64(-1)
 	if behind, known := n.Lag(); known {
 		lag = behind.Milliseconds()
@@ -70,7 +70,7 @@ func (n *Node) Info() []protocol.Field {
 	return append(fields, number("cell_repl_lag_ms", lag), protocol.Field{Name: "cell_repl_error", Value: st.fault})
 }
 
-// Lag returns behind, the time by which the state of this replica is older than that of its
+// Lag returns behind, the time by which the state of this replica is older than the state of its
 // primary. known is false on a primary, and until the primary has sent its clock.
 func (n *Node) Lag() (behind time.Duration, known bool) {
 	n.mu.Lock()
@@ -122,10 +122,10 @@ func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 		}
 	}
 	if !n.IsWhole() {
-		priority = 0 // Sentinel must not promote an incomplete state
+		priority = 0 // priority 0, so that Sentinel does not promote an incomplete state
 	}
 	if id, at, _ := n.redisPosition(); id != "" {
-		offset = at // the offset in the stream of the followed Redis
+		offset = at // the offset in the stream of the Redis that this server follows
 	}
 	syncing := st.phase == phaseSync
 	fields := []protocol.Field{

@@ -32,8 +32,8 @@ const (
 	keptChunk = 4 << 20
 )
 
-// progress has two offsets of the stream: a replica has applied everything before applied, and has
-// made everything before durable durable. durable is valid only if hasDurable is true.
+// progress has two offsets of the stream: a replica has applied all bytes before applied, and all
+// bytes before durable are durable on it. durable is valid only if hasDurable is true.
 type progress struct {
 	applied, durable uint64
 	hasDurable       bool
@@ -67,12 +67,12 @@ type link struct {
 	cancel       context.CancelFunc
 	lastByte     atomic.Int64  // stopwatch reading when the last byte arrived
 	lastProgress atomic.Int64  // stopwatch reading of the last progress: see sinceProgress
-	every        bool          // every byte counts as progress; used by the goroutine of run only
-	acks         chan struct{} // has capacity one; an element means that an acknowledgement is to be sent
+	every        bool          // whether every byte counts as progress; used by the goroutine of run only
+	acks         chan struct{} // has capacity one; an element means that an acknowledgement has to be sent
 
-	mu   sync.Mutex // guards the fields below
-	conn net.Conn   // nil until it is dialed
-	why  error      // the reason for which the link was cut; nil before
+	mu   sync.Mutex // mu guards the fields below
+	conn net.Conn   // the connection; nil until it is dialed
+	why  error      // the reason for which the link was cut; nil if it was not
 }
 
 // newLink returns a link that is not connected yet. Its events go to the receiver to.
@@ -93,7 +93,7 @@ func (l *link) cut(why error) {
 	l.why = why
 	l.cancel()
 	if l.conn != nil {
-		_ = l.conn.Close() // the link has ended, whatever Close returns
+		_ = l.conn.Close() // an error of Close does not matter, because the link has ended
 	}
 }
 
@@ -162,7 +162,7 @@ func (l *link) dial(ctx context.Context, address string) (net.Conn, error) {
 	defer l.mu.Unlock()
 	l.conn = conn
 	if l.why != nil {
-		_ = conn.Close() // the link was cut meanwhile
+		_ = conn.Close() // the link was cut in the meantime
 		return nil, l.why
 	}
 	l.received()
@@ -196,7 +196,7 @@ func (l *link) receive(ctx context.Context, address string) error {
 	defer acker.Wait()
 	defer close(ended)
 	err = l.read(r)
-	l.cut(err) // so that an acknowledgement that is being sent does not block on the peer
+	l.cut(err) // cut keeps an acknowledgement that is being sent from blocking on the peer
 	return err
 }
 
@@ -220,7 +220,7 @@ func (l *link) read(r *bufio.Reader) error {
 			return err
 		}
 		if c.Type != ChunkAlive || !l.to.incomplete() {
-			l.received() // the time for which a chunk was applied does not count as silence of the primary
+			l.received() // the time in which a chunk was applied does not count as silence of the primary
 		}
 		if read += len(buf); r.Buffered() < ChunkHead || read >= maxRound {
 			read = 0
@@ -282,8 +282,8 @@ func (l *link) acknowledge(conn net.Conn, ended <-chan struct{}) {
 			tick = l.o.After(ackEvery)
 		}
 		if _, err := conn.Write(appendAck(nil, l.to.progress())); err != nil {
-			// If the peer has closed the connection, its last data tells more than the write
-			// error, so wait for that data.
+			// If the peer has closed the connection, its last data says more than the write error,
+			// so the link waits for that data.
 			select {
 			case <-ended:
 			case <-l.o.After(drainFor):

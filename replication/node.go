@@ -20,42 +20,42 @@ import (
 type Node struct {
 	o    Options
 	f    *follower
-	wake chan struct{} // has capacity one; an element means that Run has something to do
+	wake chan struct{} // has capacity one; an element means that Run has work to do
 
 	// tap receives what this node's log writes, and passes it to the source. It is nil on a replica
 	// whose primary is a cellserver, and on a primary that needs no stream: before its first
 	// replica, and after the source has freed its backlog.
 	tap   atomic.Pointer[tap]
-	freed atomic.Bool // the source has freed its backlog: no stream is needed
+	freed atomic.Bool // the source has freed its backlog, so no stream is needed
 
 	// The fields from here to mu belong to the goroutine of Run.
-	fresh     bool     // no other node has received a part of the history yet
-	following bool     // the established role; replica below is the requested role
-	log       Log      // nil until the log is needed
-	linkLoop  linkLoop // the goroutine that keeps the link
+	fresh     bool     // whether no other node has received a part of the history yet
+	following bool     // whether the node is established as a replica; the field replica has the requested role
+	log       Log      // the log; nil until it is needed
+	linkLoop  linkLoop // runs the goroutine that keeps the link
 
-	mu sync.Mutex // guards the fields below
+	mu sync.Mutex // mu guards the fields below
 	roleState
 	handover   handover
-	promotions []func() // functions to call when a promotion is done or replaced by another order
+	promotions []func() // functions to call when a promotion is done or another order has replaced it
 	confirm    confirmation
 	deferred   []*deferredPump
 }
 
-// roleState has the role that was requested, and how far it is established.
+// roleState has the role that was requested, and the progress in establishing it.
 type roleState struct {
 	replica bool
-	primary place  // the primary to follow; empty unless replica
-	order   order  // the request that Run has not carried out yet
+	primary place  // address of the primary to follow; empty unless replica is true
+	order   order  // the change of the role that Run has not carried out yet
 	phase   string // the state of the link, as ROLE names it
 	link    *link  // the present link; nil if there is none
 	// downSince is the stopwatch reading when the link went down, or when the node began to
 	// follow.
 	downSince   time.Duration
-	wasUp       bool   // the link was up since the node began to follow
+	wasUp       bool   // whether the link was up since the node began to follow
 	bytesBefore int64  // number of bytes that had been received when the present synchronization began
-	fault       string // why the last link has ended or none could begin; "" if there was no failure since the link was up
-	refuses     bool   // the last link ended because this node refused the state of the primary
+	fault       string // the reason why the last link has ended or could not begin; "" if there was no failure since the link was up
+	refuses     bool   // whether the last link ended because this node refused the state of the primary
 }
 
 // place is the host and port at which a server listens.
@@ -83,13 +83,13 @@ const (
 // handover has the state of a FAILOVER from this node to a replica.
 type handover struct {
 	state handoverState
-	to    place // the target; empty while it may be any replica
+	to    place // address of the target; empty while any replica may be the target
 	force bool
 	until time.Duration // stopwatch reading at which waiting for the target ends; 0 means never
-	abort string        // the reason why the handover is to be aborted; "" if it is not
+	abort string        // the reason for which the handover is to be aborted; "" if there is none
 	began time.Duration // stopwatch reading when the node began to connect to the target
 	tried time.Duration // stopwatch reading when the present attempt began
-	asked bool          // the target may have been asked to take over, and has not answered
+	asked bool          // whether the target may have been asked to take over, and has not answered
 	// askedAt is the stopwatch reading when the target may first have been asked, or an earlier
 	// reading.
 	askedAt time.Duration
@@ -249,7 +249,7 @@ func (n *Node) offset(position uint64) uint64 {
 	switch {
 	case position == 0:
 		return 0
-	case t == nil: // the stream will begin after this position, so no replica has it
+	case t == nil: // the stream begins after this position, so no replica has it
 		return math.MaxUint64
 	}
 	return t.offset(position)

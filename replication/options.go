@@ -23,7 +23,7 @@ type Options struct {
 	Clock    Clock
 	Files    Files
 	Host     Host
-	// Replica says that the node starts as a replica, whose keys are those of a primary.
+	// Replica says that the node starts as a replica, whose keys come from a primary.
 	Replica bool
 	// Source is the sending side of the node. No other node may use it.
 	Source *Source
@@ -34,7 +34,8 @@ type Options struct {
 	Settings func() Settings
 	// Stopwatch returns the reading of a monotonic clock. It is only used to measure durations.
 	Stopwatch func() time.Duration
-	// After returns a channel that receives after a duration. If After is nil, it is time.After.
+	// After returns a channel that receives a value after a duration. If After is nil, time.After
+	// is used.
 	After func(time.Duration) <-chan time.Time
 	// Redis takes over the links to a Redis or Valkey. If it is nil, the node cannot follow a Redis
 	// or Valkey.
@@ -49,18 +50,18 @@ type Options struct {
 // Settings has options of the server. The comment of each field names the option in the
 // configuration.
 type Settings struct {
-	User, Password    string        // masteruser, masterauth
-	AnnounceIP        string        // replica-announce-ip
-	Port              int           // replica-announce-port, or else the listening port
-	Listens           []int         // the ports that the server listens on, whatever it announces
-	Announced         bool          // replica-announced
-	Priority          int           // replica-priority
-	Timeout           time.Duration // repl-timeout
-	ServeStale        bool          // replica-serve-stale-data
-	RefuseOther       bool          // repl-refuse-empty
-	BacklogSize       int64         // repl-backlog-size
-	MinReplicas       int           // min-replicas-to-write
-	MinReplicasMaxLag time.Duration // min-replicas-max-lag; 0 means that no replica is needed
+	User, Password    string        // the values of masteruser and masterauth
+	AnnounceIP        string        // the value of replica-announce-ip
+	Port              int           // the value of replica-announce-port, or else the port on which the server listens
+	Listens           []int         // the ports on which the server listens, whatever it announces
+	Announced         bool          // the value of replica-announced
+	Priority          int           // the value of replica-priority
+	Timeout           time.Duration // the value of repl-timeout
+	ServeStale        bool          // the value of replica-serve-stale-data
+	RefuseOther       bool          // the value of repl-refuse-empty
+	BacklogSize       int64         // the value of repl-backlog-size in bytes
+	MinReplicas       int           // the value of min-replicas-to-write
+	MinReplicasMaxLag time.Duration // the value of min-replicas-max-lag; 0 means that no replica is needed
 }
 
 // NeedsReplicas reports whether a primary refuses changes while it has too few good replicas.
@@ -110,10 +111,10 @@ type Clock interface {
 // Log is the log that records the effects of a node. See persistence.Log.
 type Log interface {
 	keyspace.Journal
-	// SetTap makes the log pass to t everything that it writes from now on. If t is nil, the log
-	// passes nothing on. from is the position of the log after which t gets everything.
+	// SetTap makes the log pass everything that it writes from now on to t; a nil t gets nothing.
+	// The parameter from is the position of the log after which t gets everything.
 	SetTap(t persistence.Tap) (from uint64)
-	// Await writes everything up to position, unless that is written or another goroutine is
+	// Await writes everything up to position, unless it is written already or another goroutine is
 	// writing it. If the outcome is Pending, w, unless it is nil, is woken later.
 	Await(position uint64, w persistence.Waker) persistence.Outcome
 	// NoteClock writes a clock record, and everything that was appended before.

@@ -9,7 +9,7 @@ func (n *Node) redisAnswers(full bool, address string) {
 	n.f.drop()
 	n.f.related, n.f.address = false, address
 	n.f.horizon.Store(0)
-	n.o.Clock.StopFollowing() // a Redis does not send its clock
+	n.o.Clock.StopFollowing() // a Redis does not send the time of its clock
 	n.o.Keyspace.SweepTo(limit.MaxInstant)
 	if !full {
 		n.f.from, n.f.received = address, true
@@ -54,8 +54,8 @@ func (n *Node) RedisEmpty(related bool) error {
 func (n *Node) RedisBegins() error {
 	n.untap()
 	if n.f.from != n.f.address {
-		// A Redis has no ID for its data set. A later copy from the same Redis is the same data
-		// set, and keeps the ID that it was given here.
+		// A Redis has no ID for its data set. A later copy from the same Redis counts as the same
+		// data set, and keeps the ID that this server has chosen.
 		n.f.takeDataSet("")
 	}
 	n.f.clear(n.f.whole.Swap(false), func() limit.Instant { return n.f.resumed() })

@@ -70,7 +70,7 @@ func (s *Source) Enough() bool {
 
 // ReplicaInfo describes a replica that a source serves.
 type ReplicaInfo struct {
-	ID   int64 // ID of its client
+	ID   int64 // ID of the replica in CLIENT LIST
 	Addr string
 	// IP and Port are the address at which the replica listens, as it has announced. IP is "" if
 	// it has not announced one.

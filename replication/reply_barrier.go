@@ -29,7 +29,7 @@ type ReplyBarrier struct {
 	overdue atomic.Uint64
 	// abandoned is the position of the log when this server last ceased to be a primary.
 	abandoned atomic.Uint64
-	reached   []reachedAt // earlier positions of the log; used by the goroutine of Run
+	reached   []reachedAt // earlier positions of the log, the oldest first; used by the goroutine of Run
 }
 
 // reachedAt is a position of the log, and the stopwatch reading when the log had reached it.

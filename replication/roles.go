@@ -83,7 +83,7 @@ func (n *Node) demote() error {
 // primary for the changes that it has missed. It returns false if the files do not record the
 // primary and offset of their state.
 func (n *Node) resume() bool {
-	n.o.Keyspace.Exclusively(func() {}) // wait for commands that had begun before writes were refused
+	n.o.Keyspace.Exclusively(func() {}) // Exclusively waits for commands that had begun before writes were refused
 	o := n.o.Files.Origin()
 	if o != nil {
 		n.o.Source.Begin(History{ID: o.History, Offset2: -1}, o.Offset)
@@ -129,14 +129,14 @@ func (n *Node) promote() {
 		}
 		n.following = false
 	} else {
-		n.o.Keyspace.SweepTo(limit.MaxInstant) // an order to follow is not carried out yet
+		n.o.Keyspace.SweepTo(limit.MaxInstant) // an order to follow a primary is not carried out yet
 		n.f.received = false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.o.Host.SetLoading(false) // the state is complete, even if it is empty
+	n.o.Host.SetLoading(false) // even a state without keys is complete now
 	if n.order == orderReplicaOf {
-		return // REPLICAOF was called meanwhile
+		return // REPLICAOF was called in the meantime
 	}
 	n.roleState = roleState{}
 	n.require()
@@ -155,7 +155,7 @@ func (n *Node) takeOver(whole bool) {
 		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
 	case n.f.related:
 		n.o.Source.Promote(persistence.NewID())
-	case n.tap.Load() != nil: // the node has followed a Redis, so it already has its own stream
+	case n.tap.Load() != nil: // the node has followed a Redis, so it has a stream of its own already
 	default:
 		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
 	}

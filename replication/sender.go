@@ -35,19 +35,19 @@ type sender struct {
 	// before the pump is used. Other goroutines read it with the mutex of the source held.
 	encoder Encoder
 
-	at   uint64    // the offset of the next byte to be sent
-	sync *fullSync // the remaining full resynchronization; nil if there is none
+	at   uint64    // offset of the next byte to be sent
+	sync *fullSync // the rest of a full resynchronization; nil if there is none
 	// rest is the part of a chunk that was not sent yet: of its header and of its payload.
 	rest    [2][]byte
 	head    [ChunkHead]byte
-	scratch []byte // buffer for chunks that do not fit into the remaining room
+	scratch []byte // buffer for chunks that do not fit into the room that is left
 
-	position atomic.Uint64 // equal to at, or the offset up to which an encoder has read the stream
-	online   atomic.Bool   // the full resynchronization was sent, or was not needed
+	position atomic.Uint64 // the value of at, or the offset up to which an encoder has read the stream
+	online   atomic.Bool   // whether the full resynchronization was sent, or was not needed
 	active   atomic.Int64  // stopwatch reading when bytes were last sent
-	alive    atomic.Bool   // a keepalive is to be sent
+	alive    atomic.Bool   // whether a keepalive has to be sent
 	ended    atomic.Pointer[error]
-	onClose  func() // records in the source that the connection is closed
+	onClose  func() // function that records in the source that the connection is closed
 }
 
 // minRoom is the room in the output, in bytes, that a piece of the stream needs to be copied
@@ -79,7 +79,7 @@ func (s *sender) fillRedis(out []byte, limit int) (filled []byte, more bool, err
 	}
 	out, more, err = s.encoder.Fill(out, limit)
 	if err == nil && s.encoder.Online() && !s.online.Swap(true) {
-		s.common.ackTable.complete(s.call.Client, 0) // 0, because all acknowledgements so far were ignored
+		s.common.ackTable.complete(s.call.Client, 0) // the offset is 0, because all acknowledgements so far were ignored
 	}
 	return out, more, err
 }
@@ -215,8 +215,7 @@ func (s *sender) sleepAtEnd() { s.sleepAt(s.at) }
 // sleepAt registers the sender to be woken when the stream is longer than at.
 func (s *sender) sleepAt(at uint64) {
 	s.common.waker.sleep(&s.sleeper, at)
-	// If the stream was written to just before the sender was registered, that write has not
-	// woken it.
+	// A write to the stream just before the sender was registered has not woken it.
 	if s.backlog.End() > at {
 		s.common.waker.written(s.common.ackTable.urgent.Load())
 	}

@@ -19,9 +19,9 @@ type Source struct {
 	o      SourceOptions
 	common common
 
-	mu      sync.Mutex // guards the fields below; locks of the log are taken before mu
+	mu      sync.Mutex // mu guards the fields below; locks of the log are taken before mu
 	history History
-	frames  frames // the boundaries of frames in the stream
+	frames  frames // finds the boundaries of frames in the stream
 	backlog *Backlog
 	size    int64 // the size of the backlog in bytes, including what was added for a long frame
 	senders map[int64]*sender
@@ -31,11 +31,11 @@ type Source struct {
 	// emptySince is the stopwatch reading since which there has been no replica. It is valid if
 	// there is none.
 	emptySince time.Duration
-	timer      clock.Timer // calls tick; runs while ticking is true
+	timer      clock.Timer // calls tick once a second; runs while ticking is true
 	closed     bool
 
-	ticking       atomic.Bool  // changed with mu held
-	redisReplicas atomic.Int32 // the number of senders that have an encoder; changed with mu held
+	ticking       atomic.Bool  // whether timer runs; changed with mu held
+	redisReplicas atomic.Int32 // number of senders that have an encoder; changed with mu held
 
 	full, partial, refused atomic.Int64 // numbers of answers to PSYNC
 }
@@ -70,7 +70,7 @@ func (s *Source) Begin(h History, offset uint64) {
 		s.openBacklog(offset)
 	}
 	s.mu.Unlock()
-	s.common.ackTable.expire(never) // the waiters' offsets belong to the old history
+	s.common.ackTable.expire(never) // the waiters wait for offsets of the old history
 }
 
 // never is later than any stopwatch reading.
@@ -307,7 +307,7 @@ func (s *Source) disconnected(r *sender) {
 		s.remove(r)
 	}
 	s.mu.Unlock()
-	s.common.waker.forget(&r.sleeper) // the sleeper may have been registered again after remove
+	s.common.waker.forget(&r.sleeper) // the sleeper may have been registered again after it was removed
 	if known {
 		s.o.Log.Info("replica disconnected", "addr", r.call.Addr)
 	}

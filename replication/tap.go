@@ -23,17 +23,17 @@ type stream interface {
 type tap struct {
 	log Log
 	to  stream
-	gap func() // begins a new history, because bytes are missing in the stream
+	gap func() // function that begins a new history, because bytes are missing in the stream
 
-	mu sync.Mutex // guards the fields below
+	mu sync.Mutex // mu guards the fields below
 	// ended says that the last piece was the end of a write of the log. At the end of a write all
 	// frames are complete.
 	ended   bool
-	sealing bool // the tap will be sealed at the end of the present write
+	sealing bool // whether the tap will be sealed at the end of the present write
 	sealed  bool
 	held    []byte
-	heldEnd uint64 // position after held, or behind what was lost; 0 if nothing has arrived
-	lost    bool   // held is incomplete
+	heldEnd uint64 // position of the log after held, or after bytes that were lost; 0 if nothing has arrived
+	lost    bool   // whether bytes are missing in held
 
 	// ahead is the offset of the stream minus the corresponding position of the log.
 	ahead atomic.Int64
@@ -118,8 +118,8 @@ func (t *tap) open() {
 	t.sealed, t.sealing, t.lost, t.held, t.heldEnd = false, false, false, nil, 0
 }
 
-// changed reports whether effects were held back or lost, so that the state is no longer that of
-// the stream.
+// changed reports whether effects were held back or lost, so that the state differs from the
+// stream.
 func (t *tap) changed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

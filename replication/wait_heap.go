@@ -9,7 +9,7 @@ import (
 // waiter is a peer that waits until enough replicas have applied everything before offset.
 type waiter struct {
 	offset uint64
-	since  time.Duration // the stopwatch reading when it was registered
+	since  time.Duration // stopwatch reading at which the waiter was registered
 	p      transport.Peer
 }
 

@@ -24,10 +24,10 @@ const (
 type waker struct {
 	after func(time.Duration, func()) clock.Timer
 
-	asleep atomic.Int32 // the length of sleepers
-	armed  atomic.Bool  // a timer is running
+	asleep atomic.Int32 // number of elements of sleepers, which may be read without the lock
+	armed  atomic.Bool  // whether a timer is running
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // mu guards the fields below
 	sleepers []*sleeper
 	timer    clock.Timer
 	closed   bool
@@ -37,7 +37,7 @@ type waker struct {
 type sleeper struct {
 	peer    transport.Peer
 	backlog *Backlog
-	slept   uint64 // offset up to which the replica had been sent everything; guarded by the mutex of the waker
+	slept   uint64 // offset up to which the replica had been sent everything when it fell asleep; guarded by the mutex of the waker
 }
 
 // waits returns the number of bytes of the stream that were not sent to the replica. The caller

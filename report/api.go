@@ -69,7 +69,7 @@ func (h *handler) serveReport(w http.ResponseWriter, req *http.Request, name str
 		failWith(w, err)
 		return
 	}
-	_, _ = w.Write(text) // a client that has disconnected gets nothing
+	_, _ = w.Write(text) // fails only if the client has disconnected
 }
 
 func (h *handler) serveRun(w http.ResponseWriter, req *http.Request) {
@@ -105,7 +105,7 @@ func (h *handler) serveRun(w http.ResponseWriter, req *http.Request) {
 		fail(w, http.StatusInternalServerError, "the reply cannot be shown")
 		return
 	}
-	_, _ = w.Write(text) // a client that has disconnected gets nothing
+	_, _ = w.Write(text) // fails only if the client has disconnected
 }
 
 // readRun parses and checks the body of POST /api/v1/run. databases is the number of databases.

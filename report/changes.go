@@ -44,9 +44,9 @@ func (r *Recorder) Changes(all []stats.Change) []Change {
 // aroundMinutes is the number of minutes before a change, and after it, whose calls are compared.
 const aroundMinutes = 10
 
-// around compares the calls of the aroundMinutes before civil, in Unix milliseconds, with those of
-// the aroundMinutes after it. It counts only the calls of the group that of names; if of is nil, it
-// counts all calls. The result is nil if the history has too little of these times.
+// around compares the calls of the aroundMinutes before civil, in Unix milliseconds, with the calls
+// of the aroundMinutes after it. It counts only the calls of the group of; if of is nil, it counts
+// all calls. The result is nil if the history has too little of these times.
 func (r *Recorder) around(civil int64, of *Key) *Around {
 	if r.last.At == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (r *Recorder) around(civil int64, of *Key) *Around {
 }
 
 // period sums up the calls from the second from until before the second to. It counts only the
-// calls of the group that of names; if of is nil, it counts all calls.
+// calls of the group of; if of is nil, it counts all calls.
 func (r *Recorder) period(from, to int64, of *Key) Period {
 	first := max(from, second(r.started), r.seconds.first)
 	var all, mine sums

@@ -11,12 +11,12 @@ import (
 const (
 	mostP99      = time.Millisecond
 	mostLoops    = 0.8
-	mostErrors   = 1.0 // a second
+	mostErrors   = 1.0 // the maximum number of error replies per second
 	mostMemory   = 0.8
 	mostSyncAge  = 2 * time.Second
 	mostStep     = time.Second
 	mostScript   = 100 * time.Millisecond
-	mostFailures = 10 // in five minutes
+	mostFailures = 10 // the maximum number of failed logins in five minutes
 	// fewAnswers is the minimum number of replies within ten seconds for their latency to be
 	// judged. With fewer, the check passes.
 	fewAnswers = 200

@@ -11,9 +11,9 @@ import (
 // knows no kind.
 type ClientKinds struct {
 	known  map[ClientKind]bool
-	libs   map[string]ClientKind // the kind seen last, by the name of its clients
+	libs   map[string]ClientKind // the latest kind of the clients with each name
 	looks  int
-	tokens int // the number of changes that may be recorded now
+	tokens int // number of changes that may be recorded now
 }
 
 // ClientKind has the name of a client, and the name and the version of its library, as the client

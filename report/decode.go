@@ -65,7 +65,7 @@ func (d *decoder) value(depth int) (any, error) {
 		return strconv.ParseInt(text, 10, 64)
 	case ',':
 		f, err := strconv.ParseFloat(text, 64)
-		if math.IsInf(f, 0) || math.IsNaN(f) { // JSON has no such number
+		if math.IsInf(f, 0) || math.IsNaN(f) { // JSON has no number for infinities and NaN
 			return Key(text), nil
 		}
 		return f, err

@@ -201,7 +201,7 @@ func scriptRuns(f *Facts) (Verdict, bool) {
 	}, true
 }
 
-// fewLogins is the minimum number of failed logins of a user for an incident.
+// fewLogins is the minimum number of failed logins of a user that count as an incident.
 const fewLogins = 10
 
 func lockedOut(f *Facts) (Verdict, bool) {
@@ -278,9 +278,9 @@ func (f *Facts) shareOf(g *GroupFacts) float64 {
 const (
 	// mostOfIt is the minimum fraction of all denials on one key for that key to be the incident.
 	mostOfIt = 0.6
-	// farOver is the minimum ratio of the rate of calls on the key to the limit of the key.
+	// farOver is the minimum ratio between the rate of calls on the key and the limit of the key.
 	farOver = 5
-	// atLeast is the minimum number of denials of the key per second, and lastsFor the minimum time
+	// atLeast is the minimum number of denials of the key per second. lastsFor is the minimum time
 	// since its first denial.
 	atLeast  = 2.0
 	lastsFor = 8 * time.Second

@@ -5,14 +5,14 @@ type Facts struct {
 	At     int64
 	Now    Now
 	Checks []Check
-	// Failing has the time at which each failing check began to fail.
+	// Failing maps each check that fails to the time at which it began to fail.
 	Failing map[string]int64
 
-	Fault      string // why the state cannot be persisted; "" if it can be
+	Fault      string // the reason why the state cannot be persisted; "" if it can be
 	FaultSince int64
 
-	FullSince int64 // the time from which on calls have lacked memory
-	Lacking   Key   // the group with most of the calls that have lacked memory
+	FullSince int64 // the time since which calls have lacked memory
+	Lacking   Key   // the group to which most of the calls that lacked memory belong
 
 	Dependencies
 	Code string // the first word of the most frequent errors; "" if there were none
@@ -27,10 +27,10 @@ type Facts struct {
 	ManualClock bool
 
 	Groups  []GroupFacts
-	Keys    []DeniedKey // the keys with most denials
-	Changes []Change    // the newest first
+	Keys    []DeniedKey // the keys with the most denials, in descending order
+	Changes []Change    // the changes, the newest first
 
-	Idle bool // no limiter has been called for a minute
+	Idle bool // whether no limiter has been called for a minute
 }
 
 // GroupFacts are the facts about a group of keys that [Diagnose] needs.
@@ -40,7 +40,7 @@ type GroupFacts struct {
 	// known.
 	Before float64
 	// Was is the limit before the last change, which happened at Changed. The rates are the limits
-	// as calls per second, 0 if they are not known.
+	// in calls per second; 0 if they are not known.
 	Was           string
 	Changed       int64
 	Rate, WasRate float64

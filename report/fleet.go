@@ -13,19 +13,21 @@ import (
 // Other is another live server of the store.
 type Other struct {
 	ID, Name string
-	// Share is its latest share; nil if there is none, or none that this release can read.
+	// Share is the latest share of the server; nil if there is none, or none that this release can
+	// read.
 	Share *Share
-	// Age is the time since the server has made Share. Late says that Share is too old for a sum.
+	// Age is the time since the server has made Share. Late says that Share is too old to be added
+	// up.
 	Age  time.Duration
 	Late bool
 }
 
 // Fleet describes the servers of the store over which a report is the sum, and has their figures.
 type Fleet struct {
-	Servers int   `json:"servers"` // servers in the sum, including this one
-	Missing int   `json:"missing"` // live servers whose figures are missing or cannot be read
-	Late    int   `json:"late"`    // live servers whose latest figures are too old for the sum
-	AgeMs   int64 `json:"age_ms"`  // of the oldest figures in the sum
+	Servers int   `json:"servers"` // number of servers in the sum, including this one
+	Missing int   `json:"missing"` // number of live servers whose figures are missing or cannot be read
+	Late    int   `json:"late"`    // number of live servers whose latest figures are too old for the sum
+	AgeMs   int64 `json:"age_ms"`  // age in milliseconds of the oldest figures in the sum
 	// Error is the reason why the figures or the number of other servers are not known.
 	Error string   `json:"error,omitempty"`
 	Now   FleetNow `json:"now"`
@@ -36,9 +38,9 @@ type FleetNow struct {
 	CallsS       float64 `json:"calls_s"`
 	DeniedRatio  float64 `json:"denied_ratio"`
 	ErrorRatio   float64 `json:"error_ratio"`
-	P99us        float64 `json:"p99_us"` // of the slowest server
+	P99us        float64 `json:"p99_us"` // the percentile of the slowest server, in microseconds
 	Clients      int64   `json:"clients"`
-	KeysDenied   int64   `json:"keys_denied"` // the number on the server with the most denied keys, which is a lower bound
+	KeysDenied   int64   `json:"keys_denied"` // the number on the server with the most denied keys, a lower bound for all servers
 	Repeats      int64   `json:"repeats,omitempty"`
 	Reservations []Count `json:"reservations,omitempty"`
 }
@@ -61,12 +63,12 @@ func (f *Fleet) whole() bool { return f.Missing == 0 && f.Late == 0 && f.Error =
 // part is the share of a server in a sum.
 type part struct {
 	*Share
-	id, name string // of the server; both are "" for this server
+	id, name string // ID and name of the server; both are "" for this server
 	age      time.Duration
 }
 
-// parts returns the shares that a report of all servers adds up, first that of this server. If wait is not set, it
-// returns those that are known already.
+// parts returns the shares that a report of all servers adds up, beginning with the share of this server. If wait is
+// not set, it returns those that are known already.
 func (r *Reporter) parts(wait bool) ([]part, Fleet) {
 	own := r.share()
 	others, err := r.src.Others(wait)
@@ -123,7 +125,7 @@ func ratio(part, all float64) float64 {
 	return rounded(min(1, part/all))
 }
 
-// addFleet turns o, the overview of this server, into one of all servers.
+// addFleet turns o, the overview of this server, into an overview of all servers.
 func (r *Reporter) addFleet(o *Overview, wait bool) {
 	all, f := r.parts(wait)
 	o.Fleet = &f
@@ -131,7 +133,7 @@ func (r *Reporter) addFleet(o *Overview, wait bool) {
 	for _, p := range all[1:] {
 		byID[p.id] = p.Share
 	}
-	o.Servers = slices.Clone(o.Servers) // the sample has them, too
+	o.Servers = slices.Clone(o.Servers) // the list is copied, because the sample has it, too
 	for i := range o.Servers {
 		s := &o.Servers[i]
 		is := byID[s.ID]
@@ -144,7 +146,7 @@ func (r *Reporter) addFleet(o *Overview, wait bool) {
 	}
 }
 
-// fleetKeys is [Reporter.Keys] for all servers.
+// fleetKeys does what [Reporter.Keys] does, for all servers.
 func (r *Reporter) fleetKeys(u *acl.User, q *Query) FleetKeys {
 	all, f := r.parts(!q.Known)
 	denied, called := sumKeys(all, func(p part) *shareKeys { return &p.denied }), sumKeys(all, func(p part) *shareKeys { return &p.called })
@@ -191,12 +193,12 @@ type keysSum struct {
 // keySum has a key of several servers.
 type keySum struct {
 	shareKey
-	most    float64 // the highest rate of one server, which has set the details of the key
-	servers int     // the number of servers that have the key in their lists
-	missing float64 // an upper bound of its total rate on the servers without it in their lists
+	most    float64 // the highest rate of the key on one server, which has set the details of the key
+	servers int     // number of servers that have the key in their lists
+	missing float64 // an upper bound of the total rate of the key on servers that do not have it in their lists
 }
 
-// sumKeys adds up the keys of all parts. of returns those of one part.
+// sumKeys adds up the keys of all parts. of returns the keys of one part.
 func sumKeys(all []part, of func(p part) *shareKeys) keysSum {
 	sum := keysSum{byName: map[keyName]*keySum{}}
 	omitted := 0.0
@@ -236,7 +238,7 @@ func (s *keySum) add(k *shareKey, p part, omitted float64) {
 	}
 }
 
-// fleetGroups is [Reporter.Groups] for all servers.
+// fleetGroups does what [Reporter.Groups] does, for all servers.
 func (r *Reporter) fleetGroups(wait bool) FleetGroups {
 	all, f := r.parts(wait)
 	top, sums := map[string]float64{}, map[string]float64{}
@@ -306,7 +308,7 @@ func sumGroups(all []part) []Group {
 }
 
 // fleetHistory is [Reporter.History] for all servers, in the steps of a share. It ends before the first step that a
-// server in the sum has not finished. The durations are those of this server.
+// server in the sum has not finished. The durations are from this server.
 func (r *Reporter) fleetHistory(u *acl.User, seconds int64, wait bool) History {
 	all, f := r.parts(wait)
 	h := sumHistory(all, seconds, r.rec.latest())
@@ -337,7 +339,7 @@ func sumHistory(all []part, seconds, now int64) History {
 	first, end := count, count
 	for i, p := range all {
 		is := &p.histories[which]
-		began := now - (p.age + is.since).Milliseconds() // the newest step, which has not ended
+		began := now - (p.age + is.since).Milliseconds() // the beginning of the newest step, which has not ended
 		last := int64(math.Round(float64(began)/float64(size))) - from
 		end = min(end, last)
 		for j := range is.steps {

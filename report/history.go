@@ -7,7 +7,7 @@ var steps = [...]struct{ span, step int64 }{{300, 1}, {3600, 10}, {6 * 3600, 60}
 const MaxSpan = 24 * 3600
 
 // History returns the history of the given number of seconds, at most [MaxSpan], before the last
-// sample. It has at most 721 steps. Its Marks are those of marks that were made in this time.
+// sample. It has at most 721 steps. Its Marks are the elements of marks from this time.
 func (r *Recorder) History(seconds int64, marks []Change) History {
 	seconds = min(max(1, seconds), MaxSpan)
 	size := int64(0)
@@ -73,8 +73,8 @@ func (r *Recorder) sum(from, size int64) (s sums, any bool) {
 // The usual ratio ignores the latest time, so that an incident does not become usual while it
 // lasts.
 const (
-	usualLag = 6 * 60 // minutes that are ignored at most
-	usualAge = 10     // minutes of uptime before any ratio is usual
+	usualLag = 6 * 60 // maximum number of the newest minutes that are ignored
+	usualAge = 10     // number of minutes after the start before any ratio is usual
 )
 
 // usualRatio returns the median ratio of denied calls over the minutes of the last day. It ignores

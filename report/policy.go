@@ -12,22 +12,22 @@ import (
 // and the entries of the policy from which they come.
 type PolicyState struct {
 	Policy string `json:"policy"`
-	Key    Key    `json:"key"` // the key in calls of RL.USE
+	Key    Key    `json:"key"` // the key that calls of RL.USE name
 	Text   Key    `json:"text"`
-	// Applies is exemption, block, ban, override or default. For default, Setting is empty, and for a
-	// ban it has only Until.
+	// Applies is what applies to the key: exemption, block, ban, override or default. Setting is
+	// empty for default, and has only Until for a ban.
 	Applies string `json:"applies"`
 	Setting
 	Comment Key `json:"comment"` // the reason of a block or an exemption, or the comment of an override
 	// Boost is the boost that multiplies the limits by Factor. It is nil if no boost applies.
 	Boost  *Setting `json:"boost"`
 	Factor Key      `json:"factor,omitempty"`
-	Shadow bool     `json:"shadow"` // every call is allowed
-	Count  bool     `json:"count"`  // denied calls are charged, too
+	Shadow bool     `json:"shadow"` // whether every call is allowed (SHADOW)
+	Count  bool     `json:"count"`  // whether denied calls are charged, too (COUNT)
 	// Answer is the reply of RL.USE with PEEK: five integers, with times in seconds.
 	Answer  []int64  `json:"answer"`
 	Clauses []Clause `json:"clauses"`
-	Try     []Clause `json:"try,omitempty"` // clauses of the candidate, if it is tried for the key
+	Try     []Clause `json:"try,omitempty"` // the clauses of the candidate, if it is tried for the key
 	// Error is the reason why RL.EXPLAIN could not be used: "NOPERM ...".
 	Error string `json:"error,omitempty"`
 }
@@ -35,19 +35,19 @@ type PolicyState struct {
 // Setting describes an entry for a pattern of keys.
 type Setting struct {
 	Pattern *Key  `json:"pattern"`
-	Until   int64 `json:"until"`        // 0 for a permanent one
-	By      Key   `json:"by,omitempty"` // user and address, if known and permitted
-	At      int64 `json:"at,omitempty"` // when it was set, if known and permitted
+	Until   int64 `json:"until"`        // end of the entry in Unix milliseconds; 0 if it is permanent
+	By      Key   `json:"by,omitempty"` // the user and address that set the entry, if they are known and may be shown
+	At      int64 `json:"at,omitempty"` // the time at which the entry was set, if it is known and may be shown
 }
 
 // Clause is one limit, with the units in use.
 type Clause struct {
-	Clause  Key   `json:"clause"` // with the unit of its duration: "TB 200 100 1s"
-	Key     Key   `json:"key"`    // the key of its state
+	Clause  Key   `json:"clause"` // the clause, with the unit of its duration: "TB 200 100 1s"
+	Key     Key   `json:"key"`    // the key that holds the state of the clause
 	Limited bool  `json:"limited"`
 	Limit   int64 `json:"limit"`
 	Used    int64 `json:"used"`
-	RetryMs int64 `json:"retry_ms"` // -1: at once, or never if Limited
+	RetryMs int64 `json:"retry_ms"` // time until a call would pass; -1 means at once, or never if Limited is true
 	ResetMs int64 `json:"reset_ms"`
 	// Reservations is the number of live reservations of the key, Held the number of their units, and
 	// EndsMs the time until the first of them ends by itself.
@@ -121,7 +121,7 @@ func (r *Reporter) whoSet(u *acl.User, from string, p *PolicyState, s *Setting, 
 	}
 	f, _ := changes[i].(map[string]any)
 	s.At, s.By = intIn(f, "time"), "from "+textIn(f, "address")
-	if user := textIn(f, "user"); user != "" { // a policy file has no user
+	if user := textIn(f, "user"); user != "" { // a change by a policy file has no user
 		s.By = user + ", " + s.By
 	}
 }
@@ -164,7 +164,7 @@ func (p *PolicyState) clauseOf(key Key) []string {
 			continue
 		case words[0] != "CL":
 			return []string{words[0], strconv.FormatInt(c.Limit, 10)}
-		case len(words) == 4 && !strings.HasSuffix(words[3], "ms"): // RL.INFO has only seconds
+		case len(words) == 4 && !strings.HasSuffix(words[3], "ms"): // the durations in RL.INFO are in seconds
 			return append(words[:3:3], strings.TrimSuffix(words[3], "s"))
 		}
 	}
@@ -237,8 +237,8 @@ func actionsOnPolicy(p *PolicyState) []Action {
 	return all
 }
 
-// asking returns an action whose command is words, followed by the proposed values of inputs, which
-// the user may edit. All such actions ask for confirmation.
+// asking returns an action that asks for confirmation. Its command is words, followed by the
+// proposed values of inputs, which the user may edit.
 func asking(id, name string, words []string, inputs ...Input) Action {
 	fixed := len(words)
 	for _, in := range inputs {

@@ -11,7 +11,7 @@ import (
 // Query holds the parameters of one report. Their values have been checked.
 type Query struct {
 	Report  string
-	Span    int64 // seconds
+	Span    int64 // length of the history in seconds
 	ByCalls bool
 	N       int
 	Group   string

@@ -11,9 +11,9 @@ func second(at limit.Instant) int64 { return int64(at) / int64(time.Second) }
 
 func micros(d time.Duration) float32 { return float32(d.Seconds() * 1e6) }
 
-// recent returns the counts of the last seconds before the newest sample, as many as seconds says,
-// and in over the actual length of this time, at least 1. It is shorter if the history is. The
-// reservations are only those above 0.
+// recent returns the counts of the given number of seconds before the newest sample. over is the
+// length of this time in seconds, at least 1; it is less than requested if the history is shorter.
+// Reservations with the count 0 are left out.
 func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 	newest, ok := r.counters.get(r.counters.next - 1)
 	if !ok {
@@ -21,7 +21,7 @@ func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 	}
 	from := max(r.counters.first, r.counters.next-1-seconds)
 	oldest, _ := r.counters.get(from)
-	for !oldest.is { // no sample came in that second
+	for !oldest.is { // no sample came in that second, so a later one is the oldest
 		from++
 		oldest, _ = r.counters.get(from)
 	}

@@ -13,10 +13,11 @@ const (
 	secondSteps = 3600
 	minuteSteps = 1440
 	groupSteps  = 360
-	groupStep   = 10 // seconds
+	groupStep   = 10 // length of a step of the history of a group, in seconds
 	// maxGroups is the number of groups with a history: the maximum number of groups with metrics.
 	maxGroups = 202
-	// window is the number of seconds for rates, longWindow that for counts of rare events.
+	// window is the number of seconds over which rates are computed, and longWindow the number of
+	// seconds for counts of rare events.
 	window     = 10
 	longWindow = 300
 )
@@ -30,46 +31,46 @@ type Recorder struct {
 	last    Sample
 	seconds *ring[step]
 	minutes *ring[step]
-	// counters holds the counters at the end of each of the last seconds.
+	// counters has the counters at the end of each of the last seconds.
 	counters *ring[counted]
-	answers  [window]stats.Distribution // at the end of each of the last seconds
+	answers  [window]stats.Distribution // the distribution of durations at the end of each of the last seconds
 	scripts  stats.Distribution
 	groups   map[string]*group
-	// total holds the counts since the start. base is the part of them from before the last reset.
+	// total has the counts since the start. base is the part of them from before the last reset.
 	total, base counted
 	changed     func(kind, text, group string)
-	failing     map[string]limit.Instant // failing checks, and since when they fail
-	faulty      limit.Instant            // since when the state cannot be persisted
-	full        limit.Instant            // since when calls have lacked memory
-	lacking     string                   // the group with most of the calls that have lacked memory
+	failing     map[string]limit.Instant // the checks that fail, with the instant since which each fails
+	faulty      limit.Instant            // the instant since which the state cannot be persisted; 0 if it can be
+	full        limit.Instant            // the instant since which calls have lacked memory; 0 if they have not
+	lacking     string                   // the group to which most of the calls that lacked memory belong
 	code        string                   // the first word of the most frequent errors; "" before the first
 }
 
-// counted holds the counters at the end of a second, and the duration of the slowest script in it.
+// counted has the counters at the end of a second, and the duration of the slowest script in it.
 type counted struct {
-	is                                                bool // a sample came in the second
+	is                                                bool // whether a sample came in the second
 	calls, denied, failed, errors, lost, logins, full int64
-	script                                            float32 // microseconds
+	script                                            float32 // duration of the slowest script in microseconds
 	repeats                                           int64
-	reservations                                      []Count // never changed in place
+	reservations                                      []Count // the counts of the events of reservations; never changed in place
 }
 
 // group is the history of a group of keys.
 type group struct {
 	name string
-	// total holds the counts since the start. base is the part of them from before the last reset.
+	// total has the counts since the start. base is the part of them from before the last reset.
 	total, base GroupSample
 	started     limit.Instant
 	steps       *ring[groupTime]
-	// recent holds the counters at the end of each of the last seconds.
+	// recent has the counters at the end of each of the last seconds.
 	recent *ring[GroupSample]
-	denied *ring[stats.Sketch] // sketches of the denied keys, one per minute
+	denied *ring[stats.Sketch] // sketches of the denied keys, one for each minute
 	limits limits
 }
 
 type groupTime struct{ allowed, denied uint32 }
 
-// limits follows the limit of most calls of a group.
+// limits determines the limit of most calls of a group, and when it changes.
 type limits struct {
 	text    string // the limit of most calls, in words
 	args    string
@@ -77,12 +78,12 @@ type limits struct {
 	rate    float64
 	was     string
 	wasRate float64
-	changed limit.Instant // when the limit of most calls has changed; 0 if it has not
-	before  float64       // the ratio of denied calls before the change, -1 if it is not known
+	changed limit.Instant // the instant at which the limit of most calls has changed; 0 if it has not
+	before  float64       // the ratio of denied calls before the change; -1 if it is not known
 	counts  map[string]int64
 	calls   map[string]stats.SeenCall
 	total   int64
-	began   limit.Instant // when the first of the calls in counts was seen
+	began   limit.Instant // the instant at which the first of the calls in counts was seen
 }
 
 // NewRecorder returns a recorder of a server that starts now. It calls changed for changes that

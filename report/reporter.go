@@ -218,8 +218,7 @@ func (r *Reporter) client(u *acl.User, db int) string {
 	return client
 }
 
-// offered returns those of the actions all that u may take. It adds the client program to their
-// lines.
+// offered returns the elements of all that u may run. It adds the client program to their lines.
 func (r *Reporter) offered(u *acl.User, db int, all []Action) []Action {
 	client, may := r.client(u, db), []Action{}
 	for _, a := range all {

@@ -1,17 +1,17 @@
 package report
 
-// step holds the counts of one step of a ring.
+// step has the counts of one step of a ring.
 type step struct {
 	allowed, denied, failed uint32
-	p50, p99                float32 // microseconds
+	p50, p99                float32 // percentiles of the durations of commands, in microseconds
 }
 
 // ring keeps the newest steps. A step's number is the time in steps. A step without a sample is
 // empty.
 type ring[T any] struct {
 	steps []T
-	next  int64 // number of the next step
-	first int64 // number of the oldest kept step
+	next  int64 // number of the step that comes next
+	first int64 // number of the oldest step that is kept
 }
 
 func newRing[T any](size int) *ring[T] { return &ring[T]{steps: make([]T, size)} }

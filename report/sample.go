@@ -8,11 +8,11 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Sample holds the figures of the server, which are sampled once a second. Counters count from the
+// Sample has the figures of the server, which are sampled once a second. Counters count from the
 // start.
 type Sample struct {
 	At    limit.Instant
-	Civil int64 // Unix milliseconds
+	Civil int64 // civil time of the sample in Unix milliseconds
 	// Calls counts calls of limiters. Denied and Failed count those of them that were denied or
 	// answered with an error.
 	Calls, Denied, Failed int64
@@ -25,8 +25,8 @@ type Sample struct {
 	// Resets is the number of times that all counters were reset.
 	Resets int64
 	Groups []GroupSample
-	// Answers is the distribution of the durations of commands without scripts, Scripts that of
-	// scripts.
+	// Answers is the distribution of the durations of commands other than scripts, and Scripts of
+	// the durations of scripts.
 	Answers, Scripts *stats.Distribution
 	Seen             []stats.SeenGroup
 	Figures
@@ -72,7 +72,7 @@ func (s *Sample) Take(v *figure.View) {
 	v.Each("command_failures_total", func(n float64, labels ...string) { s.Codes[labels[0]] = int64(n) })
 }
 
-// GroupSample holds the counters of a group.
+// GroupSample has the counters of a group.
 type GroupSample struct {
 	Name                string
 	Calls, Denied, Near int64
@@ -80,15 +80,15 @@ type GroupSample struct {
 
 // Figures are the input of the checks.
 type Figures struct {
-	Loops         float64 // share of the time that the busiest loop is busy, 0 to 1
-	Errors        int64   // error replies since the start
-	ClientsLost   int64   // connections refused, evicted or closed because of their output buffer, since the start
-	FailedLogins  int64   // since the start
+	Loops         float64 // fraction of time for which the busiest loop is busy, from 0 to 1
+	Errors        int64   // number of error replies since the start
+	ClientsLost   int64   // number of connections refused, evicted or closed because of their output buffer, since the start
+	FailedLogins  int64   // number of failed logins since the start
 	Clients, Keys int64
-	Memory        int64 // bytes
-	MaxMemory     int64 // 0: no bound
-	OutOfMemory   int64 // OOM replies since the start
-	Keeps         bool  // there is a log
+	Memory        int64 // memory in use, in bytes
+	MaxMemory     int64 // maxmemory in bytes; 0 means no bound
+	OutOfMemory   int64 // number of OOM replies since the start
+	Keeps         bool  // whether there is a log
 	Fault         string
 	// HasRules says that an option names files of rules, Rules is the number of rules in force, and RulesFault says why
 	// those of the files were not loaded, "" if they were.
@@ -100,7 +100,7 @@ type Figures struct {
 	ClockStep time.Duration
 	// ManualClock says that the clock moves only by DEBUG CLOCK ADD.
 	ManualClock bool
-	Script      *RunningScript // nil while no script blocks other clients
+	Script      *RunningScript // the script that blocks other clients; nil while none does
 	// Logins are the users with failed logins in the last minute.
 	Logins []FailedLogin
 }
@@ -123,30 +123,30 @@ type Dependencies struct {
 	// another data set.
 	Replica, LinkUp, PrimaryRefused bool
 	Primary                         string
-	Lag                             time.Duration // of a replica behind its primary
+	Lag                             time.Duration // time by which a replica is behind its primary
 	// Replicas is the number of this server's replicas, GoodReplicas the number of those that count
 	// for min-replicas-to-write, and WantedReplicas the value of that option on a primary.
 	Replicas, GoodReplicas, WantedReplicas int64
-	AckAge                                 time.Duration // the longest time since a replica last acknowledged something
+	AckAge                                 time.Duration // time since the last acknowledgement of the replica for which it is the longest
 }
 
 // RunningScript is a script in progress.
 type RunningScript struct {
 	SHA     string
-	Client  int64 // 0 for the admin port
-	Name    Key   // of the client
+	Client  int64 // ID of the client that runs the script; 0 for the admin port
+	Name    Key   // name of the client, as the client has set it
 	Running time.Duration
-	Busy    bool // other clients get BUSY
+	Busy    bool // whether other clients get BUSY errors
 }
 
 // FailedLogin describes a user with failed logins.
 type FailedLogin struct {
 	User  Key
-	Known bool  // the user exists and is on
-	Count int64 // number of failures since First
+	Known bool  // whether the user exists and is on
+	Count int64 // number of failed logins since First
 	// Clients is the largest number of connections that failed to log in at the same time, 0 if
 	// that is not known.
 	Clients int64
-	First   int64 // Unix milliseconds
+	First   int64 // civil time of the first failure in Unix milliseconds
 	Last    int64
 }

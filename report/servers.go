@@ -7,19 +7,19 @@ import (
 
 // StoreServer is a server that shares the store with this one.
 type StoreServer struct {
-	ID       string `json:"id"` // the run_id of INFO
+	ID       string `json:"id"` // the run_id of the server, as in INFO
 	Address  string `json:"address"`
-	Version  string `json:"version"`  // of the program
-	Policies string `json:"policies"` // the version of its policies: a number and an id
-	File     string `json:"file"`     // a hash of its policy file, "" without one
-	Level    int    `json:"level"`    // its feature level
+	Version  string `json:"version"`  // the version of its program
+	Policies string `json:"policies"` // the version of its policies: a number and an ID
+	File     string `json:"file"`     // a hash of its policy file; "" if it has none
+	Level    int    `json:"level"`    // the feature level of its program
 	Tzdata   string `json:"tzdata"`   // the release of its calendar data
-	AgeMs    int64  `json:"age_ms"`   // time since its latest sign of life
+	AgeMs    int64  `json:"age_ms"`   // time in milliseconds since its latest sign of life
 	Started  int64  `json:"started"`
 	// Unreadable says that this server cannot read the record of the other server. The fields before this one are empty
 	// then, except ID and AgeMs.
 	Unreadable bool `json:"unreadable,omitempty"`
-	Self       bool `json:"self,omitempty"` // this server has made the report
+	Self       bool `json:"self,omitempty"` // whether this is the server that has made the report
 	// Verdict is the kind of its verdict, and Sick whether that is a fault. These two fields and the figures of the
 	// last ten seconds are set only in a report of all servers, for the servers in the sum.
 	Verdict     string  `json:"verdict,omitempty"`
@@ -39,8 +39,8 @@ func (s *StoreServer) name() string {
 // mostNamed is the maximum number of servers in the text of a check.
 const mostNamed = 5
 
-// checkAlike returns a check that passes if of returns the same text for all servers whose record can be read. It names
-// the servers that differ from this one.
+// checkAlike returns a check that compares the texts that of returns for the servers. It passes if all servers with a
+// readable record have the same text, and otherwise names the servers that differ from this one.
 func checkAlike(all []StoreServer, id, name, alike string, of func(s *StoreServer) string) Check {
 	c := Check{ID: id, Name: name, OK: true, Text: alike, Bound: "all alike"}
 	values := map[string]bool{}

@@ -13,11 +13,11 @@ import (
 // encodes a share, without the parts that exceed the bounds below. Times are relative to the instant at which the share
 // was made, so that clocks need not agree.
 type Share struct {
-	kind           string // of the verdict
+	kind           string // the kind of the server's verdict
 	sick           bool
 	now            shareNow
-	histories      [2]shareHistory // in the steps of shareSteps
-	groups         []shareGroup    // the most called first
+	histories      [2]shareHistory // the histories with the steps of shareSteps
+	groups         []shareGroup    // the groups, the most called first
 	rest           shareGroup      // the sum of the groups that are left out
 	denied, called shareKeys
 }
@@ -25,7 +25,7 @@ type Share struct {
 // shareNow has the figures of [Now]. Rates are per second.
 type shareNow struct {
 	calls, denied, failed float64
-	p99                   int64 // microseconds
+	p99                   int64 // percentile of the durations of calls, in microseconds
 	clients, keysDenied   int64
 	repeats               int64
 	reservations          []Count
@@ -33,9 +33,9 @@ type shareNow struct {
 
 // shareHistory has the newest steps of the history.
 type shareHistory struct {
-	// since is the time since the newest step has begun.
+	// since is the time since the beginning of the newest step.
 	since time.Duration
-	steps []step // the oldest first
+	steps []step // the steps, the oldest first
 }
 
 // shareGroup has the figures of a group of keys. Rates are per second.
@@ -43,14 +43,14 @@ type shareGroup struct {
 	name                string
 	calls, denied, near float64
 	keysDenied          int64
-	command, args       string // the limit of most of its calls: the command and the arguments that give the limit
+	command, args       string // the limit of most calls: the command, and the arguments that give the limit
 	spark               [sparkSteps]groupTime
 }
 
 // shareKeys has the keys with most calls of one kind, in descending order of their rates.
 type shareKeys struct {
 	keys      []shareKey
-	perSecond float64 // of all keys
+	perSecond float64 // the rate of all keys together
 	omitted   float64 // the maximum of the rates of the keys that are left out
 }
 
@@ -58,9 +58,9 @@ type shareKeys struct {
 type shareKey struct {
 	keyName
 	perSecond     float64
-	command, args string // of the latest call
-	retry         int64  // milliseconds
-	since         int64  // milliseconds since it was first seen
+	command, args string // the command and the arguments of the latest call
+	retry         int64  // time until the key may be called again, in milliseconds
+	since         int64  // time since the key was first seen, in milliseconds
 	callers       []Caller
 }
 
@@ -198,7 +198,7 @@ func (s *shareKeys) bounded() shareKeys {
 	return is
 }
 
-// add adds the figures of o to those of g. The limit is that of the one with most calls.
+// add adds the figures of o to the figures of g. The limit is that of the group with more calls.
 func (g *shareGroup) add(o *shareGroup) {
 	if o.calls > g.calls || g.command == "" {
 		g.command, g.args = o.command, o.args

@@ -13,7 +13,7 @@ import (
 // change it.
 const shareLevel = 1
 
-// errShare is the error of bytes that are no share.
+// errShare is the error for bytes that are not a share.
 var errShare = errors.New("the bytes are no share of a report that this release can read")
 
 // AppendShare appends the encoded share of this server to dst, at most [MaxShare] bytes.

@@ -16,19 +16,19 @@ type Source interface {
 	// Denied and Called return the keys that are denied and called most.
 	Denied() stats.SeenKeys
 	Called() stats.SeenKeys
-	// Others returns the other live servers of the store; none without a store. If wait is set, it may wait for the
-	// store, for a few seconds at most; otherwise it returns the servers that are known already. The error is the
-	// reason why some are missing.
+	// Others returns the other live servers of the store; none without a store. If wait is true, it may wait for the
+	// store for a few seconds; otherwise it returns the servers that are known already. The error is the reason why
+	// some are missing.
 	Others(wait bool) ([]Other, error)
 	// GroupOf returns the name of the group of a key.
 	GroupOf(key string) string
-	// Policy returns the policy whose state is at key, and the key in calls of RL.USE. is is false
-	// if key does not have the state of a policy.
+	// Policy returns the name of the policy whose state is at key, and in of the key that calls of
+	// RL.USE name. The result is is false if key does not hold the state of a policy.
 	Policy(key string) (name, of string, is bool)
-	// Changes returns the changes after an ID, the oldest first.
+	// Changes returns the changes whose ID is above since, the oldest first.
 	Changes(since int64) []stats.Change
-	// Caller returns a connected client. Clients returns up to most connected clients, and SlowLog
-	// the newest entries of SLOWLOG.
+	// Caller returns a connected client. Clients returns the connected clients, at most as many as
+	// most says. SlowLog returns the newest entries of SLOWLOG.
 	Caller(id int64) (Caller, bool)
 	Clients(most int) []ClientLine
 	SlowLog(most int) []SlowCall
@@ -46,7 +46,7 @@ type Failed struct {
 	Text   string
 }
 
-// Error implements [error].
+// Error returns the sentence for display.
 func (f *Failed) Error() string { return f.Text }
 
 // These are the errors of [Source.Execute]. After ErrNoReply and ErrReplyTooLong the command has

@@ -23,7 +23,7 @@ type Overview struct {
 
 // Server describes the process.
 type Server struct {
-	ID      string `json:"id"` // host and port
+	ID      string `json:"id"` // ID of the server: its host and port
 	Version string `json:"version"`
 	UptimeS int64  `json:"uptime_s"`
 	// GroupBy is the delimiter after which a key's group ends, and MaxGroups the number of groups
@@ -46,20 +46,20 @@ type You struct {
 // These are the kinds of a verdict.
 const (
 	Healthy   = "healthy"
-	Idle      = "idle"       // no limiter has been called for a minute
-	State     = "state"      // the state cannot be persisted
-	Refused   = "refused"    // a replica keeps its keys, since its primary has another data set
+	Idle      = "idle"       // no limiter was called for a minute
+	State     = "state"      // the state of the server cannot be persisted
+	Refused   = "refused"    // a replica keeps its keys, because its primary has another data set
 	NoStore   = "store"      // the store does not answer
-	Lacking   = "replicas"   // too few replicas: changes are refused
+	Lacking   = "replicas"   // changes are refused, because there are too few replicas
 	NoPrimary = "primary"    // a replica does not receive the changes of its primary
 	Errors    = "errors"     // at least half of the calls of limiters are answered with an error
 	Memory    = "memory"     // memory is full
 	Script    = "script"     // a script blocks all clients
 	LockedOut = "locked_out" // clients of a user cannot log in
-	Limit     = "limit"      // many keys of a group are denied, by a lower limit than before
+	Limit     = "limit"      // many keys of a group are denied, because its limit was lowered
 	OneCaller = "one_caller" // one key has most of the denials
 	Denials   = "denials"    // more calls are denied than usual, and no other verdict explains that
-	Failing   = "check"      // a check fails that no other verdict explains
+	Failing   = "check"      // a check fails, and no other verdict explains that
 )
 
 // Verdict is the one sentence that matters most, with its reasons.
@@ -72,14 +72,14 @@ type Verdict struct {
 	Text   string `json:"text"`
 	Since  int64  `json:"since,omitempty"`
 	Key    *Key   `json:"key,omitempty"`
-	DB     int    `json:"db,omitempty"` // of Key
+	DB     int    `json:"db,omitempty"` // the database of Key
 	Group  *Key   `json:"group,omitempty"`
 	User   *Key   `json:"user,omitempty"`
-	Client int64  `json:"client,omitempty"` // the ID in CLIENT LIST
+	Client int64  `json:"client,omitempty"` // ID of the client in CLIENT LIST
 	Script string `json:"script,omitempty"` // the SHA-1 of the script
-	Change int64  `json:"change,omitempty"` // ID of the change that explains it
-	Mark   string `json:"mark,omitempty"`   // the letters of that change
-	// Share is the share of the denials that belongs to Key or Group.
+	Change int64  `json:"change,omitempty"` // ID of the change that explains the verdict
+	Mark   string `json:"mark,omitempty"`   // the letters that mark this change in the charts
+	// Share is the fraction of all denials that belong to Key or Group.
 	Share float64 `json:"share,omitempty"`
 }
 
@@ -113,27 +113,27 @@ type Check struct {
 	ID    string  `json:"id"`
 	OK    bool    `json:"ok"`
 	Value float64 `json:"value"`
-	Limit float64 `json:"limit"` // the largest Value that is OK
-	Name  string  `json:"name"`  // what is checked, such as "Answers in time"
-	Text  string  `json:"text"`  // Value in words: "p99 0.21 ms"
-	Bound string  `json:"bound"` // Limit in words: "≤ 1 ms"
+	Limit float64 `json:"limit"` // the largest Value with which the check passes
+	Name  string  `json:"name"`  // the subject of the check, such as "Answers in time"
+	Text  string  `json:"text"`  // the value in words: "p99 0.21 ms"
+	Bound string  `json:"bound"` // the limit in words: "≤ 1 ms"
 }
 
-// Now holds the figures of the last ten seconds.
+// Now has the figures of the last ten seconds.
 type Now struct {
-	CallsS      float64 `json:"calls_s"` // calls of limiters per second, including those answered with an error
+	CallsS      float64 `json:"calls_s"` // number of calls of limiters per second, including calls that were answered with an error
 	DeniedRatio float64 `json:"denied_ratio"`
-	ErrorRatio  float64 `json:"error_ratio"` // share of the calls that were answered with an error
+	ErrorRatio  float64 `json:"error_ratio"` // fraction of the calls that were answered with an error
 	// UsualRatio is the median of DeniedRatio over the minutes of the last day. It ignores the
 	// newest minutes: three quarters of the uptime, at most six hours. It is -1 in the first ten
 	// minutes and without calls.
 	UsualRatio float64 `json:"usual_ratio"`
-	P50us      float64 `json:"p50_us"` // time in the server, microseconds
+	P50us      float64 `json:"p50_us"` // percentiles of the time that calls take in the server, in microseconds
 	P99us      float64 `json:"p99_us"`
 	Clients    int64   `json:"clients"`
-	Memory     int64   `json:"memory"`     // bytes
-	MaxMemory  int64   `json:"max_memory"` // bytes; 0: no bound
-	Keys       int64   `json:"keys"`       // in all databases
+	Memory     int64   `json:"memory"`     // memory in use, in bytes
+	MaxMemory  int64   `json:"max_memory"` // maxmemory in bytes; 0 means no bound
+	Keys       int64   `json:"keys"`       // number of keys in all databases
 	// KeysDenied is the approximate number of keys that were denied in the last five minutes. It is
 	// too low if keys are denied once each in long pipelines, of which only a part is examined.
 	KeysDenied int64 `json:"keys_denied"`
@@ -153,15 +153,15 @@ type Count struct {
 // History is the history in steps, the oldest first. All lists but Marks have the same length.
 // Steps before the start of the server are omitted.
 type History struct {
-	Step    int64     `json:"step"` // seconds
-	From    int64     `json:"from"` // when the first step began
+	Step    int64     `json:"step"` // length of a step in seconds
+	From    int64     `json:"from"` // time at which the first step began
 	Allowed []int64   `json:"allowed"`
-	Denied  []int64   `json:"denied"` // per step, not per second
-	Errors  []int64   `json:"errors"` // calls of limiters that were answered with an error, per step
+	Denied  []int64   `json:"denied"` // number of denied calls in each step, not per second
+	Errors  []int64   `json:"errors"` // number of calls of limiters in each step that were answered with an error
 	P50us   []float64 `json:"p50_us"`
 	P99us   []float64 `json:"p99_us"`
-	Marks   []Change  `json:"marks"` // the changes in this time
-	// Fleet is set if the calls are those of all servers. P50us and P99us are of this server.
+	Marks   []Change  `json:"marks"` // the changes in the time of the history
+	// Fleet is set if the history has the calls of all servers. P50us and P99us are of this server.
 	Fleet *Fleet `json:"fleet,omitempty"`
 }
 
@@ -171,15 +171,15 @@ type DeniedKey struct {
 	Key     Key     `json:"key"`
 	Group   Key     `json:"group"`
 	DeniedS float64 `json:"denied_s"`
-	CallsS  float64 `json:"calls_s"` // approximate; never below DeniedS
-	Share   float64 `json:"share"`   // share of all denials; in a list of the most called keys, of all calls
-	Command string  `json:"command"` // the command of the latest call: "cl.throttle"
-	Args    Key     `json:"args"`    // what followed the key: "199 100 1"; at most 48 bytes
-	Limit   string  `json:"limit"`   // Args in words: "100/s"; empty if that is not known
+	CallsS  float64 `json:"calls_s"` // approximate rate of all calls of the key; never below DeniedS
+	Share   float64 `json:"share"`   // fraction of all denials or, in a list of the most called keys, of all calls
+	Command string  `json:"command"` // the command of the latest call, such as "cl.throttle"
+	Args    Key     `json:"args"`    // the arguments after the key: "199 100 1"; at most 48 bytes
+	Limit   string  `json:"limit"`   // the arguments in words: "100/s"; "" if they have no such form
 	RetryMs int64   `json:"retry_ms"`
 	// Clients are clients that called the key and are still connected, at most eight.
 	Clients []Caller `json:"clients"`
-	Since   int64    `json:"since"` // when it was first denied, within the history
+	Since   int64    `json:"since"` // time at which the key was first denied within the history
 	// Servers is the number of servers that have the key in their lists, and MissingS the maximum number of calls per
 	// second, of the kind of the list, on the servers that have left it out of their lists; -1 if it is not known. Both
 	// are 0 in a report of this server alone.
@@ -192,9 +192,10 @@ type Caller struct {
 	ID   int64  `json:"id"`
 	Name Key    `json:"name"`
 	User Key    `json:"user"`
-	Lib  Key    `json:"lib"` // library and version
+	Lib  Key    `json:"lib"` // name and version of the library
 	Addr string `json:"addr"`
-	// Server is the other server to which it is connected, "" for this one. ID is 0 then.
+	// Server is the server to which the client is connected if that is another one, with ID 0; ""
+	// for this server.
 	Server string `json:"server,omitempty"`
 }
 
@@ -206,16 +207,16 @@ type Group struct {
 	// Spark is the ratio of denied calls in 60 steps of the last hour, the oldest first; -1 for a
 	// step without calls.
 	Spark      []float64 `json:"spark"`
-	KeysDenied int64     `json:"keys_denied"` // approximate number in the last five minutes
-	TopShare   float64   `json:"top_share"`   // share of the group's denials that belongs to the most denied key
-	NearRatio  float64   `json:"near_ratio"`  // share of the calls that were allowed near their limit (option metrics-near-limit)
-	Limit      string    `json:"limit"`       // of most of its calls, in words
-	Args       Key       `json:"args"`        // of most of its calls
+	KeysDenied int64     `json:"keys_denied"` // approximate number of keys that were denied in the last five minutes
+	TopShare   float64   `json:"top_share"`   // fraction of the denials of the group that belong to its most denied key
+	NearRatio  float64   `json:"near_ratio"`  // fraction of the calls that were allowed near their limit (option metrics-near-limit)
+	Limit      string    `json:"limit"`       // the limit of most calls of the group, in words
+	Args       Key       `json:"args"`        // the arguments of most calls of the group
 	// Rest says that this entry sums up the keys without a group, or the groups that are not counted
 	// separately.
 	Rest bool `json:"rest,omitempty"`
-	// Servers is the number of servers that count the group by its name; 0 in a report of this server alone. KeysDenied is
-	// that of the server with most of them then.
+	// Servers is the number of servers that count the group by its name; 0 in a report of this server alone. KeysDenied
+	// is then the number on the server with the most of them.
 	Servers int `json:"servers,omitempty"`
 }
 
@@ -223,12 +224,12 @@ type Group struct {
 type Change struct {
 	ID   int64  `json:"id"`
 	At   int64  `json:"at"`
-	Mark string `json:"mark"` // letters: A, B, ... Z, AA, ...
-	Kind string `json:"kind"` // start, config, acl, reload, flush, rewrite, pause, script, certificate, client, limit
+	Mark string `json:"mark"` // the letters that mark the change: A, B, ... Z, AA, ...
+	Kind string `json:"kind"` // the kind: start, config, acl, reload, flush, rewrite, pause, script, certificate, client or limit
 	Text string `json:"text"`
 	By   string `json:"by"`
 	// Group is the group that the change affects, nil if that is not a single group. Around
-	// compares the calls of this group with those of all others.
+	// compares the calls of this group with the calls of all others.
 	Group *Key `json:"group,omitempty"`
 	// Around compares the times before and after the change; nil if too little is known.
 	Around *Around `json:"around,omitempty"`
@@ -236,7 +237,7 @@ type Change struct {
 
 // Around describes the times before and after a change.
 type Around struct {
-	Group   *Key   `json:"group,omitempty"` // the group whose calls Before and After describe; nil for all
+	Group   *Key   `json:"group,omitempty"` // the group whose calls Before and After describe; nil for all groups
 	Minutes int    `json:"minutes"`         // the maximum number of minutes on each side of the change
 	Before  Period `json:"before"`
 	After   Period `json:"after"`
@@ -246,7 +247,7 @@ type Around struct {
 type Period struct {
 	CallsS     float64 `json:"calls_s"`
 	PerGranted float64 `json:"per_granted"` // calls per allowed call; -1 if none was allowed
-	DeniedElse float64 `json:"denied_else"` // ratio of denied calls of all other groups, or of all groups if [Around].Group is nil; -1 without such calls
+	DeniedElse float64 `json:"denied_else"` // ratio of denied calls elsewhere, or in all groups if Around.Group is nil; -1 if unknown
 }
 
 // KeyState is the state of one key: the content of the report key.
@@ -255,30 +256,31 @@ type KeyState struct {
 	Key     Key    `json:"key"`
 	Group   Key    `json:"group"`
 	Exists  bool   `json:"exists"`
-	Command string `json:"command"` // the command of the latest call, if known
+	Command string `json:"command"` // the command of the latest call, such as "cl.throttle"; "" if it is not known
 	Args    Key    `json:"args"`
 	Limit   string `json:"limit"`
 	// Info is the reply of RL.INFO by field; values are numbers or text.
 	Info    map[string]any `json:"info"`
-	TTLms   int64          `json:"ttl_ms"` // -1: no expiry
+	TTLms   int64          `json:"ttl_ms"` // time to live in milliseconds; -1 if the key has no expiry
 	DeniedS float64        `json:"denied_s"`
 	CallsS  float64        `json:"calls_s"`
 	RetryMs int64          `json:"retry_ms"`
 	Clients []Caller       `json:"clients"`
 	Since   int64          `json:"since"`
 	Actions []Action       `json:"actions"`
-	// Policy describes what applies to the key if it has the state of a policy, otherwise nil.
+	// Policy is set if the key has the state of a policy: it says what applies to that policy's
+	// key. Otherwise it is nil.
 	Policy *PolicyState `json:"policy,omitempty"`
-	Client string       `json:"client"` // the beginning of the lines of actions: redis-cli and its options
+	Client string       `json:"client"` // the beginning of the lines of the actions: redis-cli and its options
 }
 
 // Action is a possible action. The user may run its command.
 type Action struct {
-	ID   string `json:"id"`   // look, del, kill, off, scriptkill, block and others
-	Name string `json:"name"` // "Reset once"
-	Args []Key  `json:"args"` // for POST /api/v1/run
-	Line string `json:"line"` // the same for a shell: redis-cli DEL 'api:acme'
-	// Danger says that clients notice the action.
+	ID   string `json:"id"`   // kind of the action: look, del, kill, off, scriptkill, block and others
+	Name string `json:"name"` // name of the action, such as "Reset once"
+	Args []Key  `json:"args"` // the command, for POST /api/v1/run
+	Line string `json:"line"` // the command as a line for a shell: redis-cli DEL 'api:acme'
+	// Danger says that the action affects clients.
 	Danger bool `json:"danger"`
 	// Inputs are arguments that the user may edit. Args and Line contain their proposed values
 	// after the first Fixed words. A caller with other values replaces all of these.
@@ -288,10 +290,10 @@ type Action struct {
 
 // Input is an argument of an action that the user may edit.
 type Input struct {
-	Before  string `json:"before,omitempty"` // the argument before it: EX, REASON
+	Before  string `json:"before,omitempty"` // the argument that precedes the value, such as EX or REASON
 	Name    string `json:"name"`
-	Value   string `json:"value"`             // the proposed value
-	Several bool   `json:"several,omitempty"` // the value is several arguments
+	Value   string `json:"value"`             // the value that is proposed
+	Several bool   `json:"several,omitempty"` // whether the value may be several arguments
 	// Empty says what it means to leave the value empty, such as "for good". Then the command has
 	// neither the value nor Before. Empty is "" if a value is required.
 	Empty string `json:"empty,omitempty"`
@@ -303,7 +305,7 @@ type ClientLine struct {
 	AgeS   int64  `json:"age_s"`
 	IdleS  int64  `json:"idle_s"`
 	DB     int    `json:"db"`
-	Cmd    string `json:"cmd"` // the latest command
+	Cmd    string `json:"cmd"` // the latest command of the client
 	Memory int64  `json:"memory"`
 }
 
@@ -314,7 +316,7 @@ type SlowCall struct {
 	Us   int64  `json:"us"`
 	Args []Key  `json:"args"`
 	Addr string `json:"addr"`
-	Name Key    `json:"name"` // of the client
+	Name Key    `json:"name"` // name of the client, as the client has set it
 }
 
 // RunRequest is the body of POST /api/v1/run.
@@ -325,8 +327,8 @@ type RunRequest struct {
 
 // RunReply is the response to a RunRequest. At most one of the two fields is set: none for a null.
 type RunReply struct {
-	Reply any    `json:"reply,omitempty"` // nil, a number, a Key, a list, or an object
-	Error string `json:"error,omitempty"` // an error reply: "NOPERM ..."
+	Reply any    `json:"reply,omitempty"` // the reply: nil, a number, a Key, a list, or an object
+	Error string `json:"error,omitempty"` // the text of an error reply, such as "NOPERM ..."
 }
 
 // Failure is the body of every response with a status other than 200.

@@ -68,7 +68,7 @@ func perTime(fields []string, at int) (words string, perSecond float64) {
 	return thousands(n) + "/" + unit, float64(n) / float64(seconds)
 }
 
-// thousands formats an integer with commas.
+// thousands formats an integer with a comma between thousands.
 func thousands(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {

@@ -25,7 +25,7 @@ func refund(at limit.Instant, d time.Duration) fold {
 	return fold{limit.SatSub(0, int64(d)), int64(at)}
 }
 
-// then returns the effect of f followed by that of g.
+// then returns the fold that has the effect of f followed by the effect of g.
 func (f fold) then(g fold) fold {
 	return fold{limit.SatAdd(f.add, g.add), max(limit.SatAdd(f.least, g.add), g.least)}
 }
@@ -154,7 +154,7 @@ func (s *Section) SettleTokens(at int, actual int64, interval time.Duration) {
 // TAT is [Section.TAT] afterwards, if a reservation has ended that was not void.
 func (s *Section) Lapse(now limit.Instant, bucket bool, ended func(h *Hold)) {
 	kept, last, linked := 0, -1, false
-	var lapsed Hold // the last one
+	var lapsed Hold // the last reservation that has ended
 	for at := 0; at < len(s.holds); {
 		b := s.holds[at:]
 		n := width(b)

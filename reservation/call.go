@@ -10,11 +10,11 @@ const (
 	// MinTTL and MaxTTL are the bounds of [Terms.TTL].
 	MinTTL = time.Second
 	MaxTTL = 86_400 * time.Second
-	// MaxLive is the greatest value of [Terms.Max].
+	// MaxLive is the maximum of [Terms.Max].
 	MaxLive = 1_000_000
 )
 
-// ErrEnded is the error of a call whose token is that of a reservation that has ended.
+// ErrEnded is the error of a call with the token of a reservation that has ended.
 var ErrEnded = errors.New("the reservation has ended")
 
 // ErrFamily is the error of a reservation, or of a settlement, for a limiter that cannot give back
@@ -46,8 +46,8 @@ type Terms struct {
 	// TTL is the time, from the call on, after which the units are given back without a settlement,
 	// from [MinTTL] to [MaxTTL]; 0 if the call is not a reservation.
 	TTL time.Duration
-	// Max is the maximum number of live reservations of a key, from 1 to [MaxLive]. A call beyond
-	// it is denied.
+	// Max is the maximum number of live reservations of a key, from 1 to [MaxLive]. A call that
+	// would make more is denied.
 	Max uint32
 	// Of is the number of windows and buckets of a reservation that several calls make together; 0 if the call has all
 	// windows and buckets of the reservation.
@@ -84,7 +84,7 @@ type Settlement struct {
 	TTL time.Duration
 }
 
-// Outcome is the answer to a [Settlement]. The numbers are those that clients see.
+// Outcome is the answer to a [Settlement]. Clients see it as this number.
 type Outcome int64
 
 // These are the outcomes.

@@ -10,15 +10,15 @@ import (
 // Hold is a live reservation.
 type Hold struct {
 	Hash  idempotency.Hash
-	Print uint32        // that of the call
-	End   limit.Instant // the instant at which its time has passed
+	Print uint32        // fingerprint of the call that made the reservation
+	End   limit.Instant // instant from which the reservation counts as ended
 	// At is the instant of the charge for a bucket, and for a window the slot that has the units: see
 	// slidingwindow.Newest.
 	At limit.Instant
 	// Units is the number of units that were charged. Back is the number of them that can still be given
 	// back to a window; refunds may have reduced it.
 	Units, Back int64
-	// Missing and Ready are as in the record of a remembered call: see idempotency.Record.
+	// Missing and Ready have the same meaning as in idempotency.Record.
 	Missing int64
 	Ready   limit.Instant
 	// Variant says that windows of the call start at the first use of the key.
@@ -29,7 +29,7 @@ type Hold struct {
 	// Part identifies the limit if the reservation is of several limits. It is zero for a reservation of one limit.
 	Part Part
 
-	after fold // of a bucket: the effect of all calls from this reservation to the next one that is not void
+	after fold // for a bucket: the effect on the TAT of all calls from this one up to the next reservation that is not void
 }
 
 // Part identifies one limit of a reservation of several limits.
@@ -72,7 +72,8 @@ const (
 	holdSize = 64
 	moreSize = 16
 	partHead = 4
-	// maxMember is the maximum length of Member, that of a lease's member.
+	// maxMember is the maximum length of Member in bytes: the maximum for the name of a lease's
+	// member.
 	maxMember = 1024
 	flagsAt   = 15
 	endAt     = 16
@@ -228,8 +229,8 @@ func (h *Hold) append(dst []byte, n uint32) []byte {
 	return dst
 }
 
-// The properties of a [Part] that has lapsed are kept in the field Missing of its record: Index and Of in
-// its lowest two bytes, and these flags.
+// When a [Part] has lapsed, the field Missing of its record has its properties: Index and Of in the lowest two bytes,
+// and these flags.
 const (
 	lapsedCalls  = 1 << 16
 	lapsedLinked = 1 << 17

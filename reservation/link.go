@@ -11,8 +11,8 @@ import (
 // of its settlement. The settlement names one key, which has the link.
 type Link struct {
 	Hash  idempotency.Hash
-	Print uint32   // that of the call
-	Keys  [][]byte // at most [MaxKeys] - 1, with at most [MaxKeyBytes] bytes in all
+	Print uint32   // fingerprint of the call that made the reservation
+	Keys  [][]byte // the other keys: at most [MaxKeys] - 1, with at most [MaxKeyBytes] bytes in all
 }
 
 // These are the bounds of a reservation whose keys are kept in a [Link].

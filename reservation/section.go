@@ -32,7 +32,7 @@ const (
 	lengthMask  = 1<<24 - 1
 )
 
-// ErrCorrupt says that bytes are not the reservations of a key, or not their delta.
+// ErrCorrupt means that bytes are neither a valid section nor a valid delta of one.
 var ErrCorrupt = errors.New("bytes are not a limiter with reservations")
 
 // Section has the reservations of one key in memory of its own. The zero value has none. It is reused
@@ -42,7 +42,7 @@ type Section struct {
 	Start limit.Instant
 	// Seed is the key of the hashes of the tokens.
 	Seed uint64
-	// Until is the instant until which the key remembers a reservation.
+	// Until is the instant until which the key has to be kept to remember its reservations.
 	Until limit.Instant
 	// Memory is the time for which an ended reservation is remembered, and MaxCalls is the maximum
 	// number of calls that the key remembers, with ended reservations.
@@ -54,9 +54,9 @@ type Section struct {
 	Short bool
 
 	next       uint32
-	renumbered bool   // the reservations have other numbers than when they were loaded
+	renumbered bool   // whether the reservations have other numbers than when they were loaded
 	holds      []byte // the live reservations in their stored form
-	positions  []int  // memory for bySlot
+	positions  []int  // the positions that bySlot returns; their memory is reused
 }
 
 // maxSpan is the maximum difference between the number of a live reservation and the next number. It
@@ -223,7 +223,7 @@ func (s *Section) renumber() {
 // inOrder reports whether the numbers of the reservations grow, and are below the next one by at most
 // maxSpan.
 func (s *Section) inOrder() bool {
-	last := uint32(maxSpan) // the difference to the next number
+	last := uint32(maxSpan) // the difference between the number of the last reservation and next
 	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {
 		n := s.next - number(s.holds[at:])
 		if n == 0 || n > last || at > 0 && n == last {

@@ -13,7 +13,7 @@ func HoldUnits(slot limit.Instant, units int64) Hold {
 	return Hold{At: slot, Units: units, Back: units, Ready: limit.MinInstant}
 }
 
-// HoldNothing returns the hold of a call that has taken nothing.
+// HoldNothing returns the Hold for a call that was not charged any units.
 func HoldNothing() Hold { return Hold{Ready: limit.MinInstant, Void: true} }
 
 // SettleUnits ends the reservation of a window at a position. It returns the slot, and how many units
@@ -53,7 +53,8 @@ func (s *Section) HeldFrom(first limit.Instant) func(after, upTo limit.Instant) 
 	}
 }
 
-// bySlot sets positions to those of the reservations that are not void, in the order of their slots.
+// bySlot sets positions to the positions of the reservations that are not void, in the order of
+// their slots.
 func (s *Section) bySlot() {
 	s.positions = s.positions[:0]
 	for at := 0; at < len(s.holds); at += width(s.holds[at:]) {

@@ -21,18 +21,18 @@ import (
 // never found.
 type Guard struct {
 	pos  int // number of bytes of the unfinished frame that have been parsed
-	seen int // number of bytes of the unfinished frame or line that were searched for a line end in vain
-	left int // number of arguments of the frame that are not complete yet
+	seen int // number of bytes of the unfinished frame or line in which there is no line end
+	left int // number of arguments of the frame that are not complete
 	bulk int // 1 + length of the argument at pos; 0 if the head of an argument comes next
 
-	refused *refusal // nil unless the command is being discarded
+	refused *refusal // the state of discarding the command; nil if it is not being discarded
 }
 
 // refusal has the state of a Guard that discards a refused command.
 type refusal struct {
-	why     Error // the reply to the command
-	skip    int64 // remaining bytes of the present argument and its line end
-	skipped int64 // bytes of the arguments so far, including the present one
+	why     Error // the error with which the command is answered
+	skip    int64 // number of remaining bytes of the present argument and its line end
+	skipped int64 // number of bytes of the arguments so far, including the present one
 }
 
 // idle reports whether g is between two commands. This code is faster than a comparison with the
@@ -254,7 +254,7 @@ func (g *Guard) bulkHead(in []byte, pos int, lim *Limits) (size, next int, err E
 func (g *Guard) lineEnd(in []byte, pos int, lim *Limits, tooBig Error) (cr int, err Error) {
 	last := pos + lim.MaxInline
 	if pos == 0 || lim.MaxSkip == 0 {
-		last = min(last, lim.MaxCommand) // otherwise bulkHead refuses the command once the length is known
+		last = min(last, lim.MaxCommand) // a longer command is left to bulkHead, which refuses it once the length is known
 	}
 	i := max(pos, g.seen)
 	for ; i < len(in) && i <= last && in[i] != 0; i++ {

@@ -198,7 +198,7 @@ func hexValue(c byte) byte {
 // request to this server, and a later line of the request may be a command. Redis closes such a
 // connection without a reply, and so must the caller.
 func IsCrossProtocol(name []byte) bool {
-	switch len(name) { // also keeps out longer words that are equal under Unicode folding
+	switch len(name) { // the length also rules out longer words that are equal under Unicode folding
 	case len("post"):
 		return bytes.EqualFold(name, []byte("post"))
 	case len("host:"):

@@ -2,7 +2,7 @@ package resp
 
 // Limits has the limits for what one client may send. MaxArgs, MaxBulk, MaxCommand and MaxInline
 // must be positive. A connection on which a limit is exceeded is closed after an error reply, whose
-// text is that of Redis if Redis has one; MaxSkip allows exceptions.
+// text is the text of Redis if Redis has one; MaxSkip allows exceptions.
 type Limits struct {
 	// MaxArgs is the maximum number of arguments of a command, including its name.
 	MaxArgs int
@@ -39,7 +39,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// PreAuth returns the limits for a client before authentication: those of l, but at most ten
+// PreAuth returns the limits for a client before authentication: the limits of l, but at most ten
 // arguments, as in Redis, of at most 4 KiB each, in a command or line of at most 16 KiB, and no
 // MaxSkip.
 func (l Limits) PreAuth() Limits {

@@ -33,7 +33,7 @@ func WithUsage(is Error, usage string) Error {
 	return is + usagePrefix + Error(usage)
 }
 
-// usagePrefix separates an error from the usage.
+// usagePrefix is the text between an error and the usage.
 const usagePrefix = "; usage: "
 
 // IsArgument reports whether is begins with "ERR value is", as [ErrNotInteger] does, and [Argument]

@@ -50,13 +50,13 @@ func AppendDouble(dst []byte, f float64) []byte {
 }
 
 // appendShortest appends f, which is finite and not zero, to dst with the fewest digits that read
-// back as f. The form is that of Redis' fpconv_dtoa, which differs from Go's 'g'. An integer may
-// end in up to seven zeros. A fraction is written without an exponent if it has at most six decimal
-// places, or if its absolute value is at least 0.001 and less than 10,000. An exponent has no
-// leading zero.
+// back as f. The form is the same as of Redis' fpconv_dtoa, which differs from Go's 'g'. An integer
+// may end in up to seven zeros. A fraction is written without an exponent if it has at most six
+// decimal places, or if its absolute value is at least 0.001 and less than 10,000. An exponent has
+// no leading zero.
 func appendShortest(dst []byte, f float64) []byte {
 	var scratch [maxDoubleText]byte
-	text := strconv.AppendFloat(scratch[:0], f, 'e', -1, 64) // -d.ddde±dd
+	text := strconv.AppendFloat(scratch[:0], f, 'e', -1, 64) // the text has the form -d.ddde±dd
 	if text[0] == '-' {
 		dst = append(dst, '-')
 		text = text[1:]
@@ -75,10 +75,10 @@ func appendShortest(dst []byte, f float64) []byte {
 	}
 	digits := text[:mark]
 	if len(digits) > 1 {
-		digits[1] = digits[0] // over the point, so that the digits are adjacent
+		digits[1] = digits[0] // the first digit replaces the point, so that all digits are adjacent
 		digits = digits[1:]
 	}
-	last := exponent - len(digits) + 1 // power of ten of the last digit
+	last := exponent - len(digits) + 1 // the power of ten that the last digit stands for
 
 	switch {
 	case last >= 0 && last < 8:
@@ -151,7 +151,7 @@ func parseLength(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > 19 || b[0] == '0' {
 		return 0, false
 	}
-	var u uint64 // nineteen digits fit
+	var u uint64 // nineteen digits fit into it
 	for _, c := range b {
 		if c < '0' || c > '9' {
 			return 0, false

@@ -109,7 +109,7 @@ func (r *Reply) Release() {
 func (w *Writer) Reply(r Reply) (kept bool) {
 	mark := len(w.Buf)
 	if kept = mark == 0 && len(r.Buf) > cap(w.Buf); kept {
-		w.Buf = r.Buf // copying megabytes would block the event loop
+		w.Buf = r.Buf // Buf is replaced, because copying megabytes would block the event loop
 	} else {
 		w.Raw(r.Buf)
 	}
@@ -155,9 +155,9 @@ func (w *Writer) SpillRest(mark int) {
 // the memory of Buf belongs to another owner.
 func (w *Writer) spill(mark, room int) {
 	if cap(w.Buf) <= w.Room {
-		return // the memory belongs to another owner
+		return // the memory of Buf belongs to another owner
 	}
-	const tail = 2 // the line end of the last piece, see Refs
+	const tail = 2 // length of the line end of the last piece: see Refs
 	end := len(w.Buf) - tail
 	first := len(w.Refs)
 	for first > 0 && w.Refs[first-1].At > mark {

@@ -110,7 +110,7 @@ func (g *Guard) throwAway(in []byte, lim *Limits) (n int, done bool, err Error) 
 			g.left++ // the head of the argument comes next
 			return n, false, err
 		}
-		if size < 0 || size > lim.MaxSkip-r.skipped { // a sum might overflow
+		if size < 0 || size > lim.MaxSkip-r.skipped { // the sizes are compared without a sum, which might overflow
 			return n, false, ErrBulkLength
 		}
 		n += used

@@ -7,7 +7,7 @@ const leastWide = 4096
 
 // wideArgs keeps slices for commands with very many arguments. Without the pool, allocating such
 // slices would cause most of the garbage collector's work.
-var wideArgs sync.Pool // of *[][]byte
+var wideArgs sync.Pool // values of type *[][]byte
 
 // roomFor returns an empty slice with room for n arguments. For leastWide arguments or more it
 // takes a slice from the pool if there is a large enough one.
@@ -27,6 +27,6 @@ func Recycle(args [][]byte) {
 	if len(args) < leastWide {
 		return
 	}
-	clear(args) // the arguments are then neither kept alive nor scanned
+	clear(args) // after clear, the garbage collector neither keeps nor scans the arguments
 	wideArgs.Put(&args)
 }

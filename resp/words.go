@@ -3,7 +3,7 @@ package resp
 import "strconv"
 
 // SplitWords splits line into words at blanks, with the quotes and escapes of an inline command,
-// which are also those of a configuration file. ok is false if quotes are unbalanced. Words without
+// which also apply to a configuration file. ok is false if quotes are unbalanced. Words without
 // quotes are slices of line.
 func SplitWords(line []byte) (words [][]byte, ok bool) {
 	return splitWords(line, nil)

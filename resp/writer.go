@@ -35,7 +35,7 @@ type Writer struct {
 	Ledger   shared.Ledger
 
 	// Pieces counts the memory of finished pieces of long replies, and of the strings to which
-	// replies refer. If it is nil, no pieces are made. See Spill.
+	// replies refer. If it is nil, no pieces are made: see Spill.
 	Pieces shared.Ledger
 	// Room is the capacity of Buf if the memory of Buf belongs to another owner, which reuses it. A
 	// buffer with a larger capacity belongs to the writer.
@@ -45,17 +45,17 @@ type Writer struct {
 	// Defer.
 	Defers bool
 
-	spilled  int // bytes of finished pieces and of noted strings
+	spilled  int // number of bytes of finished pieces and of noted strings
 	deferred *deferred
 }
 
 // deferred has the strings that Element has noted and that were not copied yet.
 type deferred struct {
 	strings []deferredString
-	mark    int    // length of Buf when Defer was called
+	mark    int    // length of Buf at the call of Defer
 	size    int    // number of bytes that the strings add to Writer.Size
-	counted int64  // number of bytes that were counted in Writer.Pieces
-	done    func() // see Defer
+	counted int64  // number of bytes that Writer.Pieces has counted
+	done    func() // function to call after the copies are made: see Defer
 }
 
 // deferredString is a noted string. It is as small as possible, since a hundred thousand strings

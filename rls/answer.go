@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Code is the code of an answer and of a status. The numbers are those of RateLimitResponse.Code in Envoy's API.
+// Code is the code of an answer and of a status. The numbers are the same as of RateLimitResponse.Code in Envoy's API.
 type Code uint8
 
 // These are the codes.
@@ -16,31 +16,32 @@ const (
 	OverLimit Code = 2
 )
 
-// Decision is the decision on a [Charge].
+// Decision is the decision on a [Charge], in the terms that an answer needs.
 type Decision struct {
 	// Denied says that the call is denied, by its limits, a block or a ban.
 	Denied bool
 	// Over says that the limits deny the call, although it may pass, because of an exemption or of SHADOW.
 	Over bool
-	// Limit and Remaining are the limit that was used and the units that remain of it.
+	// Limit is the limit that was used, and Remaining the number of units that are left of it.
 	Limit, Remaining int64
 	// Reset is the time until the window ends, or until the block does if the call is blocked. It is
 	// [limit.NoRetry] for a block without an end. 0 stands for the end of the window of the rule's unit.
 	Reset time.Duration
 }
 
-// Status is the answer to a descriptor.
+// Status is the part of an answer about one descriptor.
 type Status struct {
 	Code Code
-	// Limited says that the status has a current_limit, which Requests, Unit and Name are the fields of, and a
-	// duration_until_reset. Unit is 0 if the rule is unlimited and an override limits its key.
+	// Limited says that the status has a duration_until_reset and a current_limit, whose fields are Requests, Unit and
+	// Name. Unit is 0 if the rule is unlimited and an override limits its key.
 	Limited  bool
 	Requests uint32
 	Unit     Unit
 	Name     string
-	// Remaining is limit_remaining.
+	// Remaining is the field limit_remaining, in units.
 	Remaining uint32
-	// Reset is duration_until_reset in seconds, at least 1 if Limited is true, and otherwise 0.
+	// Reset is the field duration_until_reset in seconds: at least 1 if Limited is true, and
+	// otherwise 0.
 	Reset int64
 }
 
@@ -50,7 +51,7 @@ type Answer struct {
 	Statuses []Status
 	// Header is the index of the status that the headers show, or -1 if there are none.
 	Header int
-	// Metadata is dynamic_metadata, or nil.
+	// Metadata is the field dynamic_metadata, or nil.
 	Metadata Struct
 }
 
@@ -60,7 +61,8 @@ type Field struct {
 	Value []byte
 }
 
-// forever is the reset of a block without an end, in seconds: the longest unit.
+// forever is the number of seconds that an answer names for a block without an end: the longest
+// unit.
 const forever = 365 * 86400
 
 // Answer sets a to the answer to the request of p. decisions are those on p.Charges, at the instant now.

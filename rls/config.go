@@ -20,22 +20,22 @@ type Unit = rulefile.Unit
 type Config struct {
 	domains map[string]*domain
 	rules   []*Rule
-	named   map[string]*Rule // by the names of their policies
+	named   map[string]*Rule // the rules by the names of their policies
 	bytes   int64
 }
 
-// domain is a domain of a [Config].
+// domain has the rules of one domain of a [Config].
 type domain struct {
 	level
 	// request is the name of the policy of limits that requests bring with them and that no rule matches.
 	request []byte
-	// from and to are the place of the rules of the domain in those of the Config.
+	// from and to are the range of the domain's rules among the rules of the Config.
 	from, to int
 }
 
-// level has the steps of one list of descriptors.
+// level has the steps for one list of descriptors.
 type level struct {
-	steps map[string]*step // by their texts
+	steps map[string]*step // the steps without a star, by their texts
 	// patterns are the steps whose texts have a star, in the order of the files.
 	patterns []*step
 }
@@ -45,19 +45,19 @@ type level struct {
 type step struct {
 	level
 	text string
-	// pattern is not nil if the text has a star.
+	// pattern is the text as a pattern if it has a star; otherwise nil.
 	pattern *rulefile.Pattern
-	// prefix is the key with '_' behind it. It is nil if the key has a star: such a key is no prefix of what the
-	// step matches.
+	// prefix is the key followed by '_'. It is nil if the key has a star, because then matching texts need not begin
+	// with it.
 	prefix []byte
 	// exact says that the step has a value without a star.
 	exact bool
-	// shared says that all values of the step have one state.
+	// shared says that all values of the step share one state.
 	shared bool
-	rule   *Rule // nil if the step has no limit
+	rule   *Rule // the rule of the step; nil if the step has no limit
 }
 
-// Rule is a limit of a file, with the policy that it becomes.
+// Rule is a limit in a file, with the policy that is made of it.
 type Rule struct {
 	// Domain is the domain, and Path has the texts of the steps: "key" or "key_value".
 	Domain string
@@ -66,26 +66,26 @@ type Rule struct {
 	Policy string
 	// Limits are the limits of the policy: "SW n seconds FIXED", or "NONE" if the rule is unlimited.
 	Limits *policy.Limits
-	// Limit is the limit of the file.
+	// Limit is the limit as the file has it.
 	Limit *rulefile.Limit
-	// Shadow and Quota are shadow_mode and quota_mode.
+	// Shadow and Quota are the fields shadow_mode and quota_mode.
 	Shadow, Quota bool
 	// Shared says that a step of the path has share_threshold.
 	Shared bool
-	// Metadata is nil if there is none.
+	// Metadata is the metadata of the descriptor, or nil.
 	Metadata strict.Struct
-	// File and Line are the place of the rule. Line is counted from 1.
+	// File and Line say where the rule is. Line is counted from 1.
 	File string
 	Line int
 
-	policy []byte // Policy, as calls need it
-	index  int    // the place in the rules of the Config
+	policy []byte // the name in Policy, as the bytes that calls need
+	index  int    // index among the rules of the Config
 }
 
-// Load reads files, whose order is that of the names. merge accepts one domain in several files. It returns a
-// Config, and the remarks on what ratelimit accepts and its author may not expect; omitted is the number of those
-// beyond [rulefile.MaxRemarks]. If there are faults, Config is nil. They are those of [rulefile.Reader.Read], two
-// rules whose policies have the same name, and more than [MaxRules] rules.
+// Load reads files, in the order of their names. merge accepts one domain in several files. It returns a Config, and
+// the remarks on what ratelimit accepts and its author may not expect; omitted is the number of those beyond
+// [rulefile.MaxRemarks]. If there are faults, Config is nil. They are those of [rulefile.Reader.Read], two rules whose
+// policies have the same name, and more than [MaxRules] rules.
 func Load(files []rulefile.File, merge bool) (c *Config, remarks []rulefile.Remark, omitted int, faults strict.Faults) {
 	r := rulefile.Reader{Merge: merge}
 	for _, f := range files {
@@ -104,7 +104,7 @@ func Load(files []rulefile.File, merge bool) (c *Config, remarks []rulefile.Rema
 	return l.config, r.Remarks, r.Omitted, nil
 }
 
-// loader makes a Config of what was read.
+// loader makes a Config of the domains that were read.
 type loader struct {
 	config *Config
 	faults strict.Faults
@@ -120,11 +120,11 @@ func (l *loader) domain(d *rulefile.Domain) {
 	is.to = len(l.config.rules)
 }
 
-// above is what is above the steps of a level.
+// above describes the steps above a level.
 type above struct {
 	domain string
-	path   []string // the texts of the steps
-	shared bool     // one of the steps is shared
+	path   []string // the texts of these steps, the outermost first
+	shared bool     // whether one of these steps is shared
 }
 
 // level sets the fields of a level from the descriptors in list.
@@ -205,7 +205,7 @@ func (c *Config) Bytes() int64 {
 	return c.bytes
 }
 
-// Rules returns the rules domain by domain, those of a domain in the order of the files. The caller must not change
+// Rules returns the rules domain by domain, and within a domain in the order of the files. The caller must not change
 // them. c may be nil.
 func (c *Config) Rules() []*Rule {
 	if c == nil {

@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// Hits are what a request adds to the statistics of a rule, in hits. They are those of envoyproxy/ratelimit, except that all
-// hits of a call that is denied count as Over: how many of them were within the limit is not in a [Decision].
+// Hits are what a request adds to the statistics of a rule, in hits. They are the same as in envoyproxy/ratelimit,
+// except that all hits of a call that is denied count as Over: a [Decision] does not have the number of them that were
+// within the limit.
 type Hits struct {
-	// Total are all hits: those that were Over the limit, and those Within it.
+	// Total is the number of all hits, Over of the hits over the limit, and Within of the hits
+	// within it.
 	Total, Over, Within int64
-	// Near are those of Within beyond [Options.Near].
+	// Near is the number of hits within the limit, but beyond [Options.Near].
 	Near int64
-	// Shadow are those of Over that were answered OK because of shadow_mode.
+	// Shadow is the number of hits over the limit that were answered OK because of shadow_mode.
 	Shadow int64
 }
 
@@ -82,8 +84,8 @@ var (
 	address = regexp.MustCompile(`\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}`)
 )
 
-// Find returns the place in [Config.Rules] of r, which need not be a rule of c, or that of the rule of c whose policy is that
-// of r. It returns -1 if there is none. c may be nil.
+// Find returns the index in [Config.Rules] of the rule of c that has the same policy as r. It returns -1 if there is
+// none. r need not be a rule of c. c may be nil.
 func (c *Config) Find(r *Rule) int {
 	if c == nil {
 		return -1

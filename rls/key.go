@@ -77,7 +77,8 @@ func separate(dst []byte, parts int) []byte {
 	return append(dst, '|')
 }
 
-// appendUnit appends a unit that differs from that of the policy, unless it is 0.
+// appendUnit appends a unit that is not the unit of the policy. It appends nothing if the unit is
+// 0.
 func appendUnit(dst []byte, unit Unit) []byte {
 	if unit == 0 {
 		return dst

@@ -6,14 +6,14 @@ import (
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
-// Way is how an entry matches a step.
+// Way is the way in which an entry matches a step.
 type Way uint8
 
-// These are the ways, in the order in which they are tried.
+// These are the ways of a match, in the order in which they are tried.
 const (
 	// ByValue says that "key_value" is the text of the step.
 	ByValue Way = iota
-	// ByStar says that the text of the step has a star and fits "key_value".
+	// ByStar says that the text of the step has a star, and "key_value" fits it.
 	ByStar
 	// ByKey says that the key is the text of the step, whatever the value is.
 	ByKey
@@ -42,7 +42,7 @@ type Lookup struct {
 	Steps []Step
 
 	domain  []byte
-	known   bool // there is the domain
+	known   bool // whether the domain exists
 	entries []Entry
 }
 

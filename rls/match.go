@@ -5,9 +5,9 @@ import "bytes"
 // visit is a step that an entry has matched.
 type visit struct {
 	step *step
-	// from and to are the place of "key_value" in the texts of the plan.
+	// from and to are the range of "key_value" in the texts of the plan.
 	from, to int
-	// whole says that the text of the step is the same, or its pattern fits; otherwise only the key is the same.
+	// whole says that "key_value" equals the text of the step or fits its pattern. Otherwise only the key does.
 	whole bool
 }
 

@@ -1,6 +1,6 @@
 package rls
 
-// Options are the options of the service as a whole. The zero value has those of ratelimit.
+// Options are the options of the service as a whole. The zero value has the options of ratelimit.
 type Options struct {
 	// Together charges, if a descriptor would be over its limit, only those that would be: see [Plan.Together].
 	Together bool
@@ -8,23 +8,24 @@ type Options struct {
 	Shadow bool
 	// Quota treats all descriptors as if they had quota_mode.
 	Quota bool
-	// Headers and Metadata say that answers have them.
+	// Headers and Metadata say whether answers have header fields and dynamic metadata.
 	Headers, Metadata bool
 	// Near is the percentage of a limit, at most 100, beyond which hits are near it: see [Hits].
 	Near int
 }
 
-// Charge is a call of a policy that a request makes.
+// Charge is a call of a policy that a request leads to.
 type Charge struct {
 	// Descriptor is the index of the descriptor.
 	Descriptor int
-	// Policy and Key are those of the call. Policy must not be changed.
+	// Policy and Key are the policy and the key of the call. Policy must not be changed.
 	Policy, Key []byte
 	// Hits is the quantity of the call, at least 0.
 	Hits int64
-	// Own is the limit that takes the place of those of the policy, which then need not exist. It is zero for none.
+	// Own is the limit that replaces the limits of the policy, which then need not exist. It is the zero value if there
+	// is none.
 	Own Window
-	// Note says that the call is to be forced: see [Plan.note].
+	// Note says that the call has to be forced: see [Plan.note].
 	Note bool
 }
 
@@ -51,11 +52,11 @@ type Plan struct {
 // Bytes returns the memory that p keeps for keys and texts of requests, in bytes.
 func (p *Plan) Bytes() int { return cap(p.keys) + cap(p.texts) }
 
-// subject is what applies to a descriptor.
+// subject has the limit that applies to a descriptor.
 type subject struct {
-	// rule is nil if no rule applies, or the limit is one of the request.
+	// rule is the rule that applies; nil if there is none, or if the limit comes from the request.
 	rule *Rule
-	// unit and requests are those of a limit of the request; unit is 0 for others.
+	// unit and requests are the limit that comes from the request; unit is 0 if there is none.
 	unit     Unit
 	requests uint32
 	// charges is the number of charges of the descriptor: 2 for a limit of 0, and otherwise 1 or 0.
@@ -64,7 +65,7 @@ type subject struct {
 	over bool
 }
 
-// Plan sets p to what r charges. c is nil if no rules were loaded. The errors are those of requests: see
+// Plan sets p to what r charges. c is nil if no rules were loaded. It returns the errors of requests: see
 // [ErrNoConfig]. After an error p must not be used.
 func (c *Config) Plan(r *Request, p *Plan) error {
 	p.Charges, p.subjects, p.keys = p.Charges[:0], p.subjects[:0], p.keys[:0]
@@ -94,7 +95,7 @@ func (c *Config) Plan(r *Request, p *Plan) error {
 	return nil
 }
 
-// add adds what applies to descriptor i of the domain d. The error is [ErrUnit].
+// add adds descriptor i of the domain d, with its charges. The error is [ErrUnit].
 func (p *Plan) add(d *domain, i int) error {
 	is, s := &p.request.Descriptors[i], &p.subjects[i]
 	rule := p.match(d, is.Entries)

@@ -13,8 +13,8 @@ const (
 	MaxHits = math.MaxInt64
 )
 
-// These are the errors of requests. ErrNoConfig, ErrNoDomain and ErrNoDescriptors have the texts of ratelimit,
-// which answers them with the code UNKNOWN. The others are invalid arguments.
+// These are the errors of requests. ErrNoConfig, ErrNoDomain and ErrNoDescriptors have the texts of ratelimit, which
+// answers them with the code UNKNOWN. All others stand for invalid arguments.
 var (
 	// ErrNoConfig says that no rules were loaded.
 	ErrNoConfig = errors.New("no rate limit configuration loaded")
@@ -42,18 +42,18 @@ func Invalid(err error) bool {
 type Request struct {
 	Domain      []byte
 	Descriptors []Descriptor
-	// Hits is hits_addend; 0 stands for 1.
+	// Hits is the field hits_addend; 0 stands for 1.
 	Hits uint64
 }
 
 // Descriptor is a descriptor of a request.
 type Descriptor struct {
 	Entries []Entry
-	// Own is the limit that takes the place of that of the file. It is used if HasOwn is true.
+	// Own is the limit that replaces the limit in the file. It is used if HasOwn is true.
 	Own    Own
 	HasOwn bool
-	// Hits is hits_addend of the descriptor, which may be 0. It is used instead of that of the request if HasHits is
-	// true.
+	// Hits is the field hits_addend of the descriptor, which may be 0. If HasHits is true, it replaces the field of the
+	// request.
 	Hits    uint64
 	HasHits bool
 }
@@ -61,14 +61,14 @@ type Descriptor struct {
 // Entry is an entry of a descriptor.
 type Entry struct{ Key, Value []byte }
 
-// Own is a limit that a request brings with it.
+// Own is a limit that comes with a request.
 type Own struct {
 	Requests uint32
-	// Unit is the number of the message, which need not be valid.
+	// Unit is the unit as a number in the message, which need not be valid.
 	Unit int32
 }
 
-// unit returns the unit, or 0 if it is not valid.
+// unit returns the unit; 0 if it is not valid.
 func (o *Own) unit() Unit {
 	if o.Unit < 0 || o.Unit > math.MaxUint8 || !Unit(o.Unit).Valid() {
 		return 0

@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 root=$PWD failed=0
-for module in . tools/bench tools/xds clients/go; do
+for module in . tools/bench tools/xds clients/go clients/go/{grpclimit,rueidislimit,stores/golimiter,stores/ulule}; do
   output=$(cd "$module" && go tool -modfile="$root/tools/vuln/go.mod" govulncheck ./... 2>&1)
   status=$?
   echo "$output"

@@ -31,9 +31,9 @@ type adminPort struct {
 }
 
 // openAdmin creates the admin port, if one is configured. It uses the listeners given if that is
-// not nil, else inherited sockets, else it opens those of the configuration. It returns an error if
-// that fails, if other machines could reach the port without a password and without TLS, or if
-// admin-tls is yes and there is no certificate.
+// not nil, else inherited sockets, else it opens the addresses in the configuration. It returns an
+// error if that fails, if other machines could reach the port without a password and without TLS,
+// or if admin-tls is yes and there is no certificate.
 func (s *Server) openAdmin(given []net.Listener) error {
 	addresses := s.config.AdminAddresses()
 	if len(addresses) == 0 && given == nil && len(s.given.Inherited["admin-port"]) == 0 {
@@ -49,7 +49,7 @@ func (s *Server) openAdmin(given []net.Listener) error {
 		}
 		conf.TLS = &tls.Config{
 			MinVersion:             tls.VersionTLS12,
-			SessionTicketsDisabled: true, // session tickets would become invalid with every reload, since their keys belong to one configuration
+			SessionTicketsDisabled: true, // a ticket would become invalid with each reload, since its key belongs to one configuration
 			GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.admin.certificates(), nil },
 		}
 	}
@@ -91,8 +91,8 @@ func (s *Server) adminConfig() admin.Config {
 	}
 }
 
-// adminHosts returns the host names that requests to the admin port may have: those of the option
-// admin-hosts, and the name of the machine.
+// adminHosts returns the host names that requests to the admin port may have: the names in the
+// option admin-hosts, and the name of the machine.
 func (s *Server) adminHosts() []string {
 	hosts := strings.Fields(s.config.Value("admin-hosts"))
 	if name, err := os.Hostname(); err == nil {
@@ -119,8 +119,8 @@ func (s *Server) may(u *acl.User, name string) bool {
 	return cmd.Refused(r, [][]byte{[]byte(name)}, false).Reason == acl.DeniedNothing
 }
 
-// adminLogins implements [login.Limiter]. It counts login attempts together with those of the Redis
-// protocol.
+// adminLogins implements [login.Limiter]. It counts login attempts together with the login attempts
+// of the Redis protocol.
 type adminLogins struct{ s *Server }
 
 // Attempt implements [login.Limiter]. It adds refused and failed attempts to ACL LOG.

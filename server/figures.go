@@ -95,8 +95,8 @@ func ownFigures() []figure.Figure {
 // lastKeys has the keyspace statistics of the last reading.
 type lastKeys struct {
 	mu     sync.Mutex
-	asking bool           // guarded by mu: a goroutine is reading the statistics
-	keys   keyspace.Stats // guarded by mu: the last statistics
+	asking bool           // whether a goroutine is reading the statistics; guarded by mu
+	keys   keyspace.Stats // the statistics that were read last; guarded by mu
 }
 
 // keysWait is the maximum time for which a reading of the figures waits for the keyspace, which a
@@ -104,7 +104,7 @@ type lastKeys struct {
 const keysWait = 200 * time.Millisecond
 
 // look returns the keyspace statistics. If it does not get them within keysWait, or if another
-// goroutine is reading them, it returns those of the last reading, because operators need the
+// goroutine is reading them, it returns the figures of the last reading, because operators need the
 // metrics even while a script has locked the keyspace.
 func (l *lastKeys) look(s *Server) keyspace.Stats {
 	l.mu.Lock()

@@ -14,7 +14,7 @@ import (
 type remoteState struct {
 	remote.Info
 	policies *policies
-	servers  []servers.Server // the servers that share the store, as last seen
+	servers  []servers.Server // the servers that share the store, as they were last seen
 }
 
 // up reports whether the store answers: its nodes are known, and none of them is down.

@@ -11,7 +11,7 @@ import (
 // nodeState is the state of replication at one reading of the figures. good is the number of
 // replicas that count for min-replicas-to-write. wanted is min-replicas-to-write, or 0 if that does
 // not apply. refuses says that this server is a replica that has refused the data set of its
-// primary. lag is how far a replica is behind its primary, if lagKnown is true.
+// primary. lag is the time by which a replica is behind its primary, valid if lagKnown is true.
 type nodeState struct {
 	protocol.Role
 	replicas     []replication.ReplicaInfo

@@ -190,11 +190,10 @@ func readCommands(v *figure.View, emit figure.Emit) {
 	}
 }
 
-// decided has, for each limiter command, the number of calls that the last reading reported as
-// allowed.
+// decided has the number of allowed calls in the last reading, for each limiter command.
 type decided struct {
 	mu      sync.Mutex
-	allowed map[int]int64 // guarded by mu; by the ID of the command
+	allowed map[int]int64 // the number of allowed calls of each command, by its ID; guarded by mu
 }
 
 // readDecisions emits the numbers of calls of each limiter command that were allowed, denied or
@@ -208,7 +207,7 @@ func readDecisions(v *figure.View, emit figure.Emit) {
 			continue
 		}
 		allowed := figure.Of[*Server](v).decided.of(id, n)
-		failed := n.Failed + n.Rejected // Rejected counts calls that failed before they ran, such as for lack of replicas
+		failed := n.Failed + n.Rejected // Rejected has the calls that failed before they ran, such as for lack of replicas
 		emit(float64(allowed), cmd.Name, "allowed")
 		emit(float64(n.Denied), cmd.Name, "denied")
 		emit(float64(failed), cmd.Name, "error")

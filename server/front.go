@@ -12,9 +12,10 @@ import (
 	"github.com/cellserver/cellserver/transport/direct"
 )
 
-// openFront opens the port for decisions in another protocol whose options begin with name: http or rls. It uses inherited
-// sockets, or else opens addresses, those of the configuration. There are no listeners if no port is configured. over is nil
-// without TLS. The error says that an address cannot be opened, or that the option for TLS is yes and there is no certificate.
+// openFront opens the port for decisions in another protocol whose options begin with name: http or rls. It uses
+// inherited sockets, or else opens addresses, which come from the configuration. There are no listeners if no port is
+// configured. over is nil without TLS. The error says that an address cannot be opened, or that the option for TLS is
+// yes and there is no certificate.
 func (s *Server) openFront(name string, addresses []string) (listeners []net.Listener, over *tls.Config, err error) {
 	port := name + "-port"
 	listeners = s.given.Inherited[port]
@@ -27,7 +28,7 @@ func (s *Server) openFront(name string, addresses []string) (listeners []net.Lis
 		}
 		over = &tls.Config{
 			MinVersion:             tls.VersionTLS12,
-			SessionTicketsDisabled: true, // as for the admin port
+			SessionTicketsDisabled: true, // session tickets are off for the same reason as on the admin port
 			GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.tls.http.Load(), nil },
 		}
 	}

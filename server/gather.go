@@ -66,15 +66,15 @@ type gathered struct {
 	now  func() time.Duration
 
 	mu     sync.Mutex
-	asking chan struct{} // guarded by mu: closed at the end of the read in progress; nil if there is none
-	latest *gathering    // guarded by mu: nil before the end of the first read
+	asking chan struct{} // closed at the end of the read in progress; nil if there is none; guarded by mu
+	latest *gathering    // the result of the last read; nil before the end of the first one; guarded by mu
 }
 
 // gathering is the result of a read. It is never changed.
 type gathering struct {
 	at     time.Duration
 	others []servers.Summary
-	shares []*report.Share // parallel to others; nil for one that cannot be read
+	shares []*report.Share // the share in each element of others; nil if it cannot be read
 	err    error
 }
 
@@ -124,14 +124,14 @@ func (g *gathered) gather() *gathering {
 	is.shares = make([]*report.Share, len(is.others))
 	for i := range is.others {
 		if _, b := parseSummary(is.others[i].Bytes); b != nil {
-			is.shares[i], _ = report.ParseShare(b) // a share that cannot be read is missing
+			is.shares[i], _ = report.ParseShare(b) // a share that cannot be read is nil
 		}
 	}
 	is.at = g.now()
 	return is
 }
 
-// topsOfOthers implements the function of [env.Options].
+// topsOfOthers is the function Summaries of [env.Options].
 func (s *Server) topsOfOthers() ([][]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
 	defer cancel()

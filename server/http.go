@@ -23,7 +23,7 @@ type httpPort struct {
 	listeners []net.Listener
 }
 
-// openHTTP creates the port for decisions over HTTP, if one is configured. The errors are those of openFront.
+// openHTTP creates the port for decisions over HTTP, if one is configured. It returns the errors of openFront.
 func (s *Server) openHTTP() error {
 	listeners, over, err := s.openFront("http", s.config.HTTPAddresses())
 	if err != nil || listeners == nil {
@@ -78,7 +78,7 @@ func (s *Server) limitsOf(name, key []byte, dst []web.Limit) (limits []web.Limit
 		now = s.engine.Options.Now()
 	)
 	if ratelimit.FindApplied(p, key, now, &a) != nil {
-		return dst, false, true // a key that is no address has no limits
+		return dst, false, true // such a key is not an address, so it has no limits
 	}
 	clauses := p.InForce(&a).Clauses
 	for i := range clauses {
@@ -114,7 +114,7 @@ func (s *Server) serveHTTP(start func(f func()), fail func(error)) {
 // endHTTP closes the port and waits for its requests. When ctx ends it waits no longer.
 func (s *Server) endHTTP(ctx context.Context) {
 	if s.http.port != nil {
-		_ = s.http.port.Shutdown(ctx) // an error of closing listeners and connections, which no longer matters
+		_ = s.http.port.Shutdown(ctx) // an error of closing listeners and connections does not matter any more
 	}
 }
 

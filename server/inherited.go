@@ -75,10 +75,10 @@ func (s *Server) inheritedAdmin() ([]net.Listener, error) {
 	return sockets, nil
 }
 
-// reachable returns an address for clients that other machines can reach: that of an inherited
-// socket, or one of the option bind. It returns "" if there is none.
+// reachable returns an address for clients that other machines can reach: the address of an
+// inherited socket, or one of the option bind. It returns "" if there is none.
 func (s *Server) reachable() string {
-	for _, option := range append(slices.Clone(portOptions), "unixsocket") { // a socket passed for unixsocket may be one of TCP
+	for _, option := range append(slices.Clone(portOptions), "unixsocket") { // a socket that was passed for unixsocket may be a TCP socket
 		for _, l := range s.given.Inherited[option] {
 			if reachableAddr(l.Addr()) {
 				return l.Addr().String()
@@ -89,7 +89,7 @@ func (s *Server) reachable() string {
 }
 
 // reachableAddr reports whether other machines may reach the address a. It returns false for an
-// address that is not one of TCP.
+// address that is not a TCP address.
 func reachableAddr(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()

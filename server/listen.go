@@ -18,7 +18,7 @@ import (
 // listener is one of the server's listeners for clients.
 type listener struct {
 	net.Listener
-	option string // the option for which the listener was opened
+	option string // name of the option for which the listener was opened
 	// late says that the listener was opened while the server was running. If it fails, the server
 	// continues. retired says that the listener has been closed on purpose.
 	late    bool
@@ -116,10 +116,10 @@ func (s *Server) listenUnix(path string) (net.Listener, error) {
 
 // listening has the listeners for clients.
 type listening struct {
-	mu    sync.Mutex        // guards the fields below
-	open  []*listener       // in the order port, tls-port, unixsocket
-	serve func(l *listener) // nil before Run
-	ended bool              // replaceListeners adds no more listeners
+	mu    sync.Mutex        // mu guards the fields below
+	open  []*listener       // the listeners in the order port, tls-port, unixsocket
+	serve func(l *listener) // function that serves a listener; nil before Run
+	ended bool              // whether replaceListeners must not add listeners any more
 }
 
 // all returns a copy of the list of listeners.
@@ -129,7 +129,7 @@ func (ls *listening) all() []*listener {
 	return slices.Clone(ls.open)
 }
 
-// notePort sets the port that INFO shows: that of the first TCP listener, or 0.
+// notePort sets the port that INFO shows, which is the port of the first TCP listener, or 0.
 func (s *Server) notePort() {
 	port := 0
 	for _, l := range s.listening.all() {

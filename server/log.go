@@ -16,7 +16,7 @@ type logging struct {
 	limits  *loglimit.Limits
 	logFile *os.File
 	level   slog.LevelVar
-	exposed bool // logExposure has logged its warning
+	exposed bool // whether logExposure has logged its warning
 }
 
 var logLevels = map[string]slog.Level{

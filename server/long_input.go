@@ -9,8 +9,8 @@ import (
 
 // longInput is the state of the janitor for long commands.
 type longInput struct {
-	held int          // the number of consecutive checks that have held long input; used only by the janitor
-	most atomic.Int64 // the maximum number of bytes of input outside of Go's heap in this second
+	held int          // number of consecutive checks that have held long input; used only by the janitor
+	most atomic.Int64 // maximum size in bytes of the input outside of Go's heap in this second
 }
 
 // Clients may send hundreds of megabytes a second. The bytes that a transport reads are outside of

@@ -26,7 +26,7 @@ func (s *Server) newPersistence() *manager.Persistence {
 // connectPersistence connects the persistence with the clock, the keyspace and replication, which
 // are created after it.
 func (s *Server) connectPersistence() {
-	if s.replicator == nil { // a nil *replicator in the interface would not compare equal to nil
+	if s.replicator == nil { // a nil *replicator in an interface value would not be equal to nil
 		s.persistence.Connect(s.clock, s.keyspace, nil)
 		return
 	}

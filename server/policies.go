@@ -20,19 +20,21 @@ import (
 // policies has the policies of the server. With the option store their records are in the store.
 type policies struct {
 	registry *registry.Registry
-	file     *policyfile.File // nil if the option policy-file is not set
-	// records has the records of policies; nil without the option store. clock is that of the store.
+	file     *policyfile.File // the policy file; nil if the option policy-file is not set
+	// records has the records of policies; nil without the option store. clock is the clock of the
+	// store.
 	records *records.Store
 	clock   func() limit.Instant
 	// read is closed, by firstRead, when the records were read for the first time.
 	read      chan struct{}
 	firstRead sync.Once
-	// fault is why the latest attempt to follow the records has failed; nil or "" if it has not.
+	// fault is the reason why the latest attempt to follow the records has failed; nil or "" if it
+	// was successful.
 	fault atomic.Pointer[string]
 	// forbidden says that, at the latest attempt, the user of the store was not permitted to read
 	// the records.
 	forbidden atomic.Bool
-	overdue   atomic.Bool // the time readyWithout has passed since the start
+	overdue   atomic.Bool // whether the time readyWithout has passed since the start
 }
 
 // why returns the fault, or "".
@@ -88,7 +90,7 @@ func (s *Server) openSharedPolicies(o *env.Options, now func() limit.Instant) {
 	}
 }
 
-// newRegistry creates the registry of policies. readable is that of its options.
+// newRegistry creates the registry of policies. readable becomes its option Readable.
 func (s *Server) newRegistry(o *env.Options, readable func(level int) error) *registry.Registry {
 	s.openRules()
 	r := registry.New(registry.Options{
@@ -144,7 +146,7 @@ func (s *Server) followPolicies(ctx context.Context) {
 	w, end := s.policies.listen(ctx)
 	defer end()
 	defer time.AfterFunc(readyWithout, func() { s.policies.overdue.Store(true) }).Stop()
-	told := "" // the error in the log, "" if the policies were read since
+	told := "" // the error that was logged last; "" if the policies were read since then
 	for tries := 0; w.wait(ctx, next); tries++ {
 		_, err := s.policies.records.Follow(ctx)
 		w.calm.Reset(followGap)
@@ -163,7 +165,7 @@ func (s *Server) followPolicies(ctx context.Context) {
 			s.log.Info("the policies of the store are read again")
 			told = ""
 		case fault == told:
-		case unread && tries < int(firstRead/firstPeriod): // a server that starts is not connected at once
+		case unread && tries < int(firstRead/firstPeriod): // a server that has just started is not connected at once
 			period = firstPeriod
 		case unread:
 			s.log.Warn("the policies of the store cannot be read: calls under policies get -UNAVAILABLE", "error", err)

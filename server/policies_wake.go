@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// stale returns the age of the policies if the latest attempt to follow their records has failed; otherwise is is false.
+// stale returns the age of the policies if the latest attempt to follow their records has failed; otherwise it returns
+// false.
 func (p *policies) stale() (age time.Duration, is bool) {
 	if p.why() == "" {
 		return 0, false
@@ -30,8 +31,8 @@ const followGap = 20 * time.Millisecond
 
 // wakes has the messages of the store that other servers may have changed policies. Only one goroutine may use it.
 type wakes struct {
-	changed chan struct{} // has a buffer of one, so that several messages before an attempt count as one
-	calm    *time.Timer   // fires when followGap has passed since the latest attempt
+	changed chan struct{} // has a buffer of one, so that several messages between two attempts count as one
+	calm    *time.Timer   // a timer that fires when followGap has passed since the latest attempt
 }
 
 // listen subscribes to the changes of policies in the store, until ctx ends. The caller must then call end, which waits for

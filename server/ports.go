@@ -55,9 +55,9 @@ func (s *Server) replaceListeners(options []string, opened []*listener) {
 			kept = append(kept, l)
 		}
 	}
-	if ls.ended { // the server no longer accepts clients
+	if ls.ended { // the server accepts no more clients
 		ls.mu.Unlock()
-		_ = closeAll(opened) // an error does not matter, since no client was accepted
+		_ = closeAll(opened) // an error does not matter, since no client was accepted on these listeners
 		return
 	}
 	ls.open = ls.open[:0:0]

@@ -20,7 +20,7 @@ type processInfo struct {
 
 func newProcessInfo(s *Server) *processInfo {
 	id := make([]byte, 20)
-	_, _ = rand.Read(id) // rand.Read never fails, by its contract
+	_, _ = rand.Read(id) // Read never fails, as its documentation says
 	exe, err := os.Executable()
 	if err != nil {
 		exe = os.Args[0]

@@ -84,7 +84,7 @@ func (s *Server) unserved() string {
 // while the store does not answer.
 func (s *Server) failsClosed() bool {
 	policies := s.config.FailPolicies()
-	if policies[""] == "" { // without a policy for all keys, the default is closed
+	if policies[""] == "" { // if there is no policy for all keys, it is the default: closed
 		return true
 	}
 	for _, policy := range policies {

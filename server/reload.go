@@ -16,7 +16,7 @@ import (
 // reload runs at a time.
 type reloading struct {
 	sync.Mutex
-	changed []*acl.User // the users whose clients have to be closed
+	changed []*acl.User // the users whose clients have to be closed after the reload
 }
 
 // start calls prepare with the present configuration and applies the result. It also registers
@@ -48,7 +48,7 @@ func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.reloading.changed = nil
-	if s.persistence.Loaded() { // while loading, the service manager must not be notified that the server is ready
+	if s.persistence.Loaded() { // while the server is loading, the service manager must not get the message that it is ready
 		s.tellManager("RELOADING=1\nSTATUS=Reading the configuration again\n")
 		defer s.tellManager(ready)
 	}
@@ -76,7 +76,7 @@ func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 func (s *Server) Rewrite() error {
 	err := s.config.Rewrite(s.userLines, func(path string, content []byte) error {
 		return optionfile.Write(path, func() error {
-			mode := os.FileMode(0o600) // the file may contain a password
+			mode := os.FileMode(0o600) // the mode for a file that may contain a password
 			if target, err := filepath.EvalSymlinks(path); err == nil {
 				path = target
 			}
@@ -148,7 +148,7 @@ func besideIncluded(users *acl.Users, has []acl.Line, want []string) (lines []st
 		}
 	}
 	if lines == nil {
-		lines = []string{} // nil would mean that the lines of the file can stay
+		lines = []string{} // a nil slice would mean that the lines of the file stay
 	}
 	return lines
 }

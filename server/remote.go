@@ -39,7 +39,7 @@ func openRemoteStore(o remote.Options) (RemoteStore, error) {
 }
 
 // clockedRemote is the store as sessions use it. Until the nodes of the store have reported their
-// time, its Now returns that of own, the server's own clock.
+// time, its Now reads own, the server's own clock.
 type clockedRemote struct {
 	RemoteStore
 	own func() limit.Instant
@@ -91,7 +91,7 @@ func (s *Server) useRemote(o *env.Options) {
 	r := &clockedRemote{s.remote, s.clock.Now}
 	stores := adapter.New(r, func(d time.Duration, f func()) (stop func() bool) { return s.clock.AfterFunc(d, f).Stop })
 	o.Remote, o.RemoteInfo, o.Now = stores.Remote(), s.remoteInfo, r.Now
-	stores.Memory = func() env.MemoryStats { return local.Memory(s.keyspace.Stats()) } // that of fail-policy local
+	stores.Memory = func() env.MemoryStats { return local.Memory(s.keyspace.Stats()) } // the keyspace of "fail-policy local"
 	o.NewStore = stores.NewStore
 	s.openSharing(o, o.Process.RunID())
 	s.openSharedPolicies(o, r.Now)

@@ -22,7 +22,7 @@ func (r *replicator) dial(ctx context.Context, network, address string) (net.Con
 	if !c.TLS {
 		return dial(ctx, network, address)
 	}
-	conf, err := tlsconfig.Client(r.s.config.TLSOptions()) // read the certificate files again, since they may have changed
+	conf, err := tlsconfig.Client(r.s.config.TLSOptions()) // read for each connection, since the certificate files may have changed
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (r *replicator) dial(ctx context.Context, network, address string) (net.Con
 		return nil, err
 	}
 	if conf.ServerName == "" {
-		conf.ServerName, _, _ = net.SplitHostPort(address) // dial has succeeded, so address has a host
+		conf.ServerName, _, _ = net.SplitHostPort(address) // there is no error, because dial has connected to address
 	}
 	secure := tls.Client(conn, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {

@@ -41,9 +41,9 @@ type reporting struct {
 	recorder *report.Recorder
 	reporter *report.Reporter
 	id       string
-	used     atomic.Int64       // the number of bytes of memory in use, at the last sample
-	clients  report.ClientKinds // used only by the sampling goroutine
-	busy     bool               // used only by the sampling goroutine: warnOfScript has logged its warning
+	used     atomic.Int64       // number of bytes of memory in use at the last sample
+	clients  report.ClientKinds // the kinds of clients; used only by the sampling goroutine
+	busy     bool               // whether warnOfScript has logged its warning; used only by the sampling goroutine
 }
 
 // run takes samples until ctx ends.
@@ -82,7 +82,7 @@ func (r *reporting) sample() {
 		e.Changes.Add(stats.Change{At: e.CivilMillis(), Kind: "client", Text: text, By: by})
 	})
 	if again, now := e.Resets(); resetting || now || again != resets {
-		return // some counts may be from before the reset and others from after it; the next sample is consistent
+		return // some counts may be from before the reset, and others from after it; the next sample is consistent
 	}
 	r.recorder.Add(s)
 }
@@ -201,9 +201,9 @@ func (r *reporting) GroupOf(key string) string {
 	return stats.GroupName([]byte(key), r.s.engine.Options.Groups.Delimiter)
 }
 
-// Policy implements [report.Source]. The result is is true if key has the form of the state of an
-// existing policy or of its candidate. Then name is the name of the policy, and of is the key in
-// calls of RL.USE.
+// Policy implements [report.Source]. If key has the form of a state of an existing policy or of its
+// candidate, the result is is true, name is the name of the policy, and of is the key that calls of
+// RL.USE have.
 func (r *reporting) Policy(key string) (name, of string, is bool) {
 	policies := r.s.engine.Options.Policies
 	if policies == nil || !strings.Contains(key, ":") {

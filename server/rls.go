@@ -19,10 +19,10 @@ type servicePort struct {
 	port      *envoy.Server
 	listeners []net.Listener
 	counts    descriptors.Counts
-	tally     *descriptors.Tally // nil unless rls-metrics asks for it
+	tally     *descriptors.Tally // counts the hits of rules; nil unless rls-metrics is set
 }
 
-// tallyOf returns what counts the hits of rules with the configuration c; nil if it does not ask for that.
+// tallyOf returns a Tally for the hits of rules with the configuration c; nil if the option rls-metrics is none.
 func tallyOf(c *config.Config) *descriptors.Tally {
 	if c.Value("rls-metrics") == "none" {
 		return nil
@@ -30,7 +30,8 @@ func tallyOf(c *config.Config) *descriptors.Tally {
 	return descriptors.NewTally()
 }
 
-// openService creates the port for Envoy's rate limit service, if one is configured. The errors are those of openFront.
+// openService creates the port for Envoy's rate limit service, if one is configured. It returns the errors of
+// openFront.
 func (s *Server) openService() error {
 	listeners, over, err := s.openFront("rls", s.config.ServiceAddresses())
 	if err != nil || listeners == nil {
@@ -84,7 +85,7 @@ func (s *Server) openCaller(c envoy.Connection) (envoy.Caller, error) {
 	return &serviceCaller{opened, s}, nil
 }
 
-// serviceCaller is the client of a connection to the port.
+// serviceCaller is the client of a connection to the port of the rate limit service.
 type serviceCaller struct {
 	*direct.Conn
 	s *Server

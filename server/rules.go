@@ -24,10 +24,11 @@ type ruleFiles struct {
 	// tried is the state of the files at the latest attempt to load them, successful or not; it is
 	// guarded by mu.
 	tried *ruledir.State
-	// fault is the reason why the latest attempt to load the files has failed; nil if their rules are in force. It is
-	// set with mu held.
+	// fault is the reason why the latest attempt to load the files has failed; nil if the rules of the files are in
+	// force. It is set with mu held.
 	fault atomic.Pointer[rulesFault]
-	// confirmed is the instant of the stopwatch at which the rules in force were last seen to be those of the files.
+	// confirmed is the reading of the stopwatch at which the files were last seen to be the source of the rules in
+	// force.
 	confirmed atomic.Int64
 	// inForce is the number of rules in force. It is set by holders of mu.
 	inForce atomic.Int64
@@ -76,7 +77,7 @@ type rulesFault struct {
 	more       int
 }
 
-// String returns the first fault, and how many others there are. A nil fault is "".
+// String returns the first fault, and the number of the others. A nil fault is "".
 func (f *rulesFault) String() string {
 	switch {
 	case f == nil:

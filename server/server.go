@@ -58,16 +58,16 @@ type Options struct {
 	// Listen opens the TCP ports of the configuration, without TLS; nil uses package net. The
 	// server adds TLS to the listeners that need it.
 	Listen func(network, address string) (net.Listener, error)
-	// Listeners has the listeners for clients, in place of those of the configuration and of
-	// Inherited; nil replaces nothing.
+	// Listeners has the listeners for clients, in place of the listeners of the configuration and
+	// of Inherited; nil replaces nothing.
 	Listeners []net.Listener
 	// Inherited has listening sockets by the option whose listeners they replace: port, tls-port,
 	// unixsocket, admin-port, http-port or rls-port. See [Inherited].
 	Inherited map[string][]net.Listener
-	// AdminListeners has the listeners of the admin port, in place of those of the configuration
-	// and of Inherited; nil replaces nothing.
+	// AdminListeners has the listeners of the admin port, in place of the listeners of the
+	// configuration and of Inherited; nil replaces nothing.
 	AdminListeners []net.Listener
-	// FS is the file system for persistence; nil uses that of the operating system.
+	// FS is the file system for persistence; nil uses the file system of the operating system.
 	FS persistence.FS
 	// Env modifies the options of the engine before the engine is created; nil modifies nothing.
 	Env func(*env.Options)
@@ -102,12 +102,12 @@ type Options struct {
 type Server struct {
 	config *config.Config
 	logging
-	pidFile     string // the file that New has written, or ""
+	pidFile     string // path of the file that New has written; "" if there is none
 	manager     serviceManager
-	given       Options // the options that were passed to New
+	given       Options // the options of the call of New
 	clock       clock.Clock
 	keyspace    *keyspace.Keyspace
-	remote      RemoteStore // nil without the option store
+	remote      RemoteStore // the remote store; nil without the option store
 	engine      *session.Engine
 	transport   transport.Transport
 	kind        transport.Kind
@@ -115,12 +115,12 @@ type Server struct {
 	admin       adminPort
 	http        httpPort
 	service     servicePort
-	direct      *direct.Transport // the clients of http and service
+	direct      *direct.Transport // the clients within this process, which http and service use
 	tls         certificates
 	port        atomic.Int64
 	began       time.Time
 	persistence *manager.Persistence
-	replicator  *replicator // nil if nothing is replicated
+	replicator  *replicator // the replication of the server; nil if nothing is replicated
 	reports     *reporting
 	reloading   reloading
 	policies    policies
@@ -130,7 +130,7 @@ type Server struct {
 	lastKeys    lastKeys
 	decided     decided
 	heap        *process.Heap
-	maxMemory   atomic.Int64 // the present value of maxmemory
+	maxMemory   atomic.Int64 // the present value of maxmemory in bytes
 	longInput   longInput
 	stopping
 }
@@ -138,7 +138,7 @@ type Server struct {
 // stopping has the request to stop the server. The channel stop is closed when there is a request.
 type stopping struct {
 	stopOnce sync.Once
-	stopMode atomic.Uint32 // the value is an env.StopMode
+	stopMode atomic.Uint32 // how the server stops, as an env.StopMode
 	stop     chan struct{}
 }
 
@@ -351,7 +351,7 @@ func (s *Server) abandon() (err error) {
 		err = errors.Join(err, l.Close())
 	}
 	if s.transport != nil {
-		// No connection was accepted, so this only ends the event loops.
+		// No connection was accepted, so Shutdown only ends the event loops.
 		err = errors.Join(err, s.transport.Shutdown(context.Background()))
 	}
 	err = errors.Join(err, s.persistence.Close())
@@ -403,7 +403,7 @@ func (s *Server) Run(ctx context.Context) error {
 	fail := func(err error) {
 		select {
 		case failed <- err:
-		default: // Run reports an earlier error
+		default: // Run reports the error that came first
 		}
 	}
 	var loading sync.WaitGroup
@@ -470,7 +470,7 @@ func (s *Server) load() error {
 		err := s.persistence.Load()
 		switch {
 		case s.persistence.Left():
-			return nil // the server stops and does not need the state
+			return nil // the server is stopping and does not need the state
 		case err != nil:
 			return err
 		}
@@ -478,9 +478,9 @@ func (s *Server) load() error {
 			return err
 		}
 		s.warnOfHistory()
-		s.settlePoliciesUnless(command.HaltReadOnly) // apply the policies before the first call
+		s.settlePoliciesUnless(command.HaltReadOnly) // the policies are applied before the first call
 		s.engine.SetLoading(false)
-		if s.policies.file.Due() { // the file was read again meanwhile
+		if s.policies.file.Due() { // the file was read again in the meantime
 			s.settlePolicies()
 		}
 	}
@@ -505,7 +505,7 @@ func (s *Server) drain() error {
 	ports.Go(func() { s.endService(ctx) })
 	defer func() {
 		ports.Wait()
-		_ = s.direct.Shutdown(ctx) // aborted clients are no error
+		_ = s.direct.Shutdown(ctx) // clients whose connections were aborted are not an error
 	}()
 	if err := s.transport.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("closing connections: %w", err)

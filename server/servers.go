@@ -23,13 +23,13 @@ import (
 
 // sharing has the information that servers with the option store exchange.
 type sharing struct {
-	list *servers.List // nil without the option store
-	id   string        // the id of this server in the list
+	list *servers.List // the list of the servers of the store; nil without the option store
+	id   string        // ID of this server in the list
 	// inForce is the version of the policies that the server has in force; nil stands for none.
 	inForce atomic.Pointer[records.Version]
 	// moved has an element after a change of the version of the records of policies.
 	moved chan struct{}
-	// others are the summaries of other servers.
+	// others has the summaries that other servers have published.
 	others gathered
 }
 
@@ -42,8 +42,8 @@ func (s *Server) openSharing(o *env.Options, id string) {
 	o.Summaries = s.topsOfOthers
 }
 
-// divideBy has fail-policy local divide limits by the number of servers that the option store-servers says. n is the number
-// of live servers.
+// divideBy sets the number by which fail-policy local divides limits: the number that the option store-servers gives if
+// there are n live servers.
 func (s *Server) divideBy(n int) { s.remote.SetServers(s.config.StoreServers(n)) }
 
 // policiesMoved signals that the version of the records of policies has changed. It does not block.
@@ -76,7 +76,7 @@ func (s *Server) noteInForce(ctx context.Context) {
 		case <-s.sharing.moved:
 		}
 		v := s.policies.records.Version()
-		s.policies.registry.Settle() // the registry has got the records of v
+		s.policies.registry.Settle() // the registry has got the records of this version
 		s.sharing.inForce.Store(&v)
 		s.sharing.list.Changed()
 	}
@@ -94,11 +94,11 @@ func (s *Server) ownRecord() servers.Record {
 	return r
 }
 
-// sharedAddress returns the address of this server for operators: that of its first listener. In place of an address
-// that stands for all, it has the name of the machine.
+// sharedAddress returns the address of this server for operators: the address of its first listener. In place of an
+// address that stands for all, it has the name of the machine.
 func (s *Server) sharedAddress() string {
 	open := s.listening.all()
-	if len(open) == 0 { // as in some tests
+	if len(open) == 0 { // the server has no listener, as in some tests
 		return s.reports.id
 	}
 	at := open[0].Addr()

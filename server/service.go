@@ -96,8 +96,7 @@ func checkDir(c *config.Config) error {
 	dir := c.Value("dir")
 	var err error = syscall.ENOENT // the error of chdir for an empty path
 	if dir != "" {
-		// The dot at the end makes Stat need the permission to enter the directory, which chdir
-		// needs as well.
+		// The dot at the end makes Stat need the permission to enter the directory, as chdir does.
 		_, err = os.Stat(dir + string(os.PathSeparator) + ".")
 	}
 	if err != nil {

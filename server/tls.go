@@ -12,9 +12,9 @@ import (
 
 // certificates has the TLS configurations of new connections. They are nil without TLS.
 type certificates struct {
-	clients atomic.Pointer[tls.Config] // for tls-port
-	admin   atomic.Pointer[tls.Config] // for admin-port, which requests no client certificate
-	http    atomic.Pointer[tls.Config] // for http-port and rls-port
+	clients atomic.Pointer[tls.Config] // the configuration of tls-port
+	admin   atomic.Pointer[tls.Config] // the configuration of admin-port, which requests no client certificate
+	http    atomic.Pointer[tls.Config] // the configuration of http-port and rls-port
 }
 
 // startTLS applies the certificates of the configuration. They are read again by CONFIG SET of any
@@ -55,7 +55,7 @@ func loadTLS(c *config.Config) (*tls.Config, error) {
 		if !encrypted(c, "admin-port", "admin-tls") {
 			return nil, nil
 		}
-		options.AuthClients = tlsconfig.Ignore // there is no TLS port for clients
+		options.AuthClients = tlsconfig.Ignore // no port for clients uses TLS
 	}
 	return tlsconfig.Load(options)
 }
@@ -72,7 +72,7 @@ const soonExpired = 14 * 24 * time.Hour
 // a warning if it expires soon.
 func (s *Server) useTLS(conf *tls.Config, clients bool) {
 	forAdmin := conf.Clone()
-	forAdmin.ClientAuth, forAdmin.ClientCAs = tls.NoClientCert, nil // browsers log in with a password
+	forAdmin.ClientAuth, forAdmin.ClientCAs = tls.NoClientCert, nil // no client certificate, because browsers log in with a password
 	forAdmin.SessionTicketsDisabled = true
 	old := s.tls.admin.Swap(forAdmin)
 	forHTTP := conf.Clone()

@@ -42,9 +42,10 @@ func checkedUsers(c *config.Config, users *acl.Users) (*acl.Parsed, error) {
 	return parsed, err
 }
 
-// parseUsers returns the users of the configuration: those of the file aclfile, or else those of
-// its lines "user". Both together are an error. If the lines do not define the user default, it
-// gets the password of requirepass. As in Redis, requirepass has no effect on the users of aclfile.
+// parseUsers returns the users of the configuration: the users of the file aclfile, or else the
+// users of its lines "user". Both together are an error. If the lines do not define the user
+// default, it gets the password of requirepass. As in Redis, requirepass has no effect on the users
+// of aclfile.
 func parseUsers(c *config.Config, users *acl.Users) (parsed *acl.Parsed, err error) {
 	file, password := userfile.At(c.Path("aclfile")), c.Value("requirepass")
 	switch {

@@ -19,7 +19,7 @@ func (s *Server) welcome() {
 		s.log.Warn("the clock is manual: this server is for tests only, and time passes only by DEBUG CLOCK ADD")
 	}
 	if s.given.Terminal != nil {
-		_, _ = fmt.Fprint(s.given.Terminal, s.greeting(keeps)) // the error means that the terminal has been closed
+		_, _ = fmt.Fprint(s.given.Terminal, s.greeting(keeps)) // an error means that the terminal has been closed
 	}
 	if s.given.Terminal == nil || s.logFile != nil {
 		s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses(), "keeps", keeps, "maxmemory", s.config.Number("maxmemory"))

@@ -58,9 +58,9 @@ func (e *Engine) CloseOverdue(now limit.Instant) {
 	l := e.Limits()
 	for _, s := range e.clients.list() {
 		if s.Primary {
-			continue // the replication link detects a silent primary itself
+			continue // the link to a primary itself notices a silent primary
 		}
-		postponed := s.postponed() // before Locked is read: see restartLogin
+		postponed := s.postponed() // read before Locked: see restartLogin
 		locked, partial := limit.Instant(s.Locked.Load()), limit.Instant(s.partial.Load())
 		idle, most := now.Sub(max(s.Created, s.lastActive())), l.Idle
 		if s.Replica.Load() {

@@ -42,8 +42,8 @@ func (e *background) SettleWaits() { e.waits.await() }
 // running counts work in progress. The zero value counts none.
 type running struct {
 	mu   sync.Mutex
-	n    int           // guarded by mu
-	idle chan struct{} // guarded by mu: closed when n becomes 0; nil if no goroutine waits for that
+	n    int           // the number of pieces of work in progress; guarded by mu
+	idle chan struct{} // closed when n becomes 0; nil if no goroutine waits for that; guarded by mu
 }
 
 func (r *running) add(n int) {
@@ -55,7 +55,7 @@ func (r *running) add(n int) {
 	}
 }
 
-// await returns when n is 0.
+// await waits until no work is in progress.
 func (r *running) await() {
 	r.mu.Lock()
 	if r.n == 0 {

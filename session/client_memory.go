@@ -161,7 +161,8 @@ func (s *Session) holdsBack(n int) bool {
 // disconnected client is still being freed; no other client is closed for that memory. The server
 // calls EvictClients several times a second.
 func (e *Engine) EvictClients(all int64) {
-	closed := e.takeMemory(all, 1+e.looks.Add(1)) // numbers begin at 2, because 0 is the number of a session that no look has found
+	// The numbers begin at 2, because a session that no look has found has the number 0.
+	closed := e.takeMemory(all, 1+e.looks.Add(1))
 	refused, freed := e.taken.refused.Swap(0), e.taken.bytes.Swap(0)
 	if closed+refused > 0 {
 		e.Log.Warn("took memory from the clients that held the most, to stay within maxmemory-clients",
@@ -208,12 +209,12 @@ func (e *Engine) takeMemory(all, look int64) (closed int64) {
 	sum := int64(0)
 	for _, s := range e.clients.list() {
 		if s.Replica.Load() {
-			continue // as in Redis: closing it would cause a full resynchronization
+			continue // a replica is not closed, because that would cause a full resynchronization; Redis does the same
 		}
 		m := s.memory(e.Describe(&s.Client).Memory)
 		held := m.Sum()
 		if s.Killed.Load() || s.overfull.Load() {
-			all -= held // this memory is about to be freed
+			all -= held // this memory is about to be freed, so it does not count
 			continue
 		}
 		sum += held
@@ -232,7 +233,7 @@ func (e *Engine) takeMemory(all, look int64) (closed int64) {
 		}
 		freed += h.held
 		switch {
-		case 2*m.Sum() < h.held: // most of the memory was freed since the list was made
+		case 2*m.Sum() < h.held: // the client has released most of the memory since the list was made
 			continue
 		case h.refuseInput(&m), h.refuseWaiting(&m):
 			e.taken.refused.Add(1)

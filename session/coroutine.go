@@ -131,8 +131,8 @@ func (x *coroutine) serve() {
 }
 
 const (
-	// keptText and keptWords are the maximum numbers of bytes and of arguments for which an idle
-	// coroutine keeps memory.
+	// keptText and keptWords are the maximum numbers of bytes and of arguments for which a
+	// coroutine keeps memory while it is idle.
 	keptText  = 64 << 10
 	keptWords = 4 << 10
 )
@@ -159,7 +159,7 @@ func (x *coroutine) finish(c *command.Call) (again bool) {
 	if reply := from.out.Take(); !w.out.Reply(reply) {
 		from.out.Buf = reply.Buf[:0]
 	}
-	if from.errors != from.errorsSeen { // an error of the call itself, which the coroutine's worker has already added to the error counters
+	if from.errors != from.errorsSeen { // the call itself had an error, which the coroutine's worker has counted already
 		w.errors++
 	}
 	c.Client.Closing = c.Client.Closing || x.broken
@@ -216,7 +216,7 @@ func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 		run = &command.Exclusive{Wait: run.Wait, Proxy: run.Proxy, Changes: waitsForPause(&w.ctx, x.cmd, x.words)}
 		run.Do = x.how.Again(&w.ctx)
 	}
-	// A reply with an effect waits until everything in the journal up to now is persisted.
+	// A reply to a call with effects waits until everything in the journal up to now is persisted.
 	run.Wait.NoEffect = w.Journal != nil && w.Journal.TakePosition() == 0
 	x.leave()
 	run.Wait.Broken = x.broken

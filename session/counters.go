@@ -55,7 +55,7 @@ func (w *Worker) endBatch() {
 // has made. cmd may be nil if no such command exists.
 func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
 	w := workerOf(c.Worker)
-	w.beginErrors() // separate it from the errors of the calling command
+	w.beginErrors() // the errors of the called command are counted apart
 	if cmd != nil {
 		w.counts[cmd.ID].Rejected.Add(1)
 	}

@@ -41,7 +41,7 @@ func (w *Worker) dispatch(s *Session, a *request) {
 	case !cmd.ArityOK(len(args)):
 		w.reject(c, resp.WrongArity(cmd.Name))
 		return
-	case cmd.Run == nil: // a container without its subcommand
+	case cmd.Run == nil: // the command is a container without its subcommand
 		w.reject(c, resp.WrongArity(cmd.Name))
 		return
 	case !s.Admitted() && cmd.Flags&command.FlagNoAuth == 0:

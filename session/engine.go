@@ -22,63 +22,63 @@ import (
 // [Engine.ResetStatistics] sets rate, slowReaders, evicted, received, refused and errors to zero.
 type totals struct {
 	rate        stats.Rate
-	outbound    atomic.Int64 // bytes in outboxes
-	slowReaders atomic.Int64 // clients that were disconnected because of their output buffer limit
+	outbound    atomic.Int64 // bytes in the outboxes of all clients
+	slowReaders atomic.Int64 // number of clients that were disconnected because of their output buffer limit
 	kept        atomic.Int64 // bytes of transactions, watched keys and parked commands
-	evicted     atomic.Int64 // clients that were closed because of maxmemory-clients
-	looks       atomic.Int64 // calls of EvictClients
+	evicted     atomic.Int64 // number of clients that were closed because of maxmemory-clients
+	looks       atomic.Int64 // number of calls of EvictClients
 	taken       taken
-	longInput   chan struct{} // the channel of [Engine.LongInput]
-	holding     atomic.Bool   // sessions with long input wait: see [Engine.HoldLongInput]
-	sinceDecay  time.Duration // used by Tick only
-	received    atomic.Int64  // connections since the start or the last reset
+	longInput   chan struct{} // the channel that [Engine.LongInput] returns
+	holding     atomic.Bool   // whether sessions with long input wait: see [Engine.HoldLongInput]
+	sinceDecay  time.Duration // time since Tick last called the Decay hooks; used by Tick only
+	received    atomic.Int64  // number of connections since the start or the last reset
 	refused     atomic.Int64
 	errors      stats.Errors
 	callers     stats.Callers
 	panics      atomic.Int64
-	resets      atomic.Int64 // is incremented at the beginning and at the end of each reset
+	resets      atomic.Int64 // incremented at the beginning and at the end of each reset
 }
 
 // taken counts what was taken from clients because of maxmemory-clients since the last log
 // message about it.
 type taken struct {
-	refused atomic.Int64 // refused commands
+	refused atomic.Int64 // number of refused commands
 	bytes   atomic.Int64 // bytes of the refused commands and of the closed clients
 }
 
 // background has the state of goroutines that run in the background.
 type background struct {
 	slowMu    sync.Mutex
-	slow      sync.WaitGroup // goroutines of Spawn
-	waits     running        // work of SpawnWait
-	closed    bool           // guarded by slowMu
-	slowSlots chan struct{}  // for commands of Offload
-	slots     chan struct{}  // for ordinary commands of Background
-	fileSlots chan struct{}  // for commands of Background that read or write files of options
-	urgent    chan struct{}  // for urgent commands of Background, which do not wait for slots
+	slow      sync.WaitGroup // counts the goroutines of Spawn
+	waits     running        // counts the work of SpawnWait
+	closed    bool           // whether no more goroutines may begin; guarded by slowMu
+	slowSlots chan struct{}  // has a slot for each command of Offload that may run at once
+	slots     chan struct{}  // has a slot for each ordinary command of Background that may run at once
+	fileSlots chan struct{}  // has a slot for each command of Background that may read or write files of options at once
+	urgent    chan struct{}  // has a slot for each urgent command of Background that may run at once; these do not wait for slots
 }
 
 // executions has the commands that [Engine.Execute] is running.
 type executions struct {
 	executing       sync.WaitGroup
 	executionsMu    sync.Mutex
-	cancels         map[int64]context.CancelCauseFunc // guarded by executionsMu: the cancel functions of running commands, by number
-	lastExecution   int64                             // guarded by executionsMu: the number of the last command
-	executionsEnded bool                              // guarded by executionsMu: no more commands may begin
+	cancels         map[int64]context.CancelCauseFunc // the cancel functions of the running commands, by number; guarded by executionsMu
+	lastExecution   int64                             // the number of the last command; guarded by executionsMu
+	executionsEnded bool                              // no more commands may begin; guarded by executionsMu
 }
 
 // exclusiveQueue has the exclusive commands, which run one after another.
 type exclusiveQueue struct {
-	busy atomic.Bool // the current command has been running for longer than the limit Busy
+	busy atomic.Bool // whether the current command has been running for longer than the limit Busy
 
 	mu      sync.Mutex
-	idle    *sync.Cond           // on mu: signals that current has become nil
-	queue   []*command.Exclusive // guarded by mu
-	running bool                 // guarded by mu: a goroutine serves the queue
-	current *command.Exclusive   // guarded by mu
-	began   time.Duration        // guarded by mu: the reading of the stopwatch when current began
-	closed  bool                 // guarded by mu: the server stops, so no more commands may run
-	aborted bool                 // guarded by mu: an exclusive command was aborted because the server stops
+	idle    *sync.Cond           // signals, with mu, that current has become nil
+	queue   []*command.Exclusive // the commands that have not begun, in the order of their arrival; guarded by mu
+	running bool                 // whether a goroutine serves the queue; guarded by mu
+	current *command.Exclusive   // the running command, or nil; guarded by mu
+	began   time.Duration        // the reading of the stopwatch when current began; guarded by mu
+	closed  bool                 // the server stops, so no more commands may run; guarded by mu
+	aborted bool                 // an exclusive command was aborted because the server stops; guarded by mu
 }
 
 // pause is the state of CLIENT PAUSE. The bits in [command.Server.Halts], which every command
@@ -86,22 +86,23 @@ type exclusiveQueue struct {
 // clients: a delayed command is parked with its input left in place, and runs from its first byte
 // when the pause is over. So a waiting client needs no timer and no goroutine.
 //
-// Replies, errors and the choice of delayed commands are those of Redis 7.0: a malformed or
+// Replies, errors and the choice of delayed commands are the same as in Redis 7.0: a malformed or
 // forbidden command is refused at once, ALL delays even CLIENT UNPAUSE, and a second pause makes
 // the first neither shorter nor less strict.
 type pause struct {
 	mu     sync.Mutex
-	until  limit.Instant // guarded by mu: the end of the pause; 0 if there is none
-	stop   func() bool   // guarded by mu: stops the timer of the end
-	behind []func(bool)  // guarded by mu: functions to call at the end, see AfterPause
+	until  limit.Instant // the end of the pause; 0 if there is none; guarded by mu
+	stop   func() bool   // stops the timer of the end; guarded by mu
+	behind []func(bool)  // functions to call at the end: see AfterPause; guarded by mu
 	// handover says that this primary is handing over to a replica. Commands that change
 	// something are then delayed until the handover is over.
 	handover bool // guarded by mu
 
-	// One goroutine resumes the commands, even if pauses end repeatedly.
-	released  []func(bool) // guarded by mu: the functions of pauses that are over
-	releasing bool         // guarded by mu: the goroutine is running
-	more      bool         // guarded by mu: a pause has ended since the goroutine began its last pass
+	// These fields are for the goroutine that resumes the commands. There is only one, even if
+	// pauses end repeatedly.
+	released  []func(bool) // the functions of pauses that are over; guarded by mu
+	releasing bool         // whether the goroutine is running; guarded by mu
+	more      bool         // whether a pause has ended since the goroutine began its last pass; guarded by mu
 }
 
 // NewEngine returns an engine that runs the commands of table with the options o. It panics if o
@@ -111,7 +112,7 @@ func NewEngine(o env.Options, table *command.Table) *Engine {
 	e.Host = command.Host{Waits: e, Work: e, Exclusives: e, Calls: e, Pauses: e, Registry: e, Messages: e, Measures: e}
 	e.paces = pacesOf(table, e.Options.Remote != nil)
 	if remote := e.Options.Remote; remote != nil {
-		e.Options.Now, e.Options.Ledger = remote.Now, nil // replies share no values with a store
+		e.Options.Now, e.Options.Ledger = remote.Now, nil // with a Remote, replies share no values with the store
 	}
 	if (e.Options.Remote != nil) != table.Remote {
 		panic("session: a table that asks a Remote goes with one, and no other does")
@@ -161,8 +162,8 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	return e.open(p, refuse(&e.Server, p), e.Users.NeedsLogin())
 }
 
-// Admit implements direct.Handler: it does what Open does for a connection to another port. Such a client has to log in by
-// Enter of its session, which also looks at protected mode, but at no time.
+// Admit implements direct.Handler. It does what Open does, for a connection to another port. The client has to log in
+// by the method Enter of its session, within no time limit. Enter also checks protected mode.
 func (e *Engine) Admit(p transport.Peer) (transport.Session, []byte) { return e.open(p, "", false) }
 
 // open counts the connection of p, and opens a session unless why refuses it or there are too many. If there are too many in total,
@@ -235,9 +236,9 @@ func (e *Engine) Close() {
 	e.slowMu.Lock()
 	e.closed = true
 	e.slowMu.Unlock()
-	e.endPause(0) // endPause also stops the timer
+	e.endPause(0) // endPause also stops the timer of the pause
 	if e.EndScripts() {
-		e.takeWorker().start() // no client is left to read the state
+		e.takeWorker().start() // no client can read the state any more
 	}
 	e.slow.Wait()
 	e.endCoroutines()

@@ -137,7 +137,7 @@ func (w *Worker) runExclusive(x *command.Exclusive) {
 	w.ctx = command.Call{Worker: &w.Worker, Client: x.Proxy, W: &w.out}
 	w.Exclusive, w.Again = x, false
 	if w.Journal != nil {
-		w.Journal.TakePosition() // discard the position of earlier calls
+		w.Journal.TakePosition() // TakePosition discards the position of earlier calls
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -270,7 +270,7 @@ type Running struct {
 	Client *command.Client
 	Script string        // SHA-1 of the script; "" for a transaction between two scripts
 	For    time.Duration // how long it has been running
-	Busy   bool          // other clients get BUSY errors
+	Busy   bool          // whether other clients get BUSY errors
 }
 
 // Running returns the running exclusive command. ok is false if there is none. Any goroutine may

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Errors of [Engine.Execute]. After ErrWaits and ErrNeedsConnection the command has not run.
-// After ErrStopping the command may have begun and may still run.
+// These are the errors of [Engine.Execute]. After ErrWaits and ErrNeedsConnection the command has
+// not run. After ErrStopping it may have begun and may still run.
 var (
 	ErrWaits           = errors.New("the command waits for others")
 	ErrNeedsConnection = errors.New("the command is about the connection that sends it")
@@ -63,12 +63,12 @@ func (e *Engine) unfit(args [][]byte) error {
 		cmd = cmd.Subcommand(args[1])
 	}
 	switch {
-	case cmd == nil: // dispatch replies with the error
+	case cmd == nil: // without such a command, dispatch replies with the error
 		return nil
 	case cmd.Flags&command.FlagConnection != 0:
 		return ErrNeedsConnection
 	case cmd.Flags&command.FlagBlocking != 0 || cmd.Waits != nil && cmd.Waits(&e.Server, args):
-		return ErrWaits // the command waits for an event that may never come
+		return ErrWaits // the command would wait for an event that may never come
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func release(refs []shared.Ref) {
 // caller is the [transport.Peer] of a session without a socket.
 type caller struct {
 	from net.Addr
-	wake chan struct{} // has a buffer of one
+	wake chan struct{} // receives a value when the session is woken; has a buffer of one
 }
 
 func (p *caller) wait(ctx context.Context) error {

@@ -41,8 +41,8 @@ func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 		return s.parkedNext(p), 0
 	}
 	mark := len(w.out.Buf)
-	// Check this before the outbox is drained: the drained messages then include all messages
-	// whose arrival ends the waiting.
+	// This check comes before the outbox is drained, so that the drained messages include all
+	// messages whose arrival ends the waiting.
 	waits := p == nil && len(in) > 0 && s.engine.Awaits(&s.Client)
 	if s.drainOutbox(w, &w.out, turnBytes) {
 		return transport.Again, 0
@@ -55,7 +55,7 @@ func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 			return s.parkedNext(p), 0
 		}
 		if s.Invalidated.Load() {
-			return transport.Again, 0 // messages that have arrived by now are sent before the next reply
+			return transport.Again, 0 // messages that have arrived meanwhile are sent before the next reply
 		}
 		p = nil
 	}
@@ -157,7 +157,7 @@ func (s *Session) batch(w *Worker, p *command.Wait, in []byte) (next transport.N
 			if i+1 == len(w.requests) && err == "" {
 				return next, base + swallowed
 			}
-			s.guard = resp.Guard{} // commands that were split off but have not run will be split off again
+			s.guard = resp.Guard{} // the guard starts again, because commands that have not run will be split off again
 			return next, consumed
 		}
 		consumed = base + swallowed
@@ -222,7 +222,7 @@ func (s *Session) runInFlight(w *Worker, a *request, ran int) transport.Next {
 		f.from = len(w.out.Buf)
 	case fence:
 		f.postpone = true
-		s.guard = resp.Guard{} // the command will be split off again
+		s.guard = resp.Guard{} // the command will be split off from the input again
 		return transport.Park
 	}
 	f.reply = s.Reply
@@ -270,7 +270,7 @@ func (s *Session) stopWaiting() {
 			p.Cancel()
 		}
 		p.Gone.Store(true)
-		p.Forget() // discards the reply if there is one; otherwise the goroutine that writes the reply discards it
+		p.Forget() // Forget discards the reply if there is one; otherwise the goroutine that writes the reply discards it
 	}
 	s.closeOutbox()
 	s.engine.kept.Add(-s.kept.Load())

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxSlots is the maximum number of commands in one flight.
+	// maxSlots is the maximum number of commands whose decisions a session awaits at once.
 	maxSlots = command.MaxRequests
 	// keptBytes is the maximum size of each byte buffer that a flight keeps for reuse. keptAsks
 	// is the maximum number of asks that it keeps.

@@ -61,7 +61,7 @@ func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([
 // errors, and returns the new output. It modifies refs: it releases the values of the replaced
 // replies, and adjusts the positions of the others.
 func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([]byte, []shared.Ref) {
-	w := resp.Writer{Proto: s.Proto} // its OnError is nil: the errors are counted below, even if the client has turned off replies
+	w := resp.Writer{Proto: s.Proto} // OnError is nil, because the errors are counted below, even if the client has turned off replies
 	from := 0
 	keep := func(to int) {
 		for ; len(refs) > 0 && refs[0].At < to; refs = refs[1:] {
@@ -76,7 +76,7 @@ func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([
 	}
 	for _, r := range pending {
 		keep(r.from)
-		if r.to > r.from { // otherwise the client has turned off replies
+		if r.to > r.from { // the range is empty if the client has turned off replies
 			w.Error(e)
 		}
 		for ; len(refs) > 0 && refs[0].At < r.to; refs = refs[1:] {

@@ -9,9 +9,9 @@ import (
 )
 
 // launch submits the asks of the batch to the Remote, and parks the session until all asks are
-// decided. next is how the transport would continue without asks. The result is how the transport
-// has to continue. If all asks are decided at once, launch writes the replies itself, and the
-// session is not parked.
+// decided. next says how the transport would continue without asks. The result says how the
+// transport has to continue. If all asks are decided at once, launch writes the replies itself, and
+// the session is not parked.
 func (s *Session) launch(w *Worker, next transport.Next) transport.Next {
 	f := w.flight
 	f.drop()
@@ -85,7 +85,7 @@ func (w *Worker) render(s *Session, f *flight) {
 		}
 		c.Client.Exclusive = exclusive
 		out.Proto = s.Proto
-		w.endBatch() // endBatch uses keys of the flight
+		w.endBatch() // endBatch comes first, because it uses keys of the flight
 		if f.silent {
 			out.Cut(mark)
 		}
@@ -97,7 +97,7 @@ func (w *Worker) render(s *Session, f *flight) {
 	c.Client.Exclusive = len(f.slots) > 1 // if the flight has only one command, that command may wait
 	written := 0
 	for i := range f.slots {
-		at := min(f.slots[i].at, len(f.local)) // replies that CLIENT REPLY has suppressed are missing from f.local
+		at := min(f.slots[i].at, len(f.local)) // f.local lacks the replies that CLIENT REPLY has suppressed
 		out.Raw(f.local[written:at])
 		written, current = at, len(out.Buf)
 		w.answer(&f.slots[i])

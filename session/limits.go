@@ -11,9 +11,9 @@ const turnWork = 8 << 10
 // Bounds of a turn and of an unauthenticated client. They are not options: a larger turn would
 // let one client delay other clients, and a smaller one would reduce throughput.
 const (
-	turnBytes    = 64 << 10 // bytes of replies after which a turn ends
+	turnBytes    = 64 << 10 // bytes of replies after which a turn ends, so that other sessions have their turn
 	turnCommands = 1024
-	unauthBytes  = 16 << 10 // bytes received and sent before authentication; more of them close the connection
+	unauthBytes  = 16 << 10 // maximum number of bytes received and sent before authentication; with more, the connection is closed
 )
 
 // monitoredEnough is the number of bytes of collected MONITOR lines above which the MONITOR

@@ -70,7 +70,7 @@ func (s *Session) drainOutbox(w *Worker, out *resp.Writer, most int) (more bool)
 		w.answered = max(w.answered, s.engine.Options.Persistence.Position())
 	}
 	s.outboxMu.Lock()
-	if s.outbox == nil { // the client has disconnected
+	if s.outbox == nil { // the client has disconnected meanwhile
 		s.hasMessages.Store(false)
 		s.outboxMu.Unlock()
 		return false

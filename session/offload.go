@@ -45,7 +45,7 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 					return
 				}
 				if !primary && p.Cmd.Flags&command.FlagWrite != 0 && e.Halts.Load()&command.HaltReadOnly != 0 {
-					w.Error(command.ErrReadOnly) // the server has become a replica meanwhile
+					w.Error(command.ErrReadOnly) // the server has become a replica in the meantime
 					return
 				}
 				if memory != nil {
@@ -96,7 +96,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 				return
 			}
 			w.runInBackground(p, in, func() {
-				if memory != nil && w.flight == nil { // on a server with a Remote, replies are not long
+				if memory != nil && w.flight == nil { // on a server with a Remote, no reply is long
 					w.out.Pieces, w.out.Defers = memory, transaction == 0 // a transaction keeps everything locked until its reply is complete
 				}
 				w.ctx.Cmd, w.ctx.Args = cmd, args
@@ -135,7 +135,7 @@ func (w *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 	w.out = resp.Writer{Proto: in.Proto, Ledger: w.Server.Options.Ledger, OnError: w.OnError}
 	w.ctx = command.Call{Worker: &w.Worker, Client: &in.Client, W: &w.out}
 	if w.Journal != nil {
-		w.Journal.TakePosition() // discard the position of earlier calls
+		w.Journal.TakePosition() // TakePosition discards the position of earlier calls
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -146,7 +146,7 @@ func (w *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 			p.Broken = true
 		}
 		if w.flight != nil {
-			w.flight.clear() // asks of a call that has panicked
+			w.flight.clear() // clear drops the asks of a call that has panicked
 		}
 		w.endBatch()
 		reply := w.out.Take()

@@ -25,23 +25,23 @@ const (
 type mailbox struct {
 	partialMessage bool // not all messages were sent, so the last one that was sent may be incomplete
 	outboxMu       sync.Mutex
-	outbox         *outbox // guarded by outboxMu: messages that are sent between replies; nil before the first message
+	outbox         *outbox // messages that are sent between replies; nil before the first message; guarded by outboxMu
 	hasMessages    atomic.Bool
-	outboxClosed   bool // guarded by outboxMu: messages are no longer accepted
+	outboxClosed   bool // whether messages are no longer accepted; guarded by outboxMu
 }
 
 // outbox is a queue of messages that other goroutines have queued for a client. The messages are
 // sent in the order of their arrival. The session's outboxMu guards the outbox.
 type outbox struct {
 	parts []part
-	size  int           // bytes to be sent, including those of shared messages
+	size  int           // number of bytes to be sent, including the bytes of shared messages
 	since limit.Instant // the instant at which size was found to have reached the soft limit, 0 if it is below
 }
 
 // part is a piece of an outbox. It has either bytes of its own or a shared message.
 type part struct {
 	b    []byte
-	from int // bytes of b that were sent
+	from int // number of bytes of b that were sent
 	of   *command.SharedFrame
 }
 

@@ -21,7 +21,7 @@ type pace uint8
 
 const (
 	eachCall pace = iota // each call, because calls may take any time
-	byWork               // calls that count much work or leave the event loop, and one in sampleEvery of the others
+	byWork               // each call that counts much work or leaves the event loop, and one in sampleEvery of the others
 	sampled              // one call in sampleEvery, because all calls take about the same short time
 )
 

@@ -193,7 +193,7 @@ func refuseHalted(c *command.Call) bool {
 // Remote, postpone only makes the flight end before this command.
 func postpone(c *command.Call, halts uint32) {
 	if f := workerOf(c.Worker).flight; f != nil && len(f.slots) > 0 {
-		f.postpone = true // the command is dispatched again after the flight
+		f.postpone = true // the command is dispatched again after the decisions have arrived
 		sessionOf(c.Client).guard = resp.Guard{}
 		return
 	}
@@ -202,7 +202,7 @@ func postpone(c *command.Call, halts uint32) {
 	sessionOf(c.Client).guard = resp.Guard{} // the command will be split off again
 	c.Park(p)
 	if c.Server.Halts.Load()&command.HaltPaused != halts&command.HaltPaused {
-		p.Finish(nil) // endPause may have checked the session before it was parked
+		p.Finish(nil) // endPause may have looked at the session before it was parked
 	}
 }
 

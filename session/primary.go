@@ -22,7 +22,7 @@ type Primary struct {
 	caller  *caller
 	worker  *Worker
 	in, out []byte
-	written uint64 // the position of the log up to which Write was called
+	written uint64 // the position of the log that the last call of Write has made the log write
 	db      int    // the database in which the next command of a transaction would run
 }
 
@@ -115,7 +115,7 @@ func (p *Primary) Write() {
 // the first error among the replies of the transaction.
 func replyError(reply []byte, command []byte) error {
 	if at := bytes.Index(reply, []byte("\r\n-")); at >= 0 && bytes.EqualFold(command, []byte("exec")) {
-		reply = reply[at+2:] // a value may contain the same bytes: then Run returns an error that did not happen
+		reply = reply[at+2:] // a value may contain the same bytes: then Run returns an error that the command did not have
 	}
 	if len(reply) == 0 || reply[0] != '-' {
 		return nil
@@ -154,7 +154,7 @@ func (e *Engine) Link(conn net.Conn) net.Conn {
 	l := &link{Conn: conn}
 	l.session = e.newSession(linkPeer{conn, e}, 2, u)
 	l.session.Primary = true
-	l.session.outboxClosed = true // a primary receives no messages
+	l.session.outboxClosed = true // a primary gets no messages
 	e.clients.mu.Lock()
 	defer e.clients.mu.Unlock()
 	e.clients.enter(l.session)
@@ -184,13 +184,13 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// linkPeer is the [transport.Peer] of a link's session.
+// linkPeer is the [transport.Peer] of the session of a link.
 type linkPeer struct {
 	net.Conn
 	engine *Engine
 }
 
-// Wake does nothing, because the session is never fed.
+// Wake does nothing, because no transport feeds the session.
 func (linkPeer) Wake() {}
 
 // Abort closes the connection on another goroutine, since the caller may be an event loop, and

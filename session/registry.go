@@ -31,8 +31,8 @@ func (r *registry) enter(s *Session) {
 	r.sessions[s.ID] = s
 }
 
-// remove removes s, and takes it out of the count for its address. The session of a link to a
-// primary is in no such count.
+// remove removes s from the registry and from the count of its address. The session of a link to a
+// primary has no such count.
 func (r *registry) remove(s *Session) {
 	from := command.HostOf(s.Peer)
 	r.mu.Lock()
@@ -52,8 +52,8 @@ func (r *registry) get(id int64) *Session {
 	return r.sessions[id]
 }
 
-// count returns the number of open sessions, except those of replicas, as in Redis, and the number
-// of these sessions that are blocked in a command.
+// count returns the number of open sessions, except the sessions of replicas, as in Redis, and the
+// number of these sessions that are blocked in a command.
 func (r *registry) count() (open, blocked int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +69,8 @@ func (r *registry) count() (open, blocked int64) {
 	return open, blocked
 }
 
-// list returns the open sessions in the order of their arrival, including those of replicas and of
-// links to primaries.
+// list returns the open sessions in the order of their arrival, including the sessions of replicas
+// and of links to primaries.
 func (r *registry) list() []*Session {
 	r.mu.Lock()
 	all := make([]*Session, 0, len(r.sessions))

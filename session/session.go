@@ -19,7 +19,7 @@ type Session struct {
 	engine *Engine
 	guard  resp.Guard
 
-	wait atomic.Pointer[command.Wait] // the parked command; nil if there is none. Only the feeding goroutine sets it
+	wait atomic.Pointer[command.Wait] // the parked command; nil if there is none; only the feeding goroutine sets it
 
 	pending *pendingReplies // the replies of the last Feed that wait for their effects; nil if there are none
 	pump    transport.Pump  // the replication stream; nil for all clients except replicas
@@ -30,13 +30,13 @@ type Session struct {
 type activity struct {
 	active   atomic.Int64 // instant of the last batch with input, or of the last read of a link to a primary; 0 before
 	partial  atomic.Int64 // instant at which the incomplete command began, 0 if no command is incomplete
-	lastCmd  atomic.Int32 // id of the last command, -1 before the first
+	lastCmd  atomic.Int32 // number of the last command in the table; -1 before the first command
 	overfull atomic.Bool  // the incomplete command is to be refused: see refuseOverfull
-	lookedAt atomic.Int64 // the number of the last call of EvictClients that found the client's memory to be mostly replies
-	leaving  atomic.Int64 // the number of the first of the consecutive calls up to lookedAt that found this
-	heldBack atomic.Bool  // the session waits because of its long input: see HoldLongInput
+	lookedAt atomic.Int64 // the number of the last call of EvictClients that found mostly replies in the client's memory
+	leaving  atomic.Int64 // the number of the first of the consecutive calls up to lookedAt that found mostly replies
+	heldBack atomic.Bool  // whether the session waits because of its long input: see HoldLongInput
 	queued   atomic.Int32 // the number of queued commands plus one, 0 outside of MULTI
-	kept     atomic.Int64 // published bytes of the queued commands, the watched keys and the parked command
+	kept     atomic.Int64 // the last reported number of bytes of the queued commands, the watched keys and the parked command
 }
 
 // pendingReplies is a list of the replies of one session that wait until their effects are
@@ -61,9 +61,9 @@ type Engine struct {
 // registry has all sessions that are listed as clients.
 type registry struct {
 	mu       sync.Mutex
-	sessions map[int64]*Session // guarded by mu
-	byHost   map[string]int     // guarded by mu: the number of sessions by client address
-	last     int64              // guarded by mu: the id that was given out last
+	sessions map[int64]*Session // the sessions by the ID of the client; guarded by mu
+	byHost   map[string]int     // the number of sessions by client address; guarded by mu
+	last     int64              // the ID of the newest client; guarded by mu
 }
 
 // blocked reports whether a command of the client is parked for any reason except the decision of

@@ -57,7 +57,7 @@ func (e *Engine) withStoppedWorld(f func(w *Worker)) {
 	}
 	defer func() {
 		w.leave()
-		if !e.isAborted() { // otherwise Close starts the world, after all clients have been disconnected
+		if !e.isAborted() { // Close starts the world then, after all clients have been disconnected
 			w.start()
 		}
 	}()
@@ -81,11 +81,11 @@ func (s *Session) whileStopped(w *Worker) (next transport.Next, proceed bool) {
 	return transport.Park, false
 }
 
-// awaitStart has the session woken when the world starts, or when the running script becomes
-// busy.
+// awaitStart arranges that the session is woken when the world starts, or when the running script
+// becomes busy.
 func (s *Session) awaitStart(w *Worker) {
 	w.world.NotifyStart(s.Peer.Wake)
-	if s.engine.exclusive.busy.Load() { // the waiting sessions were woken before this session began to wait
+	if s.engine.exclusive.busy.Load() { // busy means that the waiting sessions were woken before this session began to wait
 		s.Peer.Wake()
 	}
 }
@@ -98,17 +98,17 @@ func (s *Session) waitsForScript(w *Worker, a *request) bool {
 	if len(a.args) == 0 || s.engine.exclusive.busy.Load() && (a.cmd == nil || !s.engine.NeedsStore(&s.Client, a.cmd)) {
 		return false // a command that was discarded while it arrived cannot be split off again
 	}
-	s.guard = resp.Guard{} // the command will be split off again
+	s.guard = resp.Guard{} // the command will be split off from the input again
 	w.world.NotifyStart(s.Peer.Wake)
 	return true
 }
 
-// runAgain has the session woken when the world starts. The command that could not run is split
-// off and runs again then. The caller parks the session.
+// runAgain arranges that the session is woken when the world starts. Then the command that could
+// not run is split off and runs again. The caller parks the session.
 func (s *Session) runAgain(w *Worker) {
 	w.WorldBusy = false
 	if w.runLen > 0 {
-		w.runLen-- // the command will be counted again
+		w.runLen-- // the command will be counted when it runs again
 	}
 	s.guard = resp.Guard{}
 	s.awaitStart(w)

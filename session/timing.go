@@ -12,7 +12,7 @@ import (
 // by this worker yet; then the pace is eachCall. In a script, a pace of byWork is also eachCall.
 func (w *Worker) paceOf(cmd *command.Command, first bool) pace {
 	p := w.paces[cmd.ID]
-	if first || p == byWork && w.Volatile { // between two readings, a script may run for any time
+	if first || p == byWork && w.Volatile { // a script may run for any time between two readings of the clock
 		return eachCall
 	}
 	return p
@@ -96,7 +96,7 @@ func (w *Worker) runTimed(c *command.Call, run func(c *command.Call), calls int6
 		return
 	}
 	if w.Work-work > briefWork {
-		calls = 1 // the calls that it would represent take less time
+		calls = 1 // the calls that this one would represent take less time
 	}
 	w.noteRun(c, cmd, args, d, calls)
 }
@@ -106,7 +106,7 @@ func (w *Worker) runTimed(c *command.Call, run func(c *command.Call), calls int6
 // answered: see [Session.resume].
 func (w *Worker) noteRun(c *command.Call, cmd *command.Command, args [][]byte, d time.Duration, calls int64) {
 	if w.WorldBusy {
-		return // the call has not begun yet
+		return // the call has not begun to run yet
 	}
 	if p := sessionOf(c.Client).wait.Load(); p != nil && p.Render == nil {
 		w.keepCall(p, cmd, args, d)
@@ -129,7 +129,7 @@ func (w *Worker) runMonitored(c *command.Call, run func(c *command.Call)) {
 	if cmd.RunsScript() {
 		w.monitored(c, words)
 		if w.runTimed(c, run, calls); w.WorldBusy {
-			w.Lines.Cut(mark) // the call has not run yet
+			w.Lines.Cut(mark) // the call has not run, so its line is removed
 		}
 		return
 	}
@@ -208,7 +208,7 @@ func (w *Worker) noteAnswered(p *command.Wait) {
 }
 
 // Timed implements [command.Work]: it runs f, the rest of a command that has left its event loop,
-// and adds the duration of f to that of the command.
+// and adds the duration of f to the duration of the command.
 func (e *Engine) Timed(c *command.Call, f func(c *command.Call)) {
 	began := c.Server.Options.Stopwatch()
 	f(c)

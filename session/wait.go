@@ -13,7 +13,7 @@ import (
 func (e *Engine) Park(p *command.Wait) {
 	s := sessionOf(p.Client)
 	s.wait.Store(p)
-	if s.ProxyOf == nil { // count p.Kept at once, for calls of Keep; noteKept later sets the exact number
+	if s.ProxyOf == nil { // p.Kept is counted at once, because of the bound of Keep; noteKept later sets the exact number
 		s.kept.Add(int64(p.Kept))
 		e.kept.Add(int64(p.Kept))
 	}
@@ -55,7 +55,7 @@ func (s *Session) resume(p *command.Wait, w *Worker) bool {
 	if p.State.Load() != command.WaitAnswered {
 		return false
 	}
-	defer s.noteKept() // the memory of the wait must no longer count when clients are evicted
+	defer s.noteKept() // the memory of the wait must not count any more when clients are evicted
 	if p.RunAgain {
 		s.wait.Store(nil)
 		return true

@@ -23,8 +23,8 @@ type Worker struct {
 	effectState
 	tally
 
-	keys   env.Keys // the store, for prefetching; nil if it has no keys
-	flight *flight  // the asks of the batch; nil without a Remote
+	keys   env.Keys // the store, for prefetching keys; nil if it has no keys
+	flight *flight  // the commands of the batch that wait for decisions; nil without a Remote
 	ctx    command.Call
 	out    resp.Writer
 }
@@ -34,7 +34,7 @@ type Worker struct {
 type input struct {
 	room     [][]byte // memory for the arguments of requests
 	slots    [command.MaxRequests]request
-	requests []request // the used part of slots
+	requests []request // the commands that were split off, in the used part of slots
 	// derivedKeys has the bytes of the derived keys of requests, until the batch ends.
 	derivedKeys []byte
 }
@@ -43,13 +43,13 @@ type input struct {
 // commands are split off at a time, so that the store can prefetch the entries of all their keys
 // at once, instead of waiting for each entry in turn.
 type request struct {
-	cmd  *command.Command // nil if no such command exists
+	cmd  *command.Command // the command; nil if no such command exists
 	args [][]byte
 	size int // length of the command in bytes
 	// refused is the error if the command was discarded while it arrived, "" otherwise. A
 	// discarded command has no arguments.
 	refused resp.Error
-	end     int // the number of bytes from the beginning of the input that was split to the end of the command
+	end     int // offset in the input at which the command ends
 	// derivedKey is the value for command.Call.DerivedKey. It points into the worker's
 	// derivedKeys.
 	derivedKey []byte
@@ -59,9 +59,9 @@ type request struct {
 type worldState struct {
 	world           env.World // the store, which goroutines can stop; nil if the store has no keys
 	coroutine       *coroutine
-	pinned          bool // the feeding goroutine is locked to its thread
-	stopped         bool // this worker has stopped the world, for the rest of its batch
-	coroutineEffect bool // the call on the coroutine had an effect
+	pinned          bool // whether the feeding goroutine is locked to its thread
+	stopped         bool // whether this worker has stopped the world, for the rest of its batch
+	coroutineEffect bool // whether the call on the coroutine had an effect
 }
 
 // A coroutine runs a call of unknown duration, with its own worker. An event loop with such a
@@ -76,8 +76,8 @@ type coroutine struct {
 	resume func() (over, ok bool)
 	stop   func()
 
-	// The fields of the current call. words are copies of its arguments. They point into text,
-	// which is reused.
+	// These fields describe the current call. words are copies of its arguments. They point into
+	// text, which is reused.
 	how    *command.Coroutine
 	arg    any
 	cmd    *command.Command
@@ -88,9 +88,9 @@ type coroutine struct {
 
 // effectState records which replies have to wait until their effects are persisted.
 type effectState struct {
-	effects  uint64         // the number of journal records that were counted so far
-	pending  []durableReply // replies of this batch that wait
-	answered uint64         // the journal position that replies of parked commands, and messages, wait for
+	effects  uint64         // the number of journal records that have been counted
+	pending  []durableReply // the replies of this batch that have to wait
+	answered uint64         // the journal position for which replies of parked commands, and messages, wait
 }
 
 // durableReply is the range of a reply in the output. Its command had an effect.
@@ -98,11 +98,11 @@ type durableReply struct{ from, to int }
 
 // tally counts the commands and errors of one worker.
 type tally struct {
-	// The current run of equal commands, which is not in counts yet. Adding a run at once lets a
-	// pipeline of one command cost one atomic addition.
+	// runCmd is the command of the last runLen calls, which are not in counts yet. They are added
+	// together, so that a pipeline of equal commands costs one atomic addition.
 	runCmd *command.Command
 	runLen int64
-	counts []stats.Counter // the counters by command id
+	counts []stats.Counter // the counters of each command; the index is the ID of the command
 	// called is the number of calls of this batch that are not in caller yet. caller is the
 	// counter of by, the user whose calls were counted last.
 	called int64
@@ -116,11 +116,11 @@ type tally struct {
 
 // clock has the state that decides which calls of a worker are timed.
 type clock struct {
-	sample int    // the number of calls until the next timed one
-	paces  []pace // the paces by command id
+	sample int    // the number of calls until the next one that is timed
+	paces  []pace // the pace of each command; the index is the ID of the command
 	pace   pace   // the pace of the running command
-	exact  bool   // each of the commands that were split together is timed
-	noted  bool   // a call of the group was logged as slow
+	exact  bool   // whether each of the commands that were split off together is timed
+	noted  bool   // whether a call of the group was logged as slow
 	ran    int    // the number of commands of the group that have begun
 	// groupBegan is the clock reading at the beginning of the group, 0 if the group is not timed.
 	// last is the last clock reading since.
@@ -140,15 +140,15 @@ type flight struct {
 	local []byte // the replies between the slots, set at the end of the batch
 
 	from     int               // the offset at which the replies begin in the writer of the batch
-	together bool              // all asks come from one EXEC: an argument of [env.Remote].Submit
-	silent   bool              // CLIENT REPLY suppresses the replies
+	together bool              // whether all asks come from one EXEC: an argument of [env.Remote].Submit
+	silent   bool              // whether CLIENT REPLY suppresses the replies
 	reply    command.ReplyMode // the reply mode before the last command
-	postpone bool              // the command that was about to run is not part of the batch
+	postpone bool              // whether the command that was about to run is left out of the batch
 
 	// left counts the users of the flight that are not done with it yet: launch and the Remote.
 	left atomic.Int32
 	wait *command.Wait
-	done func() // the method value f.landed, made once
+	done func() // the method value f.landed, which is made only once
 }
 
 // slot is a command whose reply depends on asks.
@@ -166,11 +166,11 @@ type slot struct {
 // workers has all workers and coroutines, and lists of the idle ones.
 type workers struct {
 	workersMu                  sync.Mutex
-	countedSince               limit.Instant // guarded by workersMu: the instant of the last reset of the statistics
-	paces                      []pace        // the paces by command id: see pacesOf
-	everyWorker                []*Worker     // guarded by workersMu; never shrinks
-	idleWorkers                []*Worker     // guarded by workersMu: idle workers of background goroutines
-	coroutines, everyCoroutine []*coroutine  // guarded by workersMu: the idle coroutines, and all coroutines
+	countedSince               limit.Instant // the instant of the last reset of the statistics; guarded by workersMu
+	paces                      []pace        // the pace of each command: see pacesOf
+	everyWorker                []*Worker     // all workers; never shrinks; guarded by workersMu
+	idleWorkers                []*Worker     // idle workers of background goroutines; guarded by workersMu
+	coroutines, everyCoroutine []*coroutine  // the idle coroutines, and all coroutines; guarded by workersMu
 }
 
 func workerOf(x *command.Worker) *Worker { return x.Owner.(*Worker) }

@@ -35,7 +35,7 @@ type head struct {
 	// keyspace.
 	state atomic.Uint32
 	_     uint32
-	size  int64 // bytes of the whole allocation
+	size  int64 // size of the whole allocation in bytes
 }
 
 // headSize is the number of bytes of a head. It is a multiple of the alignment that Go gives to
@@ -49,7 +49,7 @@ const dropped = 1 << 31
 // least more bytes.
 func New(v []byte, more int) []byte {
 	if len(v)+more == 0 {
-		more = 1 // a slice without capacity does not point behind its head
+		more = 1 // a slice must have capacity; otherwise it would point behind its head
 	}
 	whole := make([]byte, headSize)
 	if more > 0 {
@@ -116,7 +116,7 @@ type Ref struct {
 
 	head   *head
 	ledger Ledger
-	size   int64 // number of bytes that Release subtracts from ledger, if head is nil
+	size   int64 // number of bytes that Release subtracts from ledger if head is nil
 }
 
 // Own returns a Ref to b, bytes that belong to one reply alone and never change. If l is not nil,

@@ -74,7 +74,7 @@ func (d *deltaReader) applyLogList(value, dst []byte) ([]byte, error) {
 		return value, ErrCorrupt
 	}
 	if s.kept+added > size {
-		s.kept += added // for the capacity
+		s.kept += added // the added entries count for the capacity
 		size = s.capacity(size)
 		s.kept -= added
 		fresh := sized(dst, logHeader+size*entrySize)

@@ -30,8 +30,7 @@ func sameRule(b []byte, r *calendar.Rule) bool {
 	return calendar.Unit(b[0]) == r.Unit && binary.LittleEndian.Uint16(b[1:]) == r.From && string(b[ruleSize:]) == r.Zone.Name()
 }
 
-// decodeRule returns the encoded rule b. If the program does not know its zone, windows of the rule are
-// those of UTC.
+// decodeRule returns the encoded rule b. If the program does not know the zone of the rule, its windows are in UTC.
 func decodeRule(b []byte) calendar.Rule {
 	return calendar.Rule{
 		Unit: calendar.Unit(b[0]), From: binary.LittleEndian.Uint16(b[1:]), Zone: calendar.Known(string(b[ruleSize:])),

@@ -9,7 +9,7 @@ import (
 )
 
 // Check returns nil if value is valid for [Decide] under mode, otherwise [ErrCorrupt]. value may be
-// any bytes, such as those of a file. Check never panics.
+// any bytes, such as the bytes of a file. Check never panics.
 func Check(mode Mode, value []byte) error {
 	var ok bool
 	switch mode {
@@ -182,7 +182,7 @@ func (s *log) capacity(size int) int {
 		return size
 	}
 	if n <= size {
-		n *= 2 // leave room for as many entries again
+		n *= 2 // the new ring has room for as many entries again
 	}
 	return max(smallestRing, 1<<bits.Len(uint(n-1)))
 }

@@ -51,8 +51,8 @@ func (p *Plan) open(mode Mode, value []byte, now limit.Instant, c *Call) window 
 	return w
 }
 
-// over reports whether the value has to be replaced only because its window of FIXED or CALENDAR, which
-// is one of those of c, is over.
+// over reports whether the value has to be replaced only because its window of FIXED or CALENDAR, which is a window of
+// c, is over.
 func (p *Plan) over(mode Mode, value []byte, c *Call) bool {
 	switch {
 	case mode != c.Mode:
@@ -256,7 +256,7 @@ func (p *Plan) charge(w window, now limit.Instant, c *Call, used, n uint64) (win
 // creates a key and is never refused. The error is [limit.ErrOverflow] if a count would exceed
 // int64.
 func (p *Plan) refund(w window, now limit.Instant, c *Call, used uint64) error {
-	n := -uint64(c.Quantity) // correct for the smallest int64, too
+	n := -uint64(c.Quantity) // this expression is correct for the smallest int64, too
 	switch {
 	case !p.found || c.Charge == Peek:
 		p.describe(w)
@@ -274,7 +274,7 @@ func (p *Plan) refund(w window, now limit.Instant, c *Call, used uint64) error {
 	return nil
 }
 
-// describe sets Remaining and ResetAfter of the decision to those of the state w.
+// describe sets Remaining and ResetAfter of the decision according to the state w.
 func (p *Plan) describe(w window) {
 	if used := w.used(); used < uint64(p.Decision.Limit) {
 		p.Decision.Remaining = p.Decision.Limit - int64(used)

@@ -59,7 +59,7 @@ func (s *log) appendDelta(dst, value []byte) []byte {
 	size := before.decode(value)
 	dropped := (s.head - before.head) & (size - 1)
 	if dropped == 0 && s.base != before.base {
-		dropped = size // a full ring was dropped as a whole
+		dropped = size // the entries of a full ring were dropped together
 	}
 	at, flags := s.last.at, byte(0)
 	total := s.base

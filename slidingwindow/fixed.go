@@ -28,7 +28,7 @@ func (s *fixed) place(c *Call, now limit.Instant, units int64) {
 	}
 }
 
-// placeRule does for CALENDAR what place does for FIXED.
+// placeRule does what place does, for CALENDAR instead of FIXED.
 func (s *fixed) placeRule(r *calendar.Rule, now limit.Instant, units int64) {
 	start, end := r.Window(now)
 	*s = fixed{start: start, window: int64(end.Sub(start)), count: units, left: max(end.Sub(now), 1)}

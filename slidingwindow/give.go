@@ -7,10 +7,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// GiveBack reduces the units of the slot that at identifies by up to n, as if they had never been
-// charged there, and returns by how many. at is a result of [Plan.Slot] for a charge of an earlier state of value.
-// GiveBack changes value in place. It returns 0 if n is not positive, or value no longer has the
-// slot. It ignores the present instant, so it may reduce a slot that no longer counts.
+// GiveBack reduces the units of the slot that at identifies by up to n, as if they had never been charged there, and
+// returns the number of these units. at is a result of [Plan.Slot] for a charge of an earlier state of value. GiveBack
+// changes value in place. It returns 0 if n is not positive, or value no longer has the slot. It ignores the present
+// instant, so it may reduce a slot that no longer counts.
 //
 // A LOG that has its maximum number of entries merges an entry into a later one. So in a LOG the
 // slot is the first entry that is not earlier than at. The caller must not give back to an entry of
@@ -18,7 +18,7 @@ import (
 // have no entries afterwards. GiveBack takes constant time, except for a LOG: there it moves up to
 // half of the entries.
 //
-// value must pass [Check] under mode; then the result does, too.
+// value must pass [Check] in the given mode. The result then passes it, too.
 func GiveBack(mode Mode, value []byte, at limit.Instant, n int64) (given int64) {
 	if n <= 0 {
 		return 0
@@ -51,7 +51,7 @@ func GiveBack(mode Mode, value []byte, at limit.Instant, n int64) (given int64) 
 	return given
 }
 
-// reduce reduces the count at word i of b by up to n, and returns by how many.
+// reduce reduces the count at word i of b by up to n, and returns the difference.
 func reduce(b []byte, i int, n int64) int64 {
 	count := getInt(b, i)
 	n = min(n, count)
@@ -183,7 +183,7 @@ func TakeUnheld(mode Mode, value []byte, now limit.Instant, n int64, held func(a
 }
 
 // takeSlot reduces the count at word i of b by up to n, but not below the units that are held in
-// the slot at. It returns by how many.
+// the slot at. It returns the difference.
 func takeSlot(b []byte, i int, n int64, at limit.Instant, held func(after, at limit.Instant) int64) int64 {
 	count := getInt(b, i)
 	if n == 0 || count == 0 {
@@ -192,12 +192,12 @@ func takeSlot(b []byte, i int, n int64, at limit.Instant, held func(after, at li
 	return reduce(b, i, min(n, unheld(count, held(at.Add(-1), at))))
 }
 
-// unheld returns how many of count units are not held.
+// unheld returns the number of units, out of count, that are not held.
 func unheld(count, held int64) int64 { return count - min(count, max(held, 0)) }
 
-// takeUnheld removes up to n units that are not held from the kept entries, and returns how many.
-// It moves the examined entries that stay to the end of the kept ones, and gives them totals that
-// leave the newest total as it is. Then remove closes the gap.
+// takeUnheld removes up to n units that are not held from the kept entries, and returns their
+// number. It moves the examined entries that stay to the end of the kept ones, and gives them
+// totals that leave the newest total as it is. Then remove closes the gap.
 func (s *log) takeUnheld(n uint64, held func(after, at limit.Instant) int64) (taken uint64) {
 	i, rest := s.kept, s.kept
 	for i > 0 && taken < n {

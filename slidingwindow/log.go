@@ -121,7 +121,7 @@ func (s *log) add(n int64) bool {
 	at := s.now
 	if s.kept > 0 {
 		newest := s.at(s.kept - 1).at
-		// Keep the entries in order even if the clock was set back.
+		// Entries stay in order even if the clock was set back.
 		at = max(at, newest)
 		if newest == at || int64(s.kept) >= s.max {
 			s.kept--

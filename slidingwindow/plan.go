@@ -29,13 +29,12 @@ type Plan struct {
 	// which the limiter is as if it had never been used.
 	Mode   Mode
 	Expiry limit.Instant
-	// Foreign says that the stored units were used under a limit with other windows than those of
-	// the call.
+	// Foreign says that the stored units were used under a limit with other windows than the call
+	// has.
 	Foreign bool
 
-	// found says that the key exists. replace says that a change stores a new state, because the
-	// key did not exist, a window of FIXED or CALENDAR is over, or the stored mode or windows are not those of
-	// the call.
+	// found says that the key exists. replace says that a change stores a new state, because the key did not exist, a
+	// window of FIXED or CALENDAR is over, or the call has another mode or other windows than the stored ones.
 	found, replace bool
 	// slot is the count of the current slot of BUCKETS. It is used only if Call.Even is set.
 	slot int64
@@ -44,7 +43,7 @@ type Plan struct {
 	// the stored state.
 	counter counter
 	fixed   fixed
-	rule    calendar.Rule // of CALENDAR, if replace is set
+	rule    calendar.Rule // the calendar of CALENDAR, if replace is set
 	buckets buckets
 	log     log
 }
@@ -106,7 +105,7 @@ func (p *Plan) applyLog(value, dst []byte) []byte {
 		return value
 	}
 	fresh := sized(dst, logHeader+capacity*entrySize)
-	clear(fresh) // unused slots are stored and replicated, too, so they must not have bytes of another key
+	clear(fresh) // unused slots are stored and replicated, too, so they are cleared of bytes of another key
 	p.log.relay(fresh, value)
 	return fresh
 }

@@ -10,11 +10,11 @@ import (
 // MaxCallers is the maximum number of users whose commands are counted by name.
 const MaxCallers = 50
 
-// Callers counts commands by user: those of the first [MaxCallers] users by name, and those of all
-// others together. Any goroutine may use it.
+// Callers counts commands by user: the commands of the first [MaxCallers] users by name, and the
+// commands of all others together. Any goroutine may use it.
 type Callers struct {
 	mu     sync.Mutex
-	byName map[string]*atomic.Int64 // guarded by mu
+	byName map[string]*atomic.Int64 // the counter of each user; guarded by mu
 	others atomic.Int64
 }
 

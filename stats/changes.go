@@ -8,10 +8,10 @@ import (
 // Change is an event that may explain how the server behaves from then on, such as a changed
 // setting, a changed user or a deletion of all keys.
 type Change struct {
-	ID   int64  // from 1, in the order of the changes
-	At   int64  // civil time in Unix milliseconds
-	Kind string // one word: config, acl, flush, script, ...
-	Text string // what has changed; without secrets and keys
+	ID   int64  // number of the change, from 1
+	At   int64  // civil time of the change in Unix milliseconds
+	Kind string // one word for the kind: config, acl, flush, script, ...
+	Text string // what has changed, without secrets and keys
 	// Key is the key, or the pattern of keys, that the change is about, and Words are the arguments
 	// about it; both are "" if there is none. A user without permission to read the key sees
 	// neither.
@@ -30,8 +30,8 @@ const (
 // Changes is the list of the newest changes. Any goroutine may use it.
 type Changes struct {
 	mu   sync.Mutex
-	ring []Change // guarded by mu: the change with the ID n is at (n-1)%maxChanges
-	last int64    // guarded by mu: the ID of the newest change
+	ring []Change // the changes; the one with the ID n is at (n-1)%maxChanges; guarded by mu
+	last int64    // the ID of the newest change; guarded by mu
 }
 
 // Add adds c to the list and sets its ID. It cuts off long texts, and drops the oldest change if

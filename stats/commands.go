@@ -9,15 +9,15 @@ import (
 // any goroutine may read it.
 type Counter struct {
 	Calls    atomic.Int64
-	Exact    atomic.Int64 // calls that were timed individually
-	Nanos    atomic.Int64 // nanoseconds that the calls in Exact took
-	Timed    atomic.Int64 // calls that were timed as a sample of the other calls
-	Sampled  atomic.Int64 // nanoseconds that the calls in Timed took
-	Rejected atomic.Int64 // calls that were refused before they ran, for example because of the arity or the user
-	Failed   atomic.Int64 // calls that were answered with an error
-	Denied   atomic.Int64 // calls that a limiter has denied
+	Exact    atomic.Int64 // number of calls that were timed individually
+	Nanos    atomic.Int64 // time in nanoseconds that the calls in Exact took
+	Timed    atomic.Int64 // number of calls that were timed as a sample of the other calls
+	Sampled  atomic.Int64 // time in nanoseconds that the calls in Timed took
+	Rejected atomic.Int64 // number of calls that were refused before they ran, for example because of the arity or the user
+	Failed   atomic.Int64 // number of calls that were answered with an error
+	Denied   atomic.Int64 // number of calls that a limiter has denied
 
-	histogram atomic.Pointer[Histogram] // nil before the first timed call
+	histogram atomic.Pointer[Histogram] // durations of the timed calls; nil before the first one
 }
 
 // Estimate returns the time that all calls took together, in nanoseconds. It assumes that the calls

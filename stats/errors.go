@@ -14,14 +14,14 @@ import (
 // calls Add through [resp.Writer].OnError. Any goroutine may use it.
 type Errors struct {
 	Total atomic.Int64
-	mu    sync.Mutex // held while a word is added
+	mu    sync.Mutex // locked while a word is added
 	// words has the counters by word. The map is replaced, never modified; it is nil without
 	// errors.
 	words atomic.Pointer[map[string]*atomic.Int64]
 }
 
 const (
-	// maxErrorWords is the number of words from which on new words of errors that scripts make are
+	// maxErrorWords is the number of words after which new words of errors that scripts make are
 	// counted together, as errorOverflow: a script can make any word.
 	maxErrorWords = 128
 	errorOverflow = "ERRORSTATS_OVERFLOW"

@@ -40,23 +40,23 @@ const maxSamples = 160
 
 // Sample is the longest duration of an event in one second.
 type Sample struct {
-	At   int64 // civil time in Unix seconds
-	Took int64 // milliseconds
+	At   int64 // civil time of the second in Unix seconds
+	Took int64 // duration in milliseconds
 }
 
 // Samples has the kept samples of one event.
 type Samples struct {
 	Event Event
-	List  []Sample // the oldest first, at most one for each second
+	List  []Sample // the samples, the oldest first, at most one for each second
 	Worst int64    // the longest duration since the last reset, in milliseconds
 }
 
 // Events records the events that took long, for LATENCY. Any goroutine may use it.
 type Events struct {
-	threshold atomic.Int64 // nanoseconds; 0 means that no event is recorded
+	threshold atomic.Int64 // minimum duration of a recorded event in nanoseconds; 0 means that none is recorded
 
 	mu   sync.Mutex
-	kept [events]Samples // guarded by mu
+	kept [events]Samples // the samples of each event; guarded by mu
 }
 
 // SetThreshold sets the minimum duration of an event that is recorded. With 0 no event is recorded.

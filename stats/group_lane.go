@@ -84,7 +84,7 @@ func (l *GroupLane) group(key []byte, calls int64) int {
 	id, known := l.find(name, hash)
 	switch {
 	case known:
-	case len(l.names) >= l.all.maxNamed: // no further group gets a count
+	case len(l.names) >= l.all.maxNamed: // no further group gets a count of its own
 		return otherGroup
 	default:
 		if id = l.all.see(l, name, hash, calls); id == otherGroup {

@@ -32,18 +32,18 @@ type Groups struct {
 	maxNamed  int
 	near      atomic.Int64
 	seed      maphash.Seed
-	named     atomic.Int32 // the number of groups that are counted by name
+	named     atomic.Int32 // number of groups that are counted by name
 
 	mu      sync.Mutex
-	names   []string         // guarded by mu; only grows: the names of the groups from the number firstNamed on
-	waiting map[uint64]int64 // guarded by mu: the calls of groups that are not counted by name yet, by the hash of their names
-	lanes   []*GroupLane     // guarded by mu
+	names   []string         // the names of the groups from the number firstNamed on; only grows; guarded by mu
+	waiting map[uint64]int64 // the calls of groups that are not counted by name yet, by the hash of their names; guarded by mu
+	lanes   []*GroupLane     // the lanes of all workers; guarded by mu
 }
 
 // These are the numbers of the fixed groups, and of the first group with a name.
 const (
-	otherGroup = iota // groups that are not counted by name
-	noGroup           // keys without a delimiter
+	otherGroup = iota // the groups that are not counted by name
+	noGroup           // the keys without a delimiter
 	firstNamed
 )
 
@@ -57,13 +57,13 @@ const (
 
 // GroupCount has the counts of one group of keys.
 type GroupCount struct {
-	Name string // the result of [GroupName] for its keys
+	Name string // name of the group: the result of [GroupName] for its keys
 	// Label is a unique text for the name that is safe to show: a name that is not plain printable
 	// text is quoted.
 	Label  string
 	Calls  int64
 	Denied int64
-	Near   int64 // allowed calls that were near their limit: see [GroupOptions].Near
+	Near   int64 // number of allowed calls that were near their limit: see [GroupOptions].Near
 }
 
 // RetryBounds returns the upper bounds of the buckets of [Retries], in seconds.
@@ -74,8 +74,8 @@ const retryBuckets = 9
 // Retries is a histogram of the times after which denied callers may try again. It does not have
 // the denials for which waiting does not help.
 type Retries struct {
-	Counts [retryBuckets + 1]int64 // the number of times in each bucket of [RetryBounds]; the last one is for longer times
-	Sum    float64                 // the sum of all times in seconds
+	Counts [retryBuckets + 1]int64 // number of times in each bucket of [RetryBounds]; the last one is for longer times
+	Sum    float64                 // sum of all times in seconds
 }
 
 // GroupLane has the counts of one worker. Only the worker's goroutine may use it, except for Reset.
@@ -84,30 +84,30 @@ type GroupLane struct {
 	Sampler
 	all *Groups
 
-	memo      []byte // the group of the last counted call, with the delimiter; memoID is its number
+	memo      []byte // the name of the group of the last counted call, with the delimiter; memoID is its number
 	memoID    int
-	names     []string    // the names of the groups that this lane knows: the first ones of all.names
-	slots     []groupSlot // a hash table of names
+	names     []string    // the names of the groups that this lane knows, which are the first ones of all.names
+	slots     []groupSlot // a hash table for finding a name in names
 	batch     []GroupCount
 	touched   []int
 	denials   Retries // the waiting times of the batch; here Sum is in nanoseconds, which saves a division for each call
 	anyDenial bool
 
 	mu      sync.Mutex
-	totals  []GroupCount // guarded by mu, like retries: the published counts
+	totals  []GroupCount // the published counts; guarded by mu, as is retries
 	retries Retries
 }
 
 type groupSlot struct {
 	hash uint64
-	id   int // 0 if the slot is free: the fixed groups are not in the table
+	id   int // number of the group; 0 if the slot is free, since fixed groups are not in the table
 }
 
 // Outcome is the decision of a limiter about a call, in the form in which groups count it. Refused
 // is not 0 if the call was denied.
 type Outcome struct {
 	Refused, Limit, Remaining int64
-	RetryAfter                time.Duration // negative if waiting does not help
+	RetryAfter                time.Duration // time after which the call may be repeated; negative if waiting does not help
 }
 
 // NewGroups returns counts without any lane. o says which groups are counted.
@@ -142,7 +142,7 @@ func label(name string) string {
 func (g *Groups) see(l *GroupLane, name []byte, hash uint64, calls int64) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for len(l.names) < len(g.names) { // other lanes have named them
+	for len(l.names) < len(g.names) { // other lanes have given groups their names
 		l.learn(g.names[len(l.names)])
 	}
 	if id, ok := l.find(name, hash); ok {

@@ -37,7 +37,7 @@ func (c Class) String() string { return [Classes]string{"fast", "slow", "script"
 // Histogram counts calls by their duration. The zero value is empty. Any goroutine may use it.
 type Histogram struct {
 	counts [bucketCount]atomic.Int64
-	sum    atomic.Int64 // nanoseconds that all calls took together
+	sum    atomic.Int64 // time in nanoseconds that all calls took together
 }
 
 // Add counts a number of calls, given by calls, each of which took d.

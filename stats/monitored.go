@@ -7,8 +7,8 @@ import (
 
 const (
 	// maxMonitoredLine is the maximum number of bytes of arguments that MONITOR shows for one
-	// command, without quotes. maxMonitored is the maximum number of bytes that wait in a worker:
-	// those of the commands of one transaction or script.
+	// command, without quotes. maxMonitored is the maximum number of bytes that wait in a worker,
+	// for the commands of one transaction or script.
 	maxMonitoredLine = 64 << 10
 	maxMonitored     = 8 << 20
 	// keptMonitored is the maximum size, in bytes, of the buffer for lines that a worker keeps.
@@ -18,14 +18,14 @@ const (
 // Lines has the recorded commands of a worker as lines of MONITOR.
 type Lines struct {
 	text   []byte
-	missed int // the number of commands for which there was no room
+	missed int // number of commands for which there was no room
 }
 
 // Source describes a call for MONITOR, without its arguments.
 type Source struct {
-	At   int64 // civil time in Unix microseconds
+	At   int64 // civil time of the call in Unix microseconds
 	DB   int
-	Addr string // the address of the client, or "lua" for a command that a script calls
+	Addr string // address of the client, or "lua" for a command that a script calls
 }
 
 // Size returns the total length of the lines in bytes.

@@ -28,7 +28,7 @@ func (p *Packed) Number(most int64) int64 {
 // Text returns the next text. A text of more than most bytes is a fault.
 func (p *Packed) Text(most int) string { return string(p.Bytes(most)) }
 
-// Bytes returns the bytes of the next block, which refer to those of p. A block of more than most bytes is a fault.
+// Bytes returns the bytes of the next block, which refer to the bytes of p. A block of more than most bytes is a fault.
 func (p *Packed) Bytes(most int) []byte { return p.bytes(int(p.Number(int64(most)))) }
 
 // bytes returns the next n bytes.
@@ -48,7 +48,7 @@ func (p *Packed) Rate() float64 {
 		return 0
 	}
 	rate := math.Float64frombits(binary.LittleEndian.Uint64(b))
-	if p.bad = !(rate >= 0 && rate <= math.MaxFloat32); p.bad { // also if it is not a number
+	if p.bad = !(rate >= 0 && rate <= math.MaxFloat32); p.bad { // the condition is also false if rate is not a number
 		return 0
 	}
 	return rate

@@ -8,8 +8,8 @@ import (
 // Rate estimates the number of commands per second, over the time between the last two calls of
 // Tick. Any goroutine may read Ops.
 type Rate struct {
-	Ops  atomic.Int64 // commands per second
-	last atomic.Int64 // the number of all commands at the last call of Tick
+	Ops  atomic.Int64 // the number of commands per second
+	last atomic.Int64 // number of all commands at the last call of Tick
 }
 
 // Tick sets Ops. commands is the number of all commands so far, and d the time since the last call.

@@ -12,11 +12,11 @@ import (
 type Recent struct {
 	mu                sync.Mutex
 	in, out           int64              // bytes received and sent until the last tick; guarded by mu, as are the fields below
-	inRate, outRate   float64            // in bytes per second, between the last two ticks
-	inputs, outputs   [recentSlots]int64 // the largest buffers at each of the last ticks
-	slot              int                // the index in inputs and outputs for the next tick
-	startMem, peakMem int64              // memory of the process at its start, and its maximum since
-	swept             atomic.Int64       // the time in nanoseconds that the removal of expired keys has taken; not guarded
+	inRate, outRate   float64            // rates between the last two ticks, in bytes per second
+	inputs, outputs   [recentSlots]int64 // sizes in bytes of the largest buffers at each of the last ticks
+	slot              int                // index in inputs and outputs for the next tick
+	startMem, peakMem int64              // memory of the process in bytes: at its start, and the maximum since then
+	swept             atomic.Int64       // time in nanoseconds that the removal of expired keys has taken; not guarded by mu
 }
 
 // recentSlots is the number of ticks over which the largest client buffer is shown, as in Redis.

@@ -18,7 +18,7 @@ type Sampler struct {
 	// this batch that were counted individually. rest is the value of until with which sampling
 	// continues when exact reaches exactCalls.
 	until, rest, exact int
-	place              int // the index of the counted call among the present sampleCalls calls
+	place              int // index of the counted call among the present sampleCalls calls
 	random             uint32
 }
 
@@ -61,11 +61,11 @@ type Chance float64
 func OneIn(n int) Chance { return Chance(1 / math.Log1p(-1/float64(n))) }
 
 // Skip returns the number of calls to skip before the next counted one, if each call is counted
-// independently with the probability that of stands for. Then neither the order of calls nor the
-// length of pipelines biases the counts. The number has a geometric distribution; Skip computes it by
+// independently with the probability of. Then neither the order of calls nor the length of
+// pipelines biases the counts. The number has a geometric distribution; Skip computes it by
 // inversion.
 func (s *Sampler) Skip(of Chance) int {
-	u := (float64(s.Random()) + 0.5) / (1 << 32) // never 0, and never 1
+	u := (float64(s.Random()) + 0.5) / (1 << 32) // u is greater than 0 and less than 1
 	return int(math.Log(u) * float64(of))
 }
 

@@ -12,9 +12,9 @@ import (
 type SeenKey struct {
 	DB        int
 	Key       string
-	Count     int64   // about the number of calls; halved every minute
-	PerSecond float64 // calls per second over the last ten seconds
-	Clients   []int64 // IDs of clients that have called it, at most [MaxSeenClients], the newest last
+	Count     int64   // approximate number of calls; halved every minute
+	PerSecond float64 // number of calls per second over the last ten seconds
+	Clients   []int64 // IDs of clients that have called the key, at most [MaxSeenClients], the newest last
 	First     limit.Instant
 	Last      limit.Instant
 	SeenCall
@@ -40,8 +40,8 @@ type SeenKeys struct {
 // read.
 type SeenGroup struct {
 	Name    string
-	Denied  Sketch // the distinct keys that were denied
-	Refused int64  // calls that were refused for lack of memory
+	Denied  Sketch // sketch of the distinct keys that were denied
+	Refused int64  // number of calls that were refused for lack of memory
 	Calls   []SeenCalls
 }
 
@@ -60,8 +60,8 @@ const (
 
 // These are the names of the fixed groups.
 const (
-	NoGroup     = "(none)" // keys without the delimiter
-	OtherGroups = "other"  // all groups that are not counted by name
+	NoGroup     = "(none)" // name of the group of the keys without the delimiter
+	OtherGroups = "other"  // name for all groups that are not counted by name
 )
 
 // maxGroupName is the maximum length of the name of a group in bytes. Groups with longer names are

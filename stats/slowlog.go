@@ -8,12 +8,12 @@ import (
 
 // SlowEntry is an entry of SLOWLOG: a call that took long.
 type SlowEntry struct {
-	ID   int64         // from 0, in the order of the entries; SLOWLOG RESET does not restart it
+	ID   int64         // number of the entry, from 0; SLOWLOG RESET does not restart it
 	At   int64         // civil time at the end of the call, in Unix milliseconds
-	Took time.Duration // without the time of waiting
-	Args []string      // the result of [CutArgs]
-	Addr string        // the address of the client
-	Name string        // the name of the client
+	Took time.Duration // duration of the call without the time of waiting
+	Args []string      // the arguments as [CutArgs] returns them
+	Addr string        // address of the client
+	Name string        // name of the client, as the client has set it
 	size int
 }
 
@@ -52,10 +52,10 @@ func CutArgs(args [][]byte) []string {
 // SlowLog keeps the newest calls that took long. Any goroutine may use it.
 type SlowLog struct {
 	mu         sync.Mutex
-	entries    []SlowEntry // guarded by mu; the oldest first
-	next       int64       // guarded by mu: the next ID
-	maxEntries int         // guarded by mu: slowlog-max-len
-	bytes      int         // guarded by mu: the memory of all entries
+	entries    []SlowEntry // the entries, the oldest first; guarded by mu
+	next       int64       // the ID of the next entry; guarded by mu
+	maxEntries int         // the value of slowlog-max-len; guarded by mu
+	bytes      int         // memory of all entries in bytes; guarded by mu
 }
 
 // SetMax sets the maximum number of entries, and removes the oldest ones beyond it. With 0, no

@@ -13,7 +13,7 @@ import (
 // none. Sub has the parts of a block or the alternatives of a choice.
 type Argument struct {
 	Name     string
-	Kind     string // string, integer, key, pattern, pure-token, oneof or block
+	Kind     string // the kind: string, integer, key, pattern, pure-token, oneof or block
 	Token    string
 	Optional bool
 	Multiple bool

@@ -25,15 +25,15 @@ const (
 
 // Options has an operator's settings for TLS.
 type Options struct {
-	CertFile    string     // file with the certificate of the server and the intermediate certificates
-	KeyFile     string     // file with the key of the certificate
+	CertFile    string     // path of the file with the certificate of the server and the intermediate certificates
+	KeyFile     string     // path of the file with the key of the certificate
 	KeyFilePass string     // password of the key; "" if the key is not encrypted
-	CAFile      string     // file with the certificates of the authorities that sign the certificates of clients
-	CADir       string     // directory with such files
+	CAFile      string     // path of the file with the certificates of the authorities that sign the certificates of clients
+	CADir       string     // path of a directory with such files
 	AuthClients ClientAuth // whether clients have to present a certificate
-	Protocols   []string   // allowed versions, such as "TLSv1.3"; if empty, TLS 1.2 and 1.3
-	Ciphers     []string   // list of cipher suites of TLS 1.2, see CheckCiphers; if empty, the default ones
-	Tickets     bool       // clients may resume sessions
+	Protocols   []string   // the allowed versions, such as "TLSv1.3"; empty means TLS 1.2 and 1.3
+	Ciphers     []string   // the cipher suites of TLS 1.2: see CheckCiphers; empty means the default ones
+	Tickets     bool       // whether clients may resume sessions
 }
 
 // Load returns the configuration of a server with the settings o. It reads the files that o names.

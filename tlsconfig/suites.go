@@ -43,7 +43,7 @@ func CheckProtocols(names []string) error {
 type suite struct {
 	id      uint16
 	openssl string
-	plain   bool // belongs to groups such as DEFAULT, since it has forward secrecy and does not use CBC
+	plain   bool // whether groups such as DEFAULT have the suite, because it has forward secrecy and does not use CBC
 }
 
 // all has the available cipher suites of TLS 1.2. Their order has no effect, since crypto/tls has
@@ -84,7 +84,7 @@ func suites(list []string) ([]uint16, error) {
 	var chosen, never []uint16
 	for _, word := range list {
 		switch word[0] {
-		case '@': // ignored: a security level or an order, while crypto/tls has its own order
+		case '@': // a security level or an order, which is ignored, since crypto/tls has its own order
 		case '!':
 			never = append(never, named(word[1:])...)
 		case '-':
@@ -112,7 +112,8 @@ func SplitCiphers(list string) []string {
 }
 
 // CheckCiphers returns an error if list, the words of a list of cipher suites in OpenSSL's syntax,
-// selects none of the available cipher suites. Names may be those of OpenSSL or of the standard.
+// selects none of the available cipher suites. Names may be the names in OpenSSL or in the
+// standard.
 func CheckCiphers(list []string) error {
 	_, err := suites(list)
 	return err

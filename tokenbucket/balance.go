@@ -101,7 +101,7 @@ func (s *state) reset(now limit.Instant) time.Duration {
 	return until(s.at, now)
 }
 
-// idle returns the instant from which on the bucket is as if it had never been used.
+// idle returns the instant from which the bucket is as if it had never been used.
 func (s *state) idle(now limit.Instant) limit.Instant {
 	if s.mode == Warmup {
 		return s.cold()

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// NoLimit as [Call.MaxWait] accepts any wait.
+// NoLimit is the value of [Call.MaxWait] with which a call accepts any wait.
 const NoLimit time.Duration = math.MaxInt64
 
 // Charge is the way in which a call takes its quantity of tokens.
@@ -18,7 +18,7 @@ type Charge uint8
 const (
 	// Whole takes the whole quantity or nothing.
 	Whole Charge = iota
-	// Peek answers like Whole, and takes nothing.
+	// Peek gives the same answer as Whole, and takes nothing.
 	Peek
 	// Partial takes as many tokens of the quantity as there are.
 	Partial
@@ -66,8 +66,8 @@ type Call struct {
 	Cold   float64
 
 	// Denied makes Decide act as if the bucket refused the call. It is set if the call has several
-	// limits and another limit refuses the call. The answer is that of Peek, and the plan stores
-	// what a refusal stores.
+	// limits and another limit refuses the call. The answer is the same as for Peek, and the plan
+	// stores what a refusal stores.
 	Denied bool
 
 	// Millis and Block do not affect the decision; the command uses them. Millis says that times
@@ -103,7 +103,7 @@ func exceeds(d time.Duration, n uint64) bool {
 // caller may use its tokens. After a Force that is so only in the modes Leaky and Warmup.
 func (c *Call) Promises() bool { return c.Charge != Force || c.Mode == Leaky || c.Mode == Warmup }
 
-// looks reports whether the call is answered like a Peek, so that it takes nothing.
+// looks reports whether the call takes nothing, so that its answer is the answer to a Peek.
 func (c *Call) looks() bool { return c.Charge == Peek || c.Denied }
 
 // startsShort reports whether new keys of the call start with fewer tokens than the capacity.

@@ -25,7 +25,7 @@ var (
 //	Leaky     next, T
 //	Warmup    next, stored, most (doubles), warm-up duration
 //
-// Instants are Unix nanoseconds, and durations are nanoseconds.
+// Instants are in Unix nanoseconds, and durations in nanoseconds.
 func (m Mode) size() int {
 	switch m {
 	case Greedy, Leaky:

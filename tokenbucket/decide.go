@@ -24,8 +24,8 @@ const (
 type Plan struct {
 	Decision limit.Decision
 	Action   Action
-	// Mode and Expiry have to be stored with the value if Action is Store. Expiry is the instant
-	// from which on the bucket is as if it had never been used.
+	// Mode and Expiry have to be stored with the value if Action is Store. From the instant Expiry
+	// on, the bucket is as if it had never been used.
 	Mode   Mode
 	Expiry limit.Instant
 	// Foreign says that the stored tokens were used under a limit with another mode or rate. Greedy

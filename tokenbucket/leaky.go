@@ -8,7 +8,7 @@ import (
 
 // queue decides a call to a Leaky bucket. The units ahead of the call in the queue are those that
 // have not begun to leave. A call is refused if there is no room behind them for its quantity, or
-// if it would have to wait longer than its MaxWait. The results are those of judge.
+// if it would have to wait longer than its MaxWait. It returns the same results as judge.
 func (s *state) queue(now limit.Instant, c *Call) (granted int64, after time.Duration) {
 	slot := until(s.at, now)
 	granted = c.Quantity

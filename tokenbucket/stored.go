@@ -19,15 +19,15 @@ func PutTAT(value []byte, tat limit.Instant) { binary.LittleEndian.PutUint64(val
 // removes it because it is full.
 func (p *Plan) Next() (tat limit.Instant, interval time.Duration) { return p.next.at, p.next.interval }
 
-// Idle returns the instant from which on a stored bucket is as if it had never been used: now, if it is
-// full. short says that new keys of the call that stored it start with fewer tokens than the capacity.
+// Idle returns the instant from which a stored bucket is as if it had never been used: now, if it is full. short says
+// that new keys of the call that stored it start with fewer tokens than the capacity.
 func Idle(mode Mode, value []byte, now limit.Instant, short bool) limit.Instant {
 	s := decode(mode, value)
 	s.settle(now)
 	at := s.idle(now)
 	if short {
 		if mode == Greedy || mode == Debt {
-			at = s.at // it may have passed
+			at = s.at // this instant may have passed
 		}
 		at = at.Add(IdleLife)
 	}

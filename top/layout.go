@@ -8,12 +8,12 @@ import (
 
 // layout determines how a snapshot is drawn.
 type layout struct {
-	width, height int // height 0: no limit
+	width, height int // size of the terminal in characters; height 0 means no limit
 	styled        bool
 	choice        Choice
-	focus, cursor int    // the table with the cursor, and its row; focus -1: none
+	focus, cursor int    // index of the table with the cursor, and of the row in it; focus is -1 if no table has the cursor
 	note          string // the text next to the name of the server
-	lost          bool   // the server does not answer, so the figures are old
+	lost          bool   // whether the server does not answer, so that the figures are old
 }
 
 // These are the tables, from top to bottom.

@@ -16,11 +16,11 @@ type Model struct {
 	clock    func() time.Time
 	choice   Choice
 	snapshot *Snapshot
-	asking   bool // a request is in progress; there is at most one
+	asking   bool // whether a request is in progress; there is at most one
 	paused   bool
 	help     bool
 	err      error
-	seen     time.Time // when snapshot arrived
+	seen     time.Time // the time at which snapshot arrived
 
 	width, height int
 	focus, cursor int
@@ -60,10 +60,10 @@ func (m Model) wait() tea.Cmd {
 	return tea.Tick(m.interval, func(t time.Time) tea.Msg { return tick(t) })
 }
 
-// Init implements [tea.Model].
+// Init starts the first request: see [tea.Model].
 func (m Model) Init() tea.Cmd { return tea.Batch(m.ask(), m.wait()) }
 
-// Update implements [tea.Model].
+// Update handles a key, a reply or a tick: see [tea.Model].
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -149,7 +149,7 @@ const keyboard = `  q        leaves
   p        stops, and goes on
   ?        closes this`
 
-// View implements [tea.Model].
+// View draws the screen: see [tea.Model].
 func (m Model) View() tea.View {
 	v := tea.NewView(strings.Join(m.lines(), "\n"))
 	v.AltScreen = true

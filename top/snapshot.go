@@ -22,10 +22,10 @@ type Snapshot struct {
 
 // Choice is the user's selection.
 type Choice struct {
-	Span  int64 // seconds of history
-	Calls bool  // the keys called most, instead of those denied most
+	Span  int64 // length of the history in seconds
+	Calls bool  // whether to show the keys with the most calls, and not those with the most denials
 	Group string
-	Own   bool // show one server alone, although it shares a store with others
+	Own   bool // whether to show only this server, although it shares a store with others
 }
 
 // maxKeys is the number of keys to request: enough for a tall terminal.

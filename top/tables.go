@@ -11,14 +11,14 @@ import (
 
 type column struct {
 	title string
-	width int // 0: the remaining width
+	width int // width of the column in characters; 0 means the width that is left
 	right bool
-	least int // the minimum width of the terminal for which the column is shown
+	least int // minimum width of the terminal for which the column is shown
 }
 
 type row struct {
 	cells []string
-	named bool // the verdict is about the key or group of the row
+	named bool // whether the verdict is about the key or group of the row
 }
 
 // table draws a title, the heads of the columns and at most room rows. If there are no rows it

@@ -147,7 +147,7 @@ func (l *layout) checks(s *Snapshot) []string {
 		bad = append(bad, l.style(bold().ForegroundColor(ansi.Red), "  ✕ "+c.Name+": "+shown(c.Text))+" ("+c.Bound+")")
 	}
 	answer := "✓ no"
-	switch { // a check may fail for a short time, or for another reason
+	switch { // a check may fail for a short time, or for a reason that is not the verdict
 	case s.Overview.Verdict.Sick:
 		answer = "✕ yes"
 	case len(bad) > 0:

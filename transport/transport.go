@@ -88,11 +88,11 @@ type Pressed interface {
 type Outcome uint8
 
 const (
-	// Pending: the outcome is not known yet.
+	// Pending means that the outcome is not known yet.
 	Pending Outcome = iota
-	// Kept: the effects are as safe as the configuration requires.
+	// Kept means that the effects are as safe as the configuration requires.
 	Kept
-	// Lost: the effects will never be that safe, or it is unknown whether they are. No reply may
+	// Lost means that the effects will never be that safe, or that this is unknown. No reply may
 	// claim that they were kept.
 	Lost
 )
@@ -141,7 +141,7 @@ type Peer interface {
 }
 
 // Described is a [Peer] with a file descriptor. Descriptor returns its number. Once the connection
-// is gone the number may be that of another file, or -1.
+// is gone, the number may belong to another file, or be -1.
 type Described interface{ Descriptor() int }
 
 // Patient is a [Peer] whose connection can be exempted from [Limits.WriteTimeout]. It is for
@@ -155,8 +155,8 @@ type Patient interface{ BePatient() }
 // and runs on the same loop as the connection. Each method is called on the goroutine that feeds
 // the session, and never two at the same time.
 //
-// A goroutine that has something new for the client calls [Peer.Wake], which leads to a Feed and so
-// to a Fill.
+// A goroutine that has new bytes for the client calls [Peer.Wake], which leads to a Feed and so to
+// a Fill.
 type Pump interface {
 	// Fill appends at most `most` bytes to out and returns the result. most is never negative. more
 	// says that there are more bytes to send now: Fill is called again once these have been sent
@@ -176,20 +176,21 @@ const PumpMost = 64 << 10
 type Next uint8
 
 const (
-	// Read: all complete commands have been consumed. Feed again when more bytes arrive, or on
-	// Wake.
+	// Read means that all complete commands have been consumed. The transport feeds the session
+	// when more bytes arrive, or on Wake.
 	Read Next = iota
-	// Again: the session has more to do now. Serve other connections first, then feed again without
-	// waiting for bytes.
+	// Again means that the session has more to do now. The transport serves other connections
+	// first, and then feeds the session without waiting for bytes.
 	Again
-	// Park: a command is blocked, so do not feed before Wake. Bytes that arrive meanwhile are kept,
-	// up to Limits.Backlog, so that a reset is noticed. A client that only stopped sending still
-	// gets its replies: Park is for work that ends by itself, and a graceful stop waits for it.
+	// Park means that a command is blocked. The transport does not feed the session before Wake. It
+	// keeps bytes that arrive meanwhile, up to Limits.Backlog, so that it notices a reset. A client
+	// that only stopped sending still gets its replies: Park is for work that ends by itself, and a
+	// graceful stop waits for it.
 	Park
-	// Close: send what there is to send, then close.
+	// Close means that the transport sends the remaining output and closes the connection.
 	Close
-	// Wait: like Park, but for an event that may never come. A client that stops sending counts as
-	// disconnected, and a graceful stop does not wait for it.
+	// Wait means the same as Park, but the event may never come. A client that stops sending counts
+	// as disconnected, and a graceful stop does not wait for it.
 	Wait
 )
 
@@ -230,16 +231,16 @@ func (t *Turn) Whole() []byte {
 
 // Stats are the counters of a transport since its start.
 type Stats struct {
-	Connections int64 // open now
+	Connections int64 // number of open connections
 	Accepted    int64
 	AcceptErrs  int64
 	BytesIn     int64
 	BytesOut    int64
-	Reads       int64 // system calls that received bytes; with TLS, reads of the TLS connection that returned bytes
-	Writes      int64 // system calls that sent bytes; with TLS, writes of the TLS connection
-	Pending     int64 // bytes of unsent replies: see [Peer.Held]
+	Reads       int64 // number of system calls that received bytes; with TLS, number of reads of the TLS connection that returned bytes
+	Writes      int64 // number of system calls that sent bytes; with TLS, number of writes of the TLS connection
+	Pending     int64 // number of bytes of unsent replies: see [Peer.Held]
 	Unread      int64 // bytes of buffers with input that sessions have not consumed
-	SlowClosed  int64 // connections closed because their peer did not read
+	SlowClosed  int64 // number of connections closed because their peer did not read
 }
 
 // Add adds the counters of another transport.

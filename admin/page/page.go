@@ -37,7 +37,7 @@ func Handler() http.Handler {
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", policy)
-		h.Set("Cache-Control", "no-cache") // a browser asks each time whether the ETag is still valid
+		h.Set("Cache-Control", "no-cache") // with no-cache, a browser asks each time whether its ETag is still valid
 		h.Set("ETag", tag)
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(source))
 	})

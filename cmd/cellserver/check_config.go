@@ -18,7 +18,7 @@ const checkConfigUsage = "usage: cellserver check-config [--] FILE [--name value
 // with the files and lines that contain them. Without a fault, it writes to w which options have no
 // effect here, and that the configuration is good.
 func checkConfig(args []string, w io.Writer) error {
-	if len(args) > 1 && args[0] == "--" { // the next argument is a file, even if its name begins with a dash
+	if len(args) > 1 && args[0] == "--" { // the argument after -- is a file, even if its name begins with a dash
 		args = args[1:]
 		if strings.HasPrefix(args[0], "-") && args[0] != "-" {
 			args = slices.Concat([]string{"./" + args[0]}, args[1:])

@@ -37,7 +37,7 @@ func clientOptions(address string) (*redis.Options, error) {
 	if err != nil {
 		var inURL *url.Error
 		if errors.As(err, &inURL) {
-			err = inURL.Err // without the address, which may contain a password
+			err = inURL.Err // the error leaves out the address, which may contain a password
 		}
 		return nil, fmt.Errorf("the address: %w (write %s)", err, addressForms)
 	}
@@ -120,15 +120,15 @@ const (
 )
 
 // explain returns err, an error of a connection with the options o, with its probable cause for the
-// user who wrote the address. It returns err unchanged if no advice fits.
+// user that has given the address. It returns err unchanged if no advice fits.
 func explain(err error, o *redis.Options) error {
 	for _, a := range advice {
 		sign, means := a[0], a[1]
 		if !strings.Contains(err.Error(), sign) {
 			continue
 		}
-		// A server that takes a TLS handshake for a command waits for its end, or closes the
-		// connection.
+		// A server without TLS takes the handshake for a command and waits for its end, or closes
+		// the connection.
 		if o.TLSConfig != nil && (means == wantsTLS || sign == "i/o timeout" || sign == "context deadline exceeded") {
 			means = "the TLS handshake failed: " + noTLS
 		}

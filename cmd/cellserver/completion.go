@@ -51,8 +51,8 @@ func manPage(args []string, w io.Writer) error {
 var released string
 
 // releaseDate returns the date of the program, zero if it is unknown: the date that a packager has
-// set, the date of the release, or that of the compiled commit. It does not depend on the clock, so
-// the same program always prints the same page.
+// set, the date of the release, or the date of the compiled commit. It does not depend on the
+// clock, so the same program always prints the same page.
 func releaseDate(chosen, released string, build *debug.BuildInfo) time.Time {
 	for _, text := range []string{chosen, released} {
 		if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {

@@ -22,7 +22,7 @@ type connectionFlags struct {
 	secure, insecure bool
 	ca, sni          string
 	cert, key        string
-	dial             dialer // opens connections; nil means package net
+	dial             dialer // opens connections; nil stands for package net
 }
 
 const (
@@ -157,10 +157,11 @@ func askPassword() (string, error) {
 	return string(password), err
 }
 
-// span is the value of an option that takes a duration: a number of seconds, or one with a unit.
+// span is the value of an option that takes a duration: a number of seconds, or a number with a
+// unit.
 type span time.Duration
 
-// String implements [flag.Value].
+// String returns the duration as text: see [flag.Value].
 func (s *span) String() string { return time.Duration(*s).String() }
 
 // Set implements [flag.Value].

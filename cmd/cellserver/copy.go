@@ -36,8 +36,8 @@ type copying struct {
 	prefix  string
 	replace bool
 	toStore bool
-	without bool           // no policies are copied, only the states
-	kinds   map[string]int // the number of copied states by kind
+	without bool           // whether only the states are copied, and no policies
+	kinds   map[string]int // number of copied states by kind
 	bar     *progressbar.ProgressBar
 }
 
@@ -134,7 +134,7 @@ func (c *copying) policies(ks *keyspace.Keyspace, s *stateStore) (*policyCopy, e
 	p := &policyCopy{replace: c.replace}
 	var err error
 	if p.from, err = policiesOfDir(ks); c.without {
-		return p, nil // the policies are read only to find which keys belong to policies
+		return p, nil // the policies are read only to find the keys that belong to policies
 	}
 	if err == nil {
 		p.to, err = policiesOfStore(s.engine, s.engine.Now)
@@ -190,7 +190,7 @@ func (c *copying) write(ks *keyspace.Keyspace, s *stateStore, table *policy.Tabl
 		var step []moving
 		v.Refresh()
 		cursor = v.ScanEntries(c.db, cursor, copyStep, func(key []byte, e entry.Entry) {
-			e, _ = entry.Plain(&e) // a store keeps fewer of the calls that a limiter remembers
+			e, _ = entry.Plain(&e) // a store keeps fewer of the calls that a limiter remembers, so these are left out
 			e.Value = slices.Clone(e.Value)
 			step = append(step, moving{key: slices.Clone(key), entry: e})
 		})
@@ -218,9 +218,9 @@ func (c *copying) write(ks *keyspace.Keyspace, s *stateStore, table *policy.Tabl
 type moving struct {
 	key   []byte
 	entry entry.Entry
-	done  bool   // it was processed
-	why   string // why it was skipped
-	part  bool   // another key represents the state: see joint
+	done  bool   // whether the key was processed
+	why   string // the reason why the key was skipped, or ""
+	part  bool   // whether another key represents the state: see joint
 }
 
 // unwanted returns the reason for skipping a key whatever the other side contains; "" if there is
@@ -290,7 +290,7 @@ func same(a, b entry.Entry) bool {
 func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 	v := ks.NewHandle()
 	defer v.Close()
-	c.total = -1 // unknown, since counting takes as long as copying
+	c.total = -1 // the total is unknown, since counting takes as long as copying
 	c.begin()
 	for cursor := uint64(0); ; {
 		next, found, err := s.scan(cursor)
@@ -299,10 +299,10 @@ func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 		}
 		for _, f := range found {
 			if bytes.HasPrefix(f.Key, []byte(records.KeyPrefix)) {
-				continue // the policies
+				continue // these keys have the policies
 			}
 			state, err := remote.Unpack(f.Value)
-			plain, _ := entry.Plain(&state.Entry) // as in the other direction
+			plain, _ := entry.Plain(&state.Entry) // calls that the limiter remembers are left out, as in the other direction
 			m := moving{key: f.Key, entry: plain, done: true}
 			switch {
 			case err != nil:
@@ -375,8 +375,8 @@ func (c *copying) pass(why string) {
 	c.step()
 }
 
-// count counts m as skipped if it has a reason, or as copied if it was processed. It counts nothing
-// if the copy failed before m.
+// count counts m as skipped if it has a reason, or as copied if it was processed. If the copy
+// failed before m, it counts nothing.
 func (c *copying) count(m *moving) {
 	switch {
 	case m.part:
@@ -395,7 +395,7 @@ func (c *copying) count(m *moving) {
 
 func (c *copying) step() {
 	if c.bar != nil {
-		_ = c.bar.Add(1) // failing to write to the terminal is not a fault of the copy
+		_ = c.bar.Add(1) // an error of the terminal is not a fault of the copy
 	}
 }
 
@@ -422,7 +422,7 @@ func family(k entry.Kind) string {
 // there is one.
 func (c *copying) conclude(err error) {
 	if c.bar != nil {
-		_ = c.bar.Finish() // failing to write to the terminal is not a fault of the copy
+		_ = c.bar.Finish() // an error of the terminal is not a fault of the copy
 	}
 	verb := "copied"
 	if err != nil && c.toStore {

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/remote/states"
 )
 
-// A directory has a key for each limit of a policy, for its bans and for those of a candidate. In a store all of these
-// are the parts of one value, under the key of the first limit.
+// A directory has a key for each limit of a policy and of its candidate, and keys for their bans. In a store all of
+// these are the parts of one value, under the key of the first limit.
 
 // joint turns m, a key of the directory, into the state of a policy and key in the store. It returns false if m does
 // not belong to a policy in table. The first part represents the whole state; for other parts joint sets m.part. v is a
@@ -39,7 +39,7 @@ func (c *copying) joint(v *keyspace.Handle, table *policy.Table, m *moving) bool
 			parts = append(parts, decide.Part{Number: uint8(i), Entry: e})
 		}
 	}
-	if len(parts) == 0 || parts[0].Number != n { // the key has expired meanwhile, or is not a limiter
+	if len(parts) == 0 || parts[0].Number != n { // the key has expired in the meantime, or does not hold a limiter
 		return false
 	}
 	m.key = policy.AppendStateKey(nil, name, of, 1, false)
@@ -48,7 +48,7 @@ func (c *copying) joint(v *keyspace.Handle, table *policy.Table, m *moving) bool
 		return true
 	}
 	if p := &parts[0].Entry; len(parts) == 1 && parts[0].Number == 1 && !p.Kind.Remembers() {
-		m.entry = *p // the store reads it as the first part
+		m.entry = *p // the store reads the entry as the first part
 		return true
 	}
 	if m.entry = states.EntryOf(&decide.State{All: parts}, nil); states.Check(&m.entry) != nil {

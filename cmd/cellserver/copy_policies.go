@@ -30,14 +30,15 @@ type policyCopy struct {
 	// most is the maximum number of entries of one change; 0 stands for changeEntries.
 	most int
 
-	copied map[policy.Kind]int // the number of copied entries by kind
-	there  int                 // the number of entries that the other side had already
+	copied map[policy.Kind]int // number of copied entries by kind
+	there  int                 // number of entries that the other side had already
 }
 
 // copyAuthor is the author of the changes in the list of changes.
 var copyAuthor = registry.Author{What: "cellserver copy"}
 
-// errDiffers is the error of a copy that would replace entries. Nothing is changed.
+// errDiffers is the error of a copy that would replace entries without permission. Nothing is
+// changed.
 var errDiffers = errors.New("the other side has other policies: use --replace to overwrite them, or --without-policies")
 
 // policiesOfDir returns the policies in ks.
@@ -100,7 +101,7 @@ var errCheckOnly = errors.New("nothing is changed")
 // changeEntries is the maximum number of entries of one change, which a store writes at once.
 const changeEntries = 10_000
 
-// check plans the copy without changing anything. The errors are those of run.
+// check plans the copy without changing anything. It returns the same errors as run.
 func (p *policyCopy) check() error {
 	if err := p.copy(true); !errors.Is(err, errCheckOnly) {
 		return err
@@ -108,8 +109,8 @@ func (p *policyCopy) check() error {
 	return nil
 }
 
-// run copies the entries, in several changes if they are many: first the policies, then what applies to some of their keys.
-// The error is errDiffers, or that of the side to which it copies; then earlier changes stay.
+// run copies the entries, in several changes if they are many: first the policies, then what applies to some of their
+// keys. The error is errDiffers, or an error of the side to which it copies; then earlier changes stay.
 func (p *policyCopy) run() error { return p.copy(false) }
 
 func (p *policyCopy) copy(checks bool) error {
@@ -177,7 +178,7 @@ var entryNames = [...]string{
 	policy.Block: "block", policy.Exempt: "exemption",
 }
 
-// report prints what was copied. verb is the word for it.
+// report prints what was copied. verb is the word that it uses for copying.
 func (p *policyCopy) report(w io.Writer, verb string) {
 	n := p.copied
 	fmt.Fprintf(w, "%d policies, %d candidates, %d overrides, %d boosts, %d blocks and %d exemptions %s\n", n[policy.Main],

@@ -33,7 +33,7 @@ func detach(args []string, stdin io.Reader) error {
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), readyVariable+"=3")
-	cmd.ExtraFiles = []*os.File{tell} // its number is 3
+	cmd.ExtraFiles = []*os.File{tell} // the descriptor of the file in the new process is 3
 	cmd.Stdin = stdin
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = errors.Join(cmd.Start(), tell.Close())
@@ -58,6 +58,6 @@ func detached() *os.File {
 	if os.Getenv(readyVariable) == "" {
 		return nil
 	}
-	_ = os.Unsetenv(readyVariable) // the name is valid
+	_ = os.Unsetenv(readyVariable) // Unsetenv cannot fail, because the name is valid
 	return os.NewFile(3, "ready")
 }

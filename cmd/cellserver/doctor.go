@@ -12,7 +12,7 @@ import (
 type doctorOptions struct {
 	sample  int
 	timeout *time.Duration
-	dial    dialer // opens connections; nil means package net
+	dial    dialer // opens connections; nil stands for package net
 }
 
 func doctorFlags(o *doctorOptions) *flag.FlagSet {
@@ -23,8 +23,8 @@ func doctorFlags(o *doctorOptions) *flag.FlagSet {
 	return flags
 }
 
-// doctor examines a running Redis or Valkey and prints what moves, what does not, and what to do.
-// It only reads.
+// doctor examines a running Redis or Valkey. It prints what can move to cellserver, what cannot,
+// and what to do. It only reads.
 func doctor(args []string, w io.Writer) error { return (&doctorOptions{}).run(args, w) }
 
 // run runs cellserver doctor. A test may have set fields of given.

@@ -16,24 +16,24 @@ import (
 
 // findings holds what was read from a server.
 type findings struct {
-	address string            // in the form for messages
-	info    map[string]string // fields of INFO, except for those with fields of their own below
-	calls   map[string]int64  // calls by command, named as in commandstats
-	keys    map[int]int64     // keys by database
-	config  map[string]string // nil if it may not be read
+	address string            // address of the server, in the form for messages
+	info    map[string]string // the fields of INFO, except for those that have a field below
+	calls   map[string]int64  // number of calls of each command, with the names of commandstats
+	keys    map[int]int64     // number of keys in each database
+	config  map[string]string // the configuration; nil if it may not be read
 	modules []string
-	users   int // 0 if unknown
+	users   int // number of users; 0 if it is unknown
 
 	looked    int
 	kinds     map[string]*keysOfKind
-	unread    []string // what was not permitted or did not exist
+	unread    []string // what could not be read, because it is not permitted or does not exist
 	outOfTime bool
 }
 
 // keysOfKind holds the figures of the sampled keys of one kind of value.
 type keysOfKind struct {
 	keys, forever   int
-	elements, bytes int64 // of the largest value
+	elements, bytes int64 // figures of the largest value
 	longestKey      int
 }
 
@@ -77,7 +77,7 @@ func examine(ctx context.Context, o *redis.Options, sample int) (_ *findings, er
 	return f, nil
 }
 
-// readInfo parses the text of INFO. The field cellserver is "yes" if the text is that of a
+// readInfo parses the text of INFO. The field cellserver is "yes" if the text comes from a
 // cellserver.
 func (f *findings) readInfo(text string) {
 	f.info, f.calls, f.keys = make(map[string]string), make(map[string]int64), make(map[int]int64)
@@ -227,7 +227,7 @@ func (f *findings) look(ctx context.Context, c *redis.Client, keys []string) err
 	for i, k := range keys {
 		kind := types[i].Val()
 		if kind == "none" || types[i].Err() != nil {
-			continue // it does not exist any more, or may not be read
+			continue // the key does not exist any more, or may not be read
 		}
 		f.looked++
 		if kind == "string" {

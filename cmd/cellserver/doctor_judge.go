@@ -19,10 +19,10 @@ import (
 // outcome is the content of the report of cellserver doctor.
 type outcome struct {
 	title string
-	moves []string // what works in the same way on cellserver
-	loses []string // what does not work on cellserver, and what to do about it
-	looks []string // what an operator should know
-	todo  []string // the commands to run, in order
+	moves []string // parts of the server's use that work in the same way on cellserver
+	loses []string // parts that do not work on cellserver, and what to do about them
+	looks []string // remarks that an operator should know
+	todo  []string // the commands to run, in their order
 }
 
 // judge derives the report from the findings. It makes no calls.
@@ -175,16 +175,16 @@ func (o *outcome) judgeKeys(f *findings) {
 	}
 }
 
-// ofThePlace are options for which judgeOptions returns no flag. They depend on where a server
-// runs, or the report treats them elsewhere.
+// ofThePlace has the options for which judgeOptions returns no flag, because they depend on where a
+// server runs, or because the report treats them elsewhere.
 var ofThePlace = []string{
 	"bind", "port", "unixsocket", "unixsocketperm", "dir", "logfile", "pidfile", "daemonize", "supervised", "tcp-backlog", "io-threads",
 	"requirepass", "appenddirname", "appendonly", "save", "databases", "maxmemory-clients",
 	"replicaof", "masteruser", "masterauth", "replica-announce-ip", "replica-announce-port", "tls-replication",
 }
 
-// redisLimits are defaults of Redis that differ from those of cellserver on purpose. A server with
-// the default of Redis has probably not chosen it.
+// redisLimits has the defaults of Redis from which the defaults of cellserver differ on purpose. A
+// server with the default of Redis has probably not chosen it.
 var redisLimits = map[string]string{"proto-max-bulk-len": "536870912", "client-query-buffer-limit": "1073741824", "repl-backlog-size": "1048576"}
 
 // judgeOptions reports which options of the examined server have the same meaning here, and whether

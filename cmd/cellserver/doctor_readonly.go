@@ -30,8 +30,8 @@ func checkReadOnly(cmd redis.Cmder) error {
 	return fmt.Errorf("the doctor only reads, and does not send %s", cmd.Name())
 }
 
-// onlyRead is a hook of the client that refuses all commands that are not in readOnly. It is a
-// safeguard against mistakes in the doctor.
+// onlyRead is a hook of the client library that refuses all commands that are not in readOnly. It
+// is a safeguard against mistakes in the doctor.
 type onlyRead struct{}
 
 // DialHook implements [redis.Hook].

@@ -97,7 +97,7 @@ func mistyped(arg string) error {
 // asksForHelp reports whether the arguments of a tool ask for its help. If -h of the tool names a
 // host, it asks for help only as the last argument.
 func asksForHelp(name string, args []string) bool {
-	if name == "top" || name == "ping" || name == "policy" { // their -h takes a host
+	if name == "top" || name == "ping" || name == "policy" { // the option -h of these tools takes a host
 		return slices.Contains(args, "--help") || len(args) > 0 && args[len(args)-1] == "-h"
 	}
 	return slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" || a == "-help" })

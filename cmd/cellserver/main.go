@@ -75,8 +75,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	return serve(invocation{args: args, options: args}, environ, stderr)
 }
 
-// report prints the error of a tool, if it has one, and returns the exit status: 0 for no error,
-// that of an [exitStatus], or 1.
+// report prints the error of a tool, if there is one, and returns the exit status: 0 without an
+// error, the status in an [exitStatus], or 1.
 func report(stderr io.Writer, err error) int {
 	var status exitStatus
 	switch {
@@ -93,14 +93,14 @@ func report(stderr io.Writer, err error) int {
 
 // invocation says which server a process runs.
 type invocation struct {
-	args    []string // the arguments of the process
-	options []string // those of args that are a configuration
+	args    []string // all arguments of the process
+	options []string // the part of args that is a configuration
 	presets []config.Preset
-	idle    []string // variables of ratelimit that have no effect
+	idle    []string // variables of ratelimit that were given and have no effect
 }
 
 // serve runs a server until it is stopped, and returns the exit status. In the background, stderr
-// is that of the starting process until the server listens.
+// belongs to the starting process until the server listens.
 func serve(i invocation, environ []string, stderr io.Writer) int {
 	ready := detached()
 	if ready != nil {
@@ -124,7 +124,7 @@ func serve(i invocation, environ []string, stderr io.Writer) int {
 		return 0
 	}
 	tuneRuntime(c)
-	ctx, stop := untilSignal() // before any other process can know that there is a server
+	ctx, stop := untilSignal() // this comes before any other process can know that the server exists
 	defer stop()
 	o := server.Options{FreeHeap: debug.FreeOSMemory, Inherited: inherited, IdleVariables: i.idle}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
@@ -146,7 +146,7 @@ func serve(i invocation, environ []string, stderr io.Writer) int {
 		if _, err := io.WriteString(ready, listens); err != nil {
 			return fail(stderr, err)
 		}
-		_ = ready.Close() // it has been written
+		_ = ready.Close() // an error does not matter, because the report has been written
 	}
 	if err := s.Run(ctx); err != nil {
 		return fail(stderr, err)
@@ -166,8 +166,8 @@ func tuneRuntime(c *config.Config) {
 }
 
 func fail(stderr io.Writer, err error) int {
-	text := strings.Map(printable, err.Error())      // a part of it may be what a server has said
-	_, _ = fmt.Fprintln(stderr, "cellserver:", text) // nowhere left to report to
+	text := strings.Map(printable, err.Error())      // a part of the text may come from a server, so it is made printable
+	_, _ = fmt.Fprintln(stderr, "cellserver:", text) // an error cannot be reported anywhere
 	return 1
 }
 
@@ -186,7 +186,7 @@ func reloadOnSignal(reload func(by string) error) (stop func()) {
 		for {
 			select {
 			case <-signals:
-				_ = reload("SIGHUP") // reload logs its errors
+				_ = reload("SIGHUP") // reload itself logs its errors
 			case <-done:
 				return
 			}
@@ -203,7 +203,7 @@ func reloadOnSignal(reload func(by string) error) (stop func()) {
 func untilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signal.Ignore(ignored...)
-	signal.Ignore(syscall.SIGHUP) // until reloadOnSignal handles it
+	signal.Ignore(syscall.SIGHUP) // the signal is ignored until reloadOnSignal handles it
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

@@ -30,7 +30,7 @@ type migration struct {
 	options *redis.Options
 	dir     string
 	match   string
-	db      int // -1 means all
+	db      int // number of the database; -1 means all databases
 	dryRun  bool
 	w       io.Writer
 
@@ -214,7 +214,7 @@ func (m *migration) importDatabase(ctx context.Context, c *redis.Client, ks *key
 	}
 }
 
-// beyond is the reason for skipping keys in databases that this server does not have.
+// beyond is the reason for which keys in databases that this server does not have are skipped.
 var beyond = fmt.Sprintf("in a database beyond %d, which a server does not have", databases-1)
 
 // countBeyond counts the keys in databases that cannot be imported as skipped. It does nothing if
@@ -222,7 +222,7 @@ var beyond = fmt.Sprintf("in a database beyond %d, which a server does not have"
 func (m *migration) countBeyond(ctx context.Context, c *redis.Client) {
 	text, err := c.Info(ctx, "keyspace").Result()
 	if err != nil {
-		return // INFO may be forbidden; then these keys are not reported
+		return // INFO may be forbidden; then these keys are not counted
 	}
 	for _, line := range strings.Split(text, "\r\n") {
 		var db, keys int
@@ -301,7 +301,7 @@ func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *
 		return "", nil
 	}
 	e := entry.Entry{Kind: entry.Cell, Expiry: min(tat, entry.NoExpiry-1)}
-	if ends := now.Add(ttl.Val() + ttlSlack); ends < e.Expiry { // its expiry was shortened
+	if ends := now.Add(ttl.Val() + ttlSlack); ends < e.Expiry { // the expiry of the key was shortened
 		e.Expiry, e.Value = ends, gcra.AppendState(nil, tat)
 	}
 	return "", ks.Restore(db, []byte(key), e)

@@ -57,7 +57,7 @@ func (o *pingOptions) run(args []string, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), *o.timeout)
 	defer cancel()
 	c := redis.NewClient(options)
-	defer func() { _ = c.Close() }() // the process ends
+	defer func() { _ = c.Close() }() // an error does not matter, because the process ends
 	reply, err := c.Ping(ctx).Result()
 	if err != nil && !works(err) {
 		return fmt.Errorf("ping: %w", explain(err, options))
@@ -106,7 +106,7 @@ func (o *pingOptions) configured(environ []string) (*redis.Options, error) {
 		return url.URL{Scheme: scheme, Host: net.JoinHostPort(localHost(c), port)}
 	}
 	var u url.URL
-	own := false // whether the port is the TLS port
+	own := false // whether the port is the port for TLS
 	switch port, secure, socket := c.Value("port"), c.Value("tls-port"), c.Path("unixsocket"); {
 	case port != "0" && !o.secure:
 		u = at("redis", port)

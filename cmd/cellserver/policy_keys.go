@@ -88,9 +88,9 @@ func (c *keyCounter) add(state string) {
 
 type policyChanges struct {
 	// before and after have the overrides of the policy before and after the changes. They are nil
-	// if there is no such policy then.
+	// if the policy does not exist then.
 	before, after *patternTable
-	// flags says that the flags of the policy change, which affects all keys, including those of
+	// flags says that the flags of the policy change, which affects all keys, including the keys of
 	// overrides.
 	flags bool
 	// entries maps patterns to the indexes of changes, with "" for the policy itself.

@@ -22,7 +22,7 @@ func configCommands(names *optionNames) []*command.Command {
 			{
 				Name: "config|get", Arity: -3, Flags: flags,
 				Summary: "Returns the values of parameters.", Syntax: "parameter [parameter ...]", Reply: "a map of names and values",
-				Run: configGet, WordWork: 150, // each argument is compared with hundreds of names
+				Run: configGet, WordWork: 150, // WordWork is high because each argument is compared with hundreds of names
 			},
 			{
 				Name: "config|reload", Arity: 2, Flags: command.FlagAdmin | command.FlagNoScript | command.FlagNoMulti | command.FlagAudit,
@@ -55,7 +55,7 @@ func auditConfigSet(c *command.Call) []slog.Attr {
 
 func configGet(c *command.Call) {
 	patterns := make([][]byte, 0, len(c.Args)-2)
-	asked := make(map[string][]byte) // the names as the client wrote them, because Redis repeats them so
+	asked := make(map[string][]byte) // the keys are the names as the client wrote them, because the reply repeats them as in Redis
 	for _, p := range c.Args[2:] {
 		if len(p) > glob.MaxPattern {
 			c.Fail(command.ErrPatternTooLong)

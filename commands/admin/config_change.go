@@ -33,8 +33,8 @@ func changedOptions(before, after [][2]string) string {
 	return strings.Join(text, ", ")
 }
 
-// mostSaid is the maximum sum of the lengths of the old and the new value of an option, in bytes,
-// for which changedOptions shows both values.
+// mostSaid is the maximum length in bytes of the old and the new value of an option together, for
+// which changedOptions shows both values.
 const mostSaid = 64
 
 // maySayValue reports whether the value of the option called name may be shown. It is false if a

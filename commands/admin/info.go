@@ -111,7 +111,7 @@ func (w *infoWriter) kept(field string) string {
 
 func info(c *command.Call) {
 	v := c.Server.Figures.View()
-	figure.Put(v, c.Store.Stats()) // the store of this worker reads them, because in a transaction this store holds the locks
+	figure.Put(v, c.Store.Stats()) // the store of this worker is read, because in a transaction it holds the locks
 	w := &infoWriter{
 		c: c, e: c.Server, p: c.Server.Process(),
 		store: figure.Of[env.StoreStats](v), stats: figure.Of[command.Statistics](v), moved: figure.Of[stats.Traffic](v),
@@ -234,8 +234,8 @@ func infoMemoryShares(w *infoWriter) {
 	w.sized("total_system_memory")
 }
 
-// sized writes the field called name in bytes, and a second field with the same value in a readable
-// unit.
+// sized writes the value of the field called name in bytes, and then a field with the same value in
+// a readable unit.
 func (w *infoWriter) sized(name string) {
 	w.figures(name)
 	w.str(name+"_human", human(w.values[name]))
@@ -319,7 +319,7 @@ func infoCPU(w *infoWriter) {
 	fmt.Fprintf(w, "used_cpu_user:%.6f\r\n", user.Seconds())
 	w.str("used_cpu_sys_children", "0.000000")
 	w.str("used_cpu_user_children", "0.000000")
-	fmt.Fprintf(w, "used_cpu_sys_main_thread:%.6f\r\n", sys.Seconds()) // the times of single threads are not measured
+	fmt.Fprintf(w, "used_cpu_sys_main_thread:%.6f\r\n", sys.Seconds()) // zero, because the times of single threads are not measured
 	fmt.Fprintf(w, "used_cpu_user_main_thread:%.6f\r\n", user.Seconds())
 }
 
@@ -333,7 +333,7 @@ func infoCommandstats(w *infoWriter) {
 		if t.Calls == 0 && t.Rejected == 0 {
 			continue
 		}
-		usec := (t.Nanos + 999) / 1000 // rounded up, so that a command that has run shows some time
+		usec := (t.Nanos + 999) / 1000 // rounded up, so that a command that has run shows at least 1
 		per := 0.0
 		if t.Calls > 0 {
 			per = max(float64(t.Nanos)/1000/float64(t.Calls), 0.01)
@@ -344,7 +344,7 @@ func infoCommandstats(w *infoWriter) {
 }
 
 // infoLatencystats writes percentiles of the durations of calls, in microseconds, for each command
-// that has timed calls. The percentiles are those of latency-tracking-info-percentiles.
+// that has timed calls. The option latency-tracking-info-percentiles says which percentiles.
 func infoLatencystats(w *infoWriter) {
 	shown := w.e.Limits().Observing.Percentiles
 	for id, t := range w.stats.Commands {
@@ -385,8 +385,8 @@ func infoStore(w *infoWriter) {
 	}
 }
 
-// infoRatelimit writes, for each command of a limiter that writes, how many calls were allowed and
-// denied, and how many had errors or were refused before they ran.
+// infoRatelimit writes, for each command of a limiter that writes, the numbers of calls that were
+// allowed, were denied, had errors, and were refused before they ran.
 func infoRatelimit(w *infoWriter) {
 	for id, t := range w.stats.Commands {
 		cmd := w.e.Commands.Entries[id]

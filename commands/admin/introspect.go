@@ -28,7 +28,7 @@ func introspectCommands() []*command.Command {
 				Name: "command|docs", Arity: -2, Flags: calm,
 				Summary: "Returns the documentation of commands.", Syntax: "[command-name ...]", Reply: "a map by command name",
 				Run:      commandDocs,
-				WordWork: 50, // the reply has much text for each command that is named
+				WordWork: 50, // the reply has much text for each command that is an argument
 			},
 			{
 				Name: "command|getkeys", Arity: -3, Flags: calm,

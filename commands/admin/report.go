@@ -114,7 +114,7 @@ func reportRun(c *command.Call) {
 		text, err := report()
 		writeReport(w, text, err)
 	}
-	if c.Busy { // the store cannot be entered
+	if c.Busy { // while a script is busy, the store cannot be entered
 		answer(nil, c.W)
 		return
 	}

@@ -10,7 +10,7 @@ import (
 // existing options, and values that are not secrets. An unknown name is hidden with its value,
 // because it may be a mistyped requirepass, or a password in the wrong place.
 type optionNames struct {
-	settings env.Settings // nil before the server exists
+	settings env.Settings // the settings of the server; nil until the server exists
 }
 
 // secrets is the Secrets function of CONFIG SET: it calls hide with the index of each argument that
@@ -36,8 +36,8 @@ func (o *optionNames) secrets(args [][]byte, hide func(i int)) {
 	}
 }
 
-// secretOption reports whether the value of the option called name is a secret. It is also true for
-// options of Redis that this server does not have.
+// secretOption reports whether the value of the option called name is a secret. It also returns
+// true for names that are options of Redis but not of this server.
 func secretOption(name string) bool {
 	switch name {
 	case "requirepass", "masterauth", "masteruser", "primaryauth", "primaryuser", "store",

@@ -21,10 +21,10 @@ import (
 // refused without checking its password. Any goroutine may use the guard.
 type authGuard struct {
 	mu     sync.Mutex
-	tats   map[string]limit.Instant // guarded by mu: the theoretical arrival time (TAT) of each source
-	all    limit.Instant            // guarded by mu: the TAT of all sources together
-	known  map[string]limit.Instant // guarded by mu: the instant until which a source is exempt from the limit of all sources
-	failed int64                    // guarded by mu: the number of failed attempts
+	tats   map[string]limit.Instant // the theoretical arrival time (TAT) of each source; guarded by mu
+	all    limit.Instant            // the TAT of all sources together; guarded by mu
+	known  map[string]limit.Instant // the instant until which each source is exempt from the limit of all sources; guarded by mu
+	failed int64                    // the number of failed attempts; guarded by mu
 	failing
 }
 
@@ -236,7 +236,7 @@ func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.W
 	if a.Refused {
 		wait = authPenalty
 	}
-	password = bytes.Clone(password) // password refers to the input of the batch
+	password = bytes.Clone(password) // the password is copied, because it refers to the input of the batch
 	p.Resume = func(w *resp.Writer) { finish(w, ok && s.LoginAs(find)) }
 	stop := m.AfterFunc(wait, func() { p.Finish(nil) })
 	p.Cancel = func() { stop() }

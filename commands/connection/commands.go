@@ -152,7 +152,7 @@ func hello(c *command.Call) {
 		greet(s, c.W, &h)
 		return
 	}
-	h.name = append([]byte(nil), h.name...) // the reply may be written after the input is gone
+	h.name = append([]byte(nil), h.name...) // the name is copied, because the reply may be written after the input is gone
 	tryLogin(c, h.user, h.password, func(w *resp.Writer) { greet(s, w, &h) })
 }
 

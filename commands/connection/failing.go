@@ -11,16 +11,16 @@ import (
 // failing has the open connections that have failed to log in, with the user that each has tried.
 // Any goroutine may use it.
 type failing struct {
-	any      atomic.Bool // a failure was noted at least once; until then, closing a connection takes no lock
+	any      atomic.Bool // whether a failure was ever noted; until then, closing a connection takes no lock
 	userMu   sync.Mutex
-	byClient map[int64]string      // guarded by userMu: the user of the latest failed login
-	byUser   map[string]*wrongUser // guarded by userMu; at most maxFailing users
+	byClient map[int64]string      // the user of the latest failed login by the ID of the client; guarded by userMu
+	byUser   map[string]*wrongUser // the state of each user name, for at most maxFailing names; guarded by userMu
 }
 
 // wrongUser is a user name with which connections have failed to log in.
 type wrongUser struct {
 	// now is the number of these connections that are open. most is the maximum of now since the
-	// latest failure that came more than failingFor after the one before it.
+	// latest failure that came after failingFor without a failure.
 	now, most int64
 	last      limit.Instant
 }

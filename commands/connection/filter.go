@@ -15,8 +15,8 @@ import (
 // 7.2, CLIENT LIST has only the parts TYPE and ID; later versions of Valkey have the others, too.
 // MAXAGE is in Redis 7.4 and Valkey 8.0.
 type filter struct {
-	ids         map[int64]bool // nil for any id
-	addr, laddr []byte         // nil for any address
+	ids         map[int64]bool // the IDs to match; nil matches any ID
+	addr, laddr []byte         // the addresses to match; nil matches any address
 	typed       func(*command.Client) bool
 	user        *acl.User
 	minAge      time.Duration

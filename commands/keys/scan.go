@@ -37,8 +37,8 @@ func scanCommands() []*command.Command {
 type scanCall struct {
 	cursor  uint64
 	count   int
-	pattern []byte // nil matches all keys
-	typ     string // "" matches all types
+	pattern []byte // the pattern that keys must match; nil matches all keys
+	typ     string // the type that values must have; "" matches all types
 }
 
 const (
@@ -87,7 +87,7 @@ func answerScan(c *command.Call, a *decide.Ask) {
 	if writeScan(c.W, &call, &found, scanWork) {
 		return
 	}
-	call.pattern = append([]byte{}, call.pattern...) // the ask is reused
+	call.pattern = append([]byte{}, call.pattern...) // the pattern is copied, because the ask is reused
 	c.Offload(func(_ env.Store, w *resp.Writer) { writeScan(w, &call, &found, math.MaxInt) })
 }
 
@@ -230,7 +230,7 @@ func keysCommand(c storeCall) {
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
 	db := c.Client.Selected()
 	e := c.Server
-	c.OffloadSized(func(st store) int { return 2 * st.Len(db) * nameBytes }, // twice, because the keys are also kept in a set
+	c.OffloadSized(func(st store) int { return 2 * st.Len(db) * nameBytes }, // twice, because a set also has the keys
 		func(st store, w *resp.Writer) { allKeys(e, st, w, db, &call) })
 }
 

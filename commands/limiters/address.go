@@ -13,7 +13,8 @@ func noAddress(p *policy.Policy, key []byte) resp.Error {
 		"' needs as its key")
 }
 
-// wideNetwork returns the error for key, a network that is wider than those of the policy p.
+// wideNetwork returns the error for key, which is a wider network than the keys of the policy p may
+// be.
 func wideNetwork(p *policy.Policy, key []byte) resp.Error {
 	return resp.Error("NOADDRESS network '" + string(command.Echo(key, command.MaxEcho)) + "' is too wide for policy '" + p.Name +
 		"', which has KEY " + p.Main.Key.String())

@@ -28,26 +28,26 @@ type wait struct {
 	parked  *command.Wait
 	refs    []env.KeyRef // the keys for which the client waits
 	tickets []any        // the places of the wait in the queues of refs, in the same order
-	locks   []env.KeyRef // the keys that a decision may change: refs, and those of counted.all and counted.then; none with a Remote
-	ask     decide.Ask   // owns its bytes; only copies of it are decided
+	locks   []env.KeyRef // the keys that a decision may change: refs, and the keys of counted.all and counted.then; none with a Remote
+	ask     decide.Ask   // the ask of the call, with its own copies of all bytes; only copies of it are decided
 	counted
 
 	refusal resp.Error // the error that ends the wait, if permissions or the role have changed; set by the goroutine that claimed the answer
 
-	*remoteWait // nil unless a Remote decides
+	*remoteWait // the additional state if a Remote decides; otherwise nil
 
 	due       atomic.Bool // an attempt was requested and has not looked at the keys yet
 	mu        sync.Mutex
-	concluded bool        // guarded by mu: no further timer may start
-	bound     func() bool // guarded by mu: stops the timer of the timeout; nil if there is none
-	nextTry   func() bool // guarded by mu: stops the timer of the next attempt; nil if there is none
+	concluded bool        // no further timer may start; guarded by mu
+	bound     func() bool // stops the timer of the timeout; nil if there is none; guarded by mu
+	nextTry   func() bool // stops the timer of the next attempt; nil if there is none; guarded by mu
 }
 
 // counted has the data that is needed, in addition to the ask, to count and answer a call that may
 // wait. The zero value is for a call without a policy.
 type counted struct {
 	policy *policy.Counts        // the counters of the policy of the call; nil without a policy
-	joint  *ratelimit.JointStore // decides all asks of the call, or nil if the store of the server does
+	joint  *ratelimit.JointStore // the store that decides all asks of the call; nil for the store of the server
 	all    *ratelimit.Waiting    // the call if it names several policies, and otherwise nil
 	parts  []ratelimit.Part      // the parts of all, valid only while the call runs
 	// then has the changes that follow from the decision, such as bans; nil if there are none.
@@ -133,7 +133,7 @@ func saysBlock(args [][]byte) bool {
 // its reply at once, and so does a call for whose wait there is no memory. With a Remote, waitFor
 // always parks the session, or fails if there is no memory.
 //
-// by counts the decision.
+// by has the data for counting the decision.
 func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) {
 	bytes := a.Bytes()
 	kept := bytes + waitingCost(a)
@@ -152,7 +152,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 				w.refs = append(w.refs, env.KeyRef{DB: a.DB, Key: key})
 			}
 		}
-		w.ask.Key = w.ask.Clauses[0].Key // the call is counted under this key
+		w.ask.Key = w.ask.Clauses[0].Key // the statistics count the call under its first key
 	}
 	room := w.parked.Reserve()
 	if c.Server.Options.Remote != nil {
@@ -191,7 +191,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration, by counted) 
 		answerWaited(c, &now, by)
 		return
 	}
-	if !room { // the call replies as after its timeout
+	if !room { // the call gets the reply of a timeout
 		now.Decision.Refused = max(now.Decision.Refused, 1)
 		answerWaited(c, &now, by)
 		return
@@ -235,7 +235,7 @@ func waitingArgs(c *command.Call, key []byte) [][]byte {
 		}
 		return command.CloneArgs(c.Args[:last+1])
 	}
-	return [][]byte{nil, key} // the command has one key
+	return [][]byte{nil, key} // the command has a single key
 }
 
 // enqueue adds the wait to the queues of all its keys, and reports whether it is the first in
@@ -371,8 +371,8 @@ func (w *wait) decide(on env.Store) (now decide.Ask, over bool) {
 	defer st.Unlock()
 	continues := false
 	defer func() {
-		if !continues { // also if Decide panics
-			w.end(st) // before the client can get the answer
+		if !continues { // the deferred function runs also if the decision panics
+			w.end(st) // end runs before the client can get the answer
 		}
 	}()
 	if !w.first(st) {
@@ -386,7 +386,7 @@ func (w *wait) decide(on env.Store) (now decide.Ask, over bool) {
 		return now, false
 	}
 	if !w.parked.Claim() {
-		continues = true // another goroutine has claimed the answer and ends the wait
+		continues = true // another goroutine has claimed the answer, so it ends the wait
 		return now, false
 	}
 	if w.refusal = w.parked.Forbidden(st); w.refusal == "" {
@@ -411,14 +411,14 @@ func (w *wait) resume(resumed bool) {
 // giveUp ends the wait after a timeout or an unblock, and writes the reply to out: a refusal,
 // unless the call has renewed a lease, or the error if the user may no longer call the command.
 func (w *wait) giveUp(st env.Store, out *resp.Writer) {
-	defer w.end(st) // the next call in the queue may pass only after this, so the reply does not include its charge
+	defer w.end(st) // end runs last: the next call in the queue may pass then, and the reply must not include its charge
 	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
 		out.Error(w.refusal)
 		return
 	}
 	now, passes := w.lookBehind(st)
 	if !passes && now.Decision.Refused == 0 {
-		now.Decision.Refused = 1 // the state may have room now, but the call was not charged
+		now.Decision.Refused = 1 // there may be room now, but the call was not charged
 	}
 	w.decided(st, &now)
 	w.answer(out, &now)

@@ -15,9 +15,9 @@ import (
 
 // remoteWait is the additional state of a wait whose asks a Remote decides.
 type remoteWait struct {
-	gone  atomic.Bool // the client has disconnected
+	gone  atomic.Bool // whether the client has disconnected
 	one   sync.Mutex  // held during an attempt, so that only one runs at a time
-	fresh bool        // guarded by one: no attempt has been made yet
+	fresh bool        // whether no attempt has been made yet; guarded by one
 	// timeout is the timeout of the call. It starts when the first attempt has found no room, so that no call is denied
 	// before the store has decided. It is 0 once it has started, and if there is none. It is guarded by one.
 	timeout time.Duration

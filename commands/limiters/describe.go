@@ -38,13 +38,13 @@ func (c caller) Describe(d *hotkeys.Detail, family decide.Family) {
 		}
 	}
 	words, member := call.Args, len(call.Args)
-	switch family { // a member may identify a caller, like a key
+	switch family { // a member is shown to operators as a key is, since it may identify a caller
 	case decide.Lease:
 		words = words[:min(len(words), from+limitWords)]
 	case decide.Several:
 		member = memberAt(words, from)
 	}
-	if namesPolicy(call) { // the limit is that of the policy; the argument after its name is the key
+	if namesPolicy(call) { // the policy has the limit; the argument after its name is the key
 		from, limitWords, words = 1, 1, words[:min(len(words), 2)]
 	}
 	for i := from; i < len(words); i++ {

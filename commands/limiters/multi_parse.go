@@ -22,7 +22,7 @@ type multiArgs struct {
 	detail bool
 	// member has the word MEMBER and the argument after it; nil without MEMBER.
 	member [][]byte
-	id     clause.IdentityArgs // the arguments of ID or RESERVE
+	id     clause.IdentityArgs // the arguments of the option ID or RESERVE
 }
 
 // parse parses the arguments
@@ -98,7 +98,7 @@ func (m *multiArgs) reserve(unit time.Duration, keys [][]byte) resp.Error {
 		return resp.ErrReserveKeys
 	}
 	for i := range m.Rooms {
-		m.Rooms[i].Lease.Lease = m.id.TTL // limits of other kinds ignore it
+		m.Rooms[i].Lease.Lease = m.id.TTL // limits of other kinds ignore this field
 	}
 	return ""
 }

@@ -71,7 +71,7 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 		return c.WithUsage(err)
 	}
 	a.ID = identity(c, c.Args[2])
-	a.Window.LogMaxEntries = c.Server.Limits().LogMaxEntries // of a window that is charged beyond the reserved units
+	a.Window.LogMaxEntries = c.Server.Limits().LogMaxEntries // for a window that is charged beyond the reserved units
 	if name == nil {
 		return ""
 	}
@@ -79,8 +79,8 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 	p := service.Policy(name)
 	of := s.settled.stateOf(p, c.Args[1], c.Store.Now())
 	if c.Collector != nil {
-		// A deleted policy is no error. But until the policies are read from the store, the form of
-		// the keys is unknown.
+		// A deleted policy is no error. But the form of the keys is unknown until the policies have
+		// been read from the store.
 		if err := service.NoPolicy(); p == nil && !errors.Is(err, ratelimit.ErrNoPolicy) {
 			return command.StoreError(err)
 		}
@@ -95,7 +95,7 @@ func askSettle(c *command.Call, parse parseSettlement) resp.Error {
 // reuses it.
 type settledClauses struct {
 	keys    []byte
-	clauses [policy.MaxClauses]decide.Clause // refer to keys
+	clauses [policy.MaxClauses]decide.Clause // the clauses, each with one of keys
 	network []byte
 }
 
@@ -162,8 +162,8 @@ func answerSettled(c *command.Call, a *decide.Ask) {
 	c.W.Int(int64(a.Settled))
 }
 
-// countEstimate adds the estimate and the actual quantity of a, a commit, to those of the policy called name, if there is
-// one.
+// countEstimate adds the estimate and the actual quantity of the commit a to the counters of the policy called name, if
+// there is one.
 func countEstimate(c *command.Call, a *decide.Ask, name []byte) {
 	if a.Estimated == 0 {
 		return
@@ -179,6 +179,6 @@ func decideApart(st ratelimit.Store, s *command.Server, a *decide.Ask) {
 	a.Lapsed, a.Ends = 0, 0
 	if st.Decide(a); a.Err == nil && a.Lapsed > 0 {
 		command.Find[ratelimit.Service](s).Keys.NoteLapsed(a.Lapsed)
-		a.Lapsed = 0 // a later decision on a may be counted
+		a.Lapsed = 0 // Lapsed is counted already; a later decision on a may be counted too
 	}
 }

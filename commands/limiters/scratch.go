@@ -14,12 +14,12 @@ import (
 // of RL.MULTI, RL.USE and the commands that settle reservations.
 type scratch struct {
 	decider    *ratelimit.Decider
-	recorder   *hotkeys.Recorder // that of the decider
+	recorder   *hotkeys.Recorder // the recorder of the decider
 	multi      multiArgs
 	quantities quantities
 	own        ownLimits
-	several    *severalCall // nil until a call of RL.USE names several policies
-	caller     policyCaller // the memory for the decision of a store on a call of RL.USE
+	several    *severalCall // the call of RL.USE under several policies; nil until there is one
+	caller     policyCaller // memory for a call of RL.USE that a Remote decides
 	settled    settledClauses
 }
 
@@ -101,7 +101,7 @@ func (s seen) Denied(now limit.Instant) stats.SeenKeys { return s.keys.Seen(hotk
 // Called implements [command.Seen]. It returns the keys with the most calls as of the instant now.
 func (s seen) Called(now limit.Instant) stats.SeenKeys { return s.keys.Seen(hotkeys.Calls, now) }
 
-// AppendSummary implements [command.Seen].
+// AppendSummary appends the summary of the most frequent keys: see [command.Seen].
 func (s seen) AppendSummary(dst []byte, now limit.Instant) []byte {
 	summary := s.keys.Summary(now)
 	return summary.Append(dst)

@@ -12,7 +12,7 @@ import (
 func throttleCommands() []*command.Command {
 	entry := command.Command{
 		Name:       "cl.throttle",
-		Arity:      -1, // like the command of a module: redis-cell counts its arguments itself
+		Arity:      -1, // CL.THROTTLE looks like the command of a module: redis-cell counts its arguments itself
 		Flags:      command.FlagWrite | command.FlagModule | command.FlagDecides,
 		Keys:       command.OneKey,
 		Group:      "module",

@@ -29,7 +29,7 @@ func askAcquire(c *command.Call) resp.Error {
 	err := clause.Acquire(c.Args[1:], &a.Bucket, &o)
 	a.Millis = a.Bucket.Millis
 	if a.Bucket.Block && !c.MayWait() {
-		a.Bucket.MaxWait, a.Bucket.Block = 0, false // like WAIT 0
+		a.Bucket.MaxWait, a.Bucket.Block = 0, false // the call is decided as one with WAIT 0
 	}
 	if err == "" {
 		err = complete(c, a, &o, a.Bucket.Capacity)
@@ -101,7 +101,7 @@ func grantsLater(a *decide.Ask) bool {
 // is charged already. If the client disconnects before that, the tokens are returned to the bucket.
 type laterGrant struct {
 	parked *command.Wait
-	ask    decide.Ask  // owns its bytes; its answer is the grant
+	ask    decide.Ask  // the ask, whose answer is the grant, with its own copies of all bytes
 	stop   func() bool // stops the timer that ends the wait
 	counted
 }
@@ -117,7 +117,7 @@ func serveOut(c *command.Call, a *decide.Ask, by counted, args [][]byte) {
 	if r.parked.Args, r.ask.WithDetails = args, a.WithDetails && namesPolicy(c); args == nil {
 		r.parked.Args = waitingArgs(c, r.ask.Key)
 	}
-	if !r.parked.Reserve() { // the client replies as after CLIENT UNBLOCK
+	if !r.parked.Reserve() { // without memory, the client gets the reply as after CLIENT UNBLOCK
 		giveBack(by.joint.On(c.Store), c.Server, a)
 		record(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, by.policy)
 		r.answer(c.Store, c.W, 1)

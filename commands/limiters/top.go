@@ -22,7 +22,7 @@ const (
 type topCall struct {
 	kind    hotkeys.Kind
 	count   int64
-	db      int // valid if hasDB is set
+	db      int // the database of the keys to show; valid if hasDB is set
 	hasDB   bool
 	details bool
 	fleet   bool
@@ -35,7 +35,7 @@ func rlTop(c *command.Call) {
 		return
 	}
 	now := c.Store.Now()
-	command.Scratch[scratch](c).recorder.Flush(now) // the reply includes the calls that this batch has recorded
+	command.Scratch[scratch](c).recorder.Flush(now) // Flush makes the reply include the calls that this batch has recorded
 	switch {
 	case call.hasDB:
 	case call.details:

@@ -22,10 +22,10 @@ const errOwnPolicy resp.Error = "ERR LIMIT is for the policies of rls-config, wh
 // errOwnMode is the error for LIMIT with an option that it excludes, because a denied call is charged, too.
 const errOwnMode resp.Error = "ERR PARTIAL, WAIT, BLOCK and RESERVE are not for a call with LIMIT"
 
-// ownLimits are the limits of the latest calls with LIMIT.
+// ownLimits has the parsed limits of the latest calls with LIMIT.
 type ownLimits map[ownNumbers]*policy.Limits
 
-// ownNumbers are the numbers of LIMIT: units, and the window in milliseconds.
+// ownNumbers are the two numbers of LIMIT: the maximum of units, and the window in milliseconds.
 type ownNumbers struct{ most, window int64 }
 
 // maxOwnLimits is the maximum number of limits that ownLimits keeps.

@@ -20,11 +20,11 @@ type useCall struct {
 	// millis says that the times of the reply are in milliseconds, and withDetails that the reply has
 	// the decision on each clause.
 	millis, withDetails bool
-	id                  clause.IdentityArgs // the arguments of ID or RESERVE
+	id                  clause.IdentityArgs // the arguments of the option ID or RESERVE
 	own                 ownLimit
 }
 
-// quantities has the quantities if the call has one for each clause.
+// quantities is room for the quantities of a call that has one for each clause.
 type quantities [policy.MaxClauses]int64
 
 // parse parses args into u, which must be zero and refers to room if args have several quantities.

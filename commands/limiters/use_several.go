@@ -15,12 +15,12 @@ import (
 
 // severalCall is a parsed call of RL.USE that names several policies. A worker reuses its memory.
 type severalCall struct {
-	// useCall has the options of the call. Of its Lookup only the fields that parts share are set.
+	// useCall has the options of the call. Its Lookup has only the fields that all parts share.
 	useCall
 	// any says that the call charges the first policy that passes. Otherwise it charges all
 	// policies or none.
 	any   bool
-	parts []ratelimit.Part // refers to room
+	parts []ratelimit.Part // the policies, keys and quantities of the call; refers to room
 
 	room struct {
 		parts      [policy.MaxCallClauses]ratelimit.Part
@@ -158,7 +158,7 @@ type policyCaller struct {
 	policy []byte
 }
 
-// Describe implements [hotkeys.Caller].
+// Describe describes the call of RL.USE that a Remote has decided: see [hotkeys.Caller].
 func (c *policyCaller) Describe(d *hotkeys.Detail, _ decide.Family) {
 	d.Client, d.Command = c.call.Client.ID, c.call.Cmd.Name
 	d.Add(c.policy)

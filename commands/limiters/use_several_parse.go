@@ -36,7 +36,7 @@ func namesSeveral(args [][]byte) bool {
 //
 //	RL.USE policy key [quantity ...] <AND | ANY> policy key [quantity ...] ... [options]
 //
-// u must be zero, but its room may be used. The error is "" on success.
+// u must be the zero value, except for its room. The error is "" on success.
 func (u *severalCall) parse(args [][]byte) resp.Error {
 	var rest [][]byte
 	for at := policyKeys.Last; at > 0; at = policyKeys.After(args, at) {
@@ -78,7 +78,7 @@ func (u *severalCall) join(word []byte, i int) resp.Error {
 	return ""
 }
 
-// names reports whether one of the parts has the policy called name and key.
+// names reports whether a part has the policy called name and the key.
 func (u *severalCall) names(name, key []byte) bool {
 	for i := range u.parts {
 		if p := &u.parts[i]; bytes.Equal(p.Key, key) && bytes.Equal(p.Policy, name) {

@@ -10,7 +10,7 @@ import (
 // With the option store, all states of a key under one policy are one value in the store. The functions of this file
 // parse and answer the commands that name a policy and a key. Each command makes one ask of the family decide.Joint.
 
-// useOnStore is the Parse function of RL.USE.
+// useOnStore is the Parse function of RL.USE with the option store.
 func useOnStore(c *command.Call) resp.Error {
 	s := command.Scratch[scratch](c)
 	if namesSeveral(c.Args) {
@@ -30,7 +30,8 @@ func useOnStore(c *command.Call) resp.Error {
 	return ""
 }
 
-// parseOnStore parses the call of c, and looks up what applies to its key. The error is "" on success.
+// parseOnStore parses the call of c, and looks up which limits apply to its key. The error is "" on
+// success.
 func (u *useCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	if err := u.read(c, s); err != "" {
 		return err
@@ -48,7 +49,7 @@ func (u *useCall) newAsk(c *command.Call) *decide.Ask {
 	return a
 }
 
-// parseOnStore is [useCall.parseOnStore] for a call that names several policies.
+// parseOnStore does what [useCall.parseOnStore] does, for a call that names several policies.
 func (u *severalCall) parseOnStore(c *command.Call, s *scratch) resp.Error {
 	if err := u.parse(c.Args); err != "" {
 		return c.WithUsage(err)
@@ -101,7 +102,7 @@ func waitOnStore(c *command.Call) {
 	c.CollectAsk(func() { joint(&u.Lookup, u.newAsk(c)) })
 }
 
-// answerUse is the Answer function of RL.USE.
+// answerUse is the Answer function of RL.USE with the option store.
 func answerUse(c *command.Call, a *decide.Ask) {
 	s := command.Scratch[scratch](c)
 	if parts := ratelimit.PartsOf(a); len(parts) > 0 {
@@ -135,7 +136,7 @@ func answerUse(c *command.Call, a *decide.Ask) {
 	replyAnswer(c, &answer, a.WithDetails, a.Millis)
 }
 
-// explainOnStore is the Parse function of RL.EXPLAIN.
+// explainOnStore is the Parse function of RL.EXPLAIN with the option store.
 func explainOnStore(c *command.Call) resp.Error {
 	s := command.Scratch[scratch](c)
 	var u useCall
@@ -150,12 +151,12 @@ func explainOnStore(c *command.Call) resp.Error {
 	return ""
 }
 
-// answerExplain is the Answer function of RL.EXPLAIN.
+// answerExplain is the Answer function of RL.EXPLAIN with the option store.
 func answerExplain(c *command.Call, a *decide.Ask) {
 	writeExplainResult(c, ratelimit.ExplanationOf(a), a.Err)
 }
 
-// resetOnStore is the Parse function of RL.RESET.
+// resetOnStore is the Parse function of RL.RESET with the option store.
 func resetOnStore(c *command.Call) resp.Error {
 	name := c.Args[1]
 	of, err := stateOf(c, name, c.Args[2])
@@ -166,7 +167,7 @@ func resetOnStore(c *command.Call) resp.Error {
 	return ""
 }
 
-// answerReset is the Answer function of RL.RESET.
+// answerReset is the Answer function of RL.RESET with the option store.
 func answerReset(c *command.Call, a *decide.Ask) {
 	if a.Err != nil {
 		c.Fail(command.StoreError(a.Err))

@@ -37,7 +37,7 @@ func parseMove(args [][]byte) (m listMove, err resp.Error) {
 // may be the same, at one instant, and replies with the element, or with null if there is none.
 func moveElement(c storeCall, m listMove) {
 	from, to, db := c.Args[1], c.Args[2], c.Client.Selected()
-	if !c.Client.Exclusive { // otherwise the keys are locked already
+	if !c.Client.Exclusive { // in a transaction or script the keys are locked already
 		c.Refs = append(c.Refs[:0], env.KeyRef{DB: db, Key: from}, env.KeyRef{DB: db, Key: to})
 		c.Store.Lock(c.Refs, nil)
 		defer c.Store.Unlock()

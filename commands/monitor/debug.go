@@ -113,9 +113,9 @@ func moveClock(c *command.Call) {
 	})
 }
 
-// sleepTime parses the arguments of DEBUG SLEEP. ok is false if args are not those of DEBUG SLEEP.
-// As with strtod in Redis, a text that is not a number stands for 0, and so does a negative number.
-// A longer time than 146 years is shortened to that.
+// sleepTime parses the arguments of DEBUG SLEEP. ok is false if args are not arguments of DEBUG
+// SLEEP. As with strtod in Redis, a text that is not a number stands for 0, and so does a negative
+// number. A longer time than 146 years is shortened to that.
 func sleepTime(args [][]byte) (d time.Duration, ok bool) {
 	if len(args) != 3 || !arg.IsWord(args[1], "SLEEP") {
 		return 0, false

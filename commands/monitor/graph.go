@@ -10,7 +10,7 @@ import (
 const (
 	graphRows    = 4
 	graphColumns = 80
-	graphLevels  = "_o#" // from the bottom to the top of a row
+	graphLevels  = "_o#" // the marks for a row, from its bottom to its top
 )
 
 // graph returns the text of LATENCY GRAPH for s, the samples of an event, of which there must be at

@@ -22,7 +22,7 @@ type audience struct {
 	server *command.Server
 
 	mu      sync.Mutex
-	clients map[*command.Client]bool // guarded by mu
+	clients map[*command.Client]bool // the clients that run MONITOR; guarded by mu
 }
 
 func monitor(c *command.Call) {

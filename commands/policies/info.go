@@ -14,7 +14,7 @@ import (
 // keeper removes expired entries of policies for a server.
 type keeper struct {
 	server *command.Server
-	tidies atomic.Bool // a goroutine runs Registry.Tidy
+	tidies atomic.Bool // whether a goroutine runs Registry.Tidy
 }
 
 // tidy removes expired entries of policies on another goroutine, unless that is already running:

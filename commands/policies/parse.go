@@ -32,8 +32,8 @@ type words struct {
 // options says which options a command accepts.
 type options struct {
 	millis, flags, expires, limits bool
-	servers                        bool   // FORCE and SYNC
-	text                           string // "COMMENT" or "REASON"; "" if neither is accepted
+	servers                        bool   // whether FORCE and SYNC are accepted
+	text                           string // the name of the text option: "COMMENT" or "REASON"; "" if there is none
 }
 
 // parse parses args, which are options in any order, into w. o says which options are accepted. The
@@ -171,14 +171,14 @@ func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]
 	return updateBy(c, author(c), plan)
 }
 
-// updateBy does what update does for the given author.
+// updateBy does what update does, in the name of the author by.
 func updateBy(c *command.Call, by registry.Author, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
 	confirm, done := edit(c, by, plan)
 	return done && confirmed(c, confirm)
 }
 
-// edit makes the edits that plan returns, by the given author. done reports whether it has succeeded. If not, it has
-// replied with the error. confirm is for confirmed.
+// edit makes the edits that plan returns, in the name of the author by. done reports whether it has succeeded. If not,
+// it has replied with the error. confirm is for confirmed.
 func edit(
 	c *command.Call, by registry.Author, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error),
 ) (confirm func() error, done bool) {
@@ -250,15 +250,15 @@ func fail(c *command.Call, err error) {
 // texts and the clock, and may write the reply.
 func outside(c *command.Call, f func()) { c.Server.Host.Work.Outside(c, f) }
 
-// changing runs f as outside does. f changes policies in st, which has their records: the store of the running
-// command, or that of the option store. confirm is for confirmed.
+// changing runs f as outside does. f changes policies in st, which has their records: the store of the running command,
+// or the option store. confirm is for confirmed.
 func changing(c *command.Call, f func(st registry.Store)) (confirm func() error) {
 	if change := c.Server.Options.ChangePolicies; change != nil {
 		outside(c, func() { confirm = change(f) })
 		return confirm
 	}
 	st := c.Store.(policystore.Backing)
-	if !c.Client.Background { // the command runs on an event loop, inside the store
+	if !c.Client.Background { // the command then runs on an event loop, inside the store
 		f(policystore.Store(st))
 		return nil
 	}
@@ -275,7 +275,8 @@ func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) 
 	}
 }
 
-// putEntry does what setEntry does for the given author, but does not reply OK. It reports whether it has succeeded.
+// putEntry does what setEntry does, in the name of the author by, but does not reply OK. It reports whether it has
+// succeeded.
 func putEntry(c *command.Call, by registry.Author, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) bool {
 	name := c.Args[nameAt(c)]
 	if err := policy.CheckName(name); err != nil {

@@ -57,7 +57,7 @@ func rulesOf(s *command.Server) *rls.Config {
 
 // whichRules says which rules to show.
 type whichRules struct {
-	domain        []byte // nil for all
+	domain        []byte // the domain whose rules are shown; nil for all domains
 	offset, count int64
 }
 
@@ -186,7 +186,7 @@ func parseEntries(args [][]byte) (entries []rls.Entry, err resp.Error) {
 	return entries, ""
 }
 
-// match is the Run function of RL.MATCH.
+// match is the Run function of RL.MATCH. It replies with the rule that applies to a descriptor.
 func match(c *command.Call) {
 	entries, err := parseEntries(c.Args[2:])
 	if err != "" {

@@ -81,7 +81,7 @@ func unblock(c *command.Call) {
 	}
 	name, key := c.Args[1], c.Args[2]
 	if p := tableOf(c.Server).Policy(name); p != nil {
-		if state, err := ratelimit.AppendStateOf(nil, p, key, c.Store.Now()); err == nil { // another key is never banned
+		if state, err := ratelimit.AppendStateOf(nil, p, key, c.Store.Now()); err == nil { // only an exact pattern can have a ban
 			a := new(decide.Ask)
 			bans := ratelimit.Forget(a, c.Client.Selected(), name, state, true)
 			if c.Store.Decide(a); a.Err != nil {

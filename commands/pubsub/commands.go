@@ -88,7 +88,7 @@ func beginsWork(*command.Call, *command.Command, [][]byte, int) int { return 0 }
 func leaveAllWork(kind topicKind) func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 	return func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 		if len(args) > 1 {
-			return 0 // the work of the command is that of its arguments
+			return 0 // the work is counted for the arguments
 		}
 		h := cmd.Slot().OfServer(c.Server).(*hub)
 		return (h.subscribed(c.Client, kind) + begun) * command.SubscriptionWork
@@ -157,7 +157,7 @@ func unsubscribe(kind topicKind) func(*command.Call) {
 		c.InSlices(names, func(c *command.Call, name []byte) {
 			h.unsubscribe(c.Client, kind, name)
 			if c.Client.Reply == command.ReplyOn && !c.Client.Exclusive {
-				c.Server.Host.Messages.TakeMessages(c) // messages that arrived before the end of the subscription come before its reply
+				c.Server.Host.Messages.TakeMessages(c) // messages that have arrived are sent before the reply
 			}
 			confirm(c, h, unsubscribeWords[kind], kind, name)
 		}, nil)

@@ -45,13 +45,13 @@ type hub struct {
 	server *command.Server
 	slot   command.Slot
 	spaces [topicKinds]space
-	memory atomic.Int64 // bytes that subscriptions take
+	memory atomic.Int64 // bytes that all subscriptions take
 }
 
 // space has the topics of one kind.
 type space struct {
 	mu     sync.RWMutex
-	topics map[string]*topic // guarded by mu
+	topics map[string]*topic // the topics by name; guarded by mu
 	// all has the topics of the map as a slice, for iteration. A change of the map sets all to nil,
 	// and list makes a new slice. The elements of a slice never change.
 	all []*topic // guarded by mu
@@ -64,8 +64,8 @@ type topic struct {
 	of   *space
 
 	mu      sync.Mutex
-	members []*membership // guarded by mu
-	dead    bool          // guarded by mu: the last subscriber has left, and the topic is removed from its space
+	members []*membership // the subscriptions to the topic; guarded by mu
+	dead    bool          // the last subscriber has left, and the topic is removed from its space; guarded by mu
 }
 
 // membership is the subscription of one client to one topic.
@@ -140,7 +140,7 @@ func (h *hub) join(kind topicKind, name []byte, cl *command.Client) *membership 
 	for {
 		t := sp.open(kind, name)
 		t.mu.Lock()
-		if t.dead { // the topic died meanwhile and has been removed from the map
+		if t.dead { // the topic has been removed from the map meanwhile
 			t.mu.Unlock()
 			continue
 		}
@@ -181,7 +181,7 @@ func (t *topic) count() int {
 
 // subscriptions has all subscriptions of one client.
 type subscriptions struct {
-	topics [topicKinds]map[string]*membership // by name; used by the feeding goroutine only
+	topics [topicKinds]map[string]*membership // the subscriptions of each kind by name; used by the feeding goroutine only
 	inner  int                                // the sum of glob.InnerLength of the patterns; used by the feeding goroutine only
 
 	// cost is the memory of all subscriptions in bytes, as command.SubscriptionCost computes it,
@@ -280,7 +280,7 @@ func (h *hub) unsubscribeSome(cl *command.Client, most int) (more bool) {
 			h.end(cl, subs, m)
 		}
 	}
-	subs.topics = [topicKinds]map[string]*membership{} // replaced, since maps never shrink
+	subs.topics = [topicKinds]map[string]*membership{} // the maps are replaced, since maps never shrink
 	return false
 }
 

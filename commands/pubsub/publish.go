@@ -18,7 +18,7 @@ type posting struct {
 	matched []*topic
 	wake    []*command.Client
 	cutOff  []*command.Client
-	frames  [2]resp.Writer // the message in RESP2 and in RESP3; empty until needed
+	frames  [2]resp.Writer // the message in RESP2 and in RESP3; empty until it is needed
 	shared  [2]*command.SharedFrame
 	// held has the messages of a transaction or script that has not ended yet. bytes is the memory
 	// that they take.
@@ -86,7 +86,7 @@ func publishBeside(c *command.Call, m message) {
 	})
 }
 
-// postOwn is the Post hook: it delivers a message of the server.
+// postOwn is the Post hook: it delivers a message that the server itself sends.
 func (h *hub) postOwn(channel, body []byte) {
 	m := message{kind: toChannel, channel: channel, body: body}
 	steps, p := glob.Unlimited, posting{}

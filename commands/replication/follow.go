@@ -33,7 +33,7 @@ func follow(c *command.Call) {
 	n := c.Server.Node()
 	role := n.Role()
 	switch {
-	case c.Server.Loading() && !role.Replica: // the server is loading its own files, and must not discard the keys halfway
+	case c.Server.Loading() && !role.Replica: // a server that is still loading its own files must not discard the keys
 		c.Fail(errLoading)
 	case failingOver(n):
 		c.Fail(errFailingOver)

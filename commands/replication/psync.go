@@ -41,7 +41,7 @@ func psync(c *command.Call) {
 	}
 	offset, ok := arg.Int(c.Args[2])
 	switch {
-	case len(c.W.Buf) > 0: // this output would be sent in the middle of the stream
+	case len(c.W.Buf) > 0: // the output that is not sent yet would get into the stream
 		c.Fail(errPending)
 		return
 	case !ok:
@@ -140,7 +140,7 @@ func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 
 func saidBy(c *command.Call) *said { return command.ClientState[said](c.Client, c.Cmd.Slot()) }
 
-// capa returns the capability that word, a value of REPLCONF capa, names, or 0 if it is unknown.
+// capa returns the capability with the name word, a value of REPLCONF capa; 0 if it is unknown.
 func capa(word []byte) protocol.Capa {
 	switch {
 	case arg.IsWord(word, "EOF"):
@@ -177,8 +177,8 @@ const tzdataCapa = "tzdata:"
 // small letters, as in 2025c.
 const mostRelease = 16
 
-// tzdata returns the replica's release of tzdata if word, a value of REPLCONF capa, contains it. is is
-// false if word contains no valid release.
+// tzdata returns the replica's release of tzdata if word, a value of REPLCONF capa, contains it. It
+// returns false if word contains no valid release.
 func tzdata(word []byte) (release string, is bool) {
 	if len(word) > len(tzdataCapa)+mostRelease {
 		return "", false

@@ -46,7 +46,7 @@ func wait(c *command.Call) {
 	}
 	acked := n.Acked(position)
 	switch {
-	case int64(acked) >= replicas || env.Refusal(n) != "": // waiting would be in vain
+	case int64(acked) >= replicas || env.Refusal(n) != "": // the condition is met already, or cannot be met
 	case c.StopKeepsFromWaiting():
 		c.Client.Closing = true
 		return
@@ -75,12 +75,12 @@ func waitTimeout(b []byte) (time.Duration, resp.Error) {
 type waiting struct {
 	transport.Peer
 	node     env.Acknowledgements
-	keeps    env.Persistence // the log; nil if the server has no persistence
+	keeps    env.Persistence // the log of effects; nil if the server has no persistence
 	parked   *command.Wait
 	n        int
 	position uint64
 	stop     func() bool // stops the timer of the timeout; nil if there is none
-	due      atomic.Bool // look is about to run
+	due      atomic.Bool // whether look is about to run
 }
 
 // park blocks the client until enough replicas have acknowledged everything before position, or
@@ -133,5 +133,5 @@ func (w *waiting) look() {
 // quietPeer is a peer that ignores calls of Wake.
 type quietPeer struct{ transport.Peer }
 
-// Wake does nothing.
+// Wake does nothing, because a peer of this type has no event loop.
 func (quietPeer) Wake() {}

@@ -58,21 +58,21 @@ type script struct {
 
 	// The fields below belong to the cache. cost is the memory of the script in bytes.
 	cost   int64
-	loaded bool        // added by SCRIPT LOAD: the script stays until SCRIPT FLUSH
-	used   atomic.Bool // the script was used since the cache last considered it for eviction
+	loaded bool        // whether SCRIPT LOAD has added the script, which then stays until SCRIPT FLUSH
+	used   atomic.Bool // whether the script was used since the cache last considered it for eviction
 }
 
 // scriptCache has the scripts that were run or loaded. Scripts that only EVAL has added are evicted
 // to make room, in the order of their last use (approximated by the second-chance algorithm). Any
 // goroutine may use the cache.
 type scriptCache struct {
-	flushed atomic.Uint64 // counts the changes that make the memos of workers invalid
+	flushed atomic.Uint64 // number of changes that make the memos of workers invalid
 
 	mu     sync.Mutex
-	byName map[scriptSHA]*script // guarded by mu
-	queue  []*script             // guarded by mu: scripts of EVAL, the oldest first, and some that were loaded later
-	evals  int                   // guarded by mu: the number of scripts that only EVAL has added
-	bytes  int64                 // guarded by mu
+	byName map[scriptSHA]*script // all cached scripts; guarded by mu
+	queue  []*script             // the scripts of EVAL, the oldest first, and some that were loaded later; guarded by mu
+	evals  int                   // the number of scripts that only EVAL has added; guarded by mu
+	bytes  int64                 // the memory of all scripts; guarded by mu
 
 	evicted atomic.Int64 // the number of evicted scripts
 }
@@ -196,7 +196,7 @@ func keysOnly(t *command.Table, s *lua.Script) bool {
 	for _, call := range calls {
 		cmd := t.Lookup([]byte(call.Name))
 		switch {
-		case cmd == nil: // there is no such command, so the call fails
+		case cmd == nil: // the command does not exist, so the call fails
 			continue
 		case cmd.Sub != nil, cmd.Keys.Count > 0, cmd.SpansKeyspace():
 			return false

@@ -152,7 +152,7 @@ func callScript(c *command.Call, k *worker, s *script, n int) {
 		k.runScript(c, &call)
 	case s.Bounded(len(c.Args) - 3):
 		k.runBounded(c, &call)
-	case c.Client.Exclusive: // the script was added after EXEC looked for it
+	case c.Client.Exclusive: // the script was added after EXEC had looked for it
 		c.Fail(errNoScript)
 	default:
 		k.call = call
@@ -179,7 +179,7 @@ var scriptCoroutine = command.Coroutine{
 	Do: func(c *command.Call, arg any) {
 		k := scriptsOf(c)
 		call := &k.call
-		*call = *arg.(*invocation) // the loop may reuse *arg once the script has yielded
+		*call = *arg.(*invocation) // the call is copied, because the loop may reuse *arg once the script has yielded
 		call.keys, call.args = c.Args[3:3+len(call.keys)], c.Args[3+len(call.keys):]
 		defer call.end()
 		k.runScript(c, call)
@@ -209,7 +209,7 @@ func (k *worker) runOnCoroutine(c *command.Call) {
 	if c.Server.Host.Exclusives.RunOnCoroutine(c, &scriptCoroutine, &k.call) {
 		runLater(c, &k.call, c.Server.LargeRoom())
 	}
-	k.call = invocation{} // the arguments of the call refer to the input of the batch
+	k.call = invocation{} // the call is dropped, because its arguments refer to the input of the batch
 }
 
 // compileInline is the maximum size, in bytes, of a source that is compiled on an event loop.

@@ -42,16 +42,16 @@ type host struct {
 	w        resp.Writer      // the reply of the latest command that the script has called
 	readonly bool
 	run      *lua.Run
-	wrote    bool // the script has called a command that writes
-	begun    bool // the script was allowed to call a command that writes, so it runs to its end even if the role of the server changes
+	wrote    bool // whether the script has called a command that writes
+	begun    bool // a command that writes was allowed, so the script runs to its end even if the role of the server changes
 	referred int  // the number of values that the script got as references
-	full     bool // memory was full when the script began, and the script has not declared that it needs none
-	spent    int  // the number of instructions that the script took, set at its end
+	full     bool // whether memory was full when the script began, and the script has not declared that it needs none
+	spent    int  // the number of instructions that the script took; set at its end
 
 	// The fields below are for scripts that wait for memory: see wait.go.
 	memory  *budget.Grant // the memory for the result; nil if none was requested
-	mayWait bool          // the script is not part of a transaction
-	acted   bool          // the script has called a command that does more than read
+	mayWait bool          // whether the script may wait, because it is not part of a transaction
+	acted   bool          // whether the script has called a command that does more than read
 }
 
 // worker is the state of the group for a [command.Worker].
@@ -62,8 +62,8 @@ type worker struct {
 	call   invocation // the call that runs on the worker's coroutine
 }
 
-// scriptsOf returns what the group keeps for the worker of c. The running command must be one of
-// this group.
+// scriptsOf returns the group's state of the worker of c. The running command must belong to this
+// group.
 func scriptsOf(c *command.Call) *worker { return command.Scratch[worker](c) }
 
 // tidy is the state of the goroutine that returns the memory of large scripts to the operating

@@ -11,7 +11,7 @@ type invocation struct {
 	script     *script
 	keys, args [][]byte
 	readonly   bool
-	memory     *budget.Grant // the memory for the result, nil if none was requested; ended by the function that runs the script
+	memory     *budget.Grant // the memory for the result, nil if none was requested; the function that runs the script ends the grant
 }
 
 // end returns the part of the requested memory that the result does not use.

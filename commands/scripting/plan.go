@@ -30,8 +30,8 @@ func writes(cmd *command.Command, f lua.Flags) bool {
 	return cmd.Flags&command.FlagReadonly == 0
 }
 
-// workerFor returns what the group keeps for the worker that runs c. cmd is a command of this
-// group; c may be a call of another group.
+// workerFor returns the group's state of the worker that runs c. cmd is a command of this group; c
+// may be a call of another group.
 func workerFor(c *command.Call, cmd *command.Command) *worker {
 	return cmd.Slot().OfWorker(c.Worker).(*worker)
 }

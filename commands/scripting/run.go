@@ -87,7 +87,7 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 		w.Pieces = &c.Server.Large
 	}
 	c.Volatile = true
-	defer func() { // also if a command panics
+	defer func() { // the deferred function runs also if a command panics
 		c.Volatile = false
 		w.Pieces, h.memory = pieces, nil
 		if c.Exclusive != nil {
@@ -101,7 +101,7 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 	}()
 	run.Execute(call.script.Script, call.keys, call.args, h, w)
 	if c.Exclusive != nil {
-		c.Exclusive.End() // before another goroutine reuses the run
+		c.Exclusive.End() // End comes before another goroutine reuses the run
 	}
 	if w.SpillRest(mark); !c.Again {
 		call.script.noteResult(copied(w, mark, refs))
@@ -144,7 +144,7 @@ func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	c.Cmd, c.Args, c.W, c.Failed = cmd, args, &h.w, false
 	c.Server.Host.Calls.Run(c)
 	if h.full && h.wrote && !c.Failed {
-		h.full = false // the script may write from now on: stopping it halfway would be worse
+		h.full = false // the script may write from now on, and stopping it halfway would be worse
 		c.Begin()
 	}
 	if len(h.w.Buf) > command.MaxScriptReply {
@@ -201,7 +201,7 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	if cmd.Flags&command.FlagWrite != 0 {
 		h.wrote = true
 		if x := h.c.Exclusive; x != nil && !x.Write() {
-			return cmd, errScriptDenied // the script has been killed and will never see this error
+			return cmd, errScriptDenied // the script has been killed, so this error has no reader
 		}
 	}
 	return cmd, ""

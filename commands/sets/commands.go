@@ -198,7 +198,7 @@ func spop(c storeCall) {
 			}
 		}
 		for i := range picked {
-			picked[i] = bytes.Clone(picked[i]) // the member moves when other members are removed
+			picked[i] = bytes.Clone(picked[i]) // the member is copied, because it moves when other members are removed
 		}
 		for _, m := range picked {
 			s.Remove(m)
@@ -261,7 +261,7 @@ func srandmember(c storeCall) {
 			c.Fail(resp.ErrNotInteger)
 			return
 		}
-		if count == math.MinInt64 { // the negation of this number overflows
+		if count == math.MinInt64 { // the negation of the smallest integer overflows
 			c.Fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
 			return
 		}

@@ -21,11 +21,11 @@ type sortedCall struct {
 	score          float64
 	processed      bool
 	removed        int
-	// size is the number of elements of the sorted set, and inside the number of those in the
-	// window.
+	// size is the number of elements of the sorted set, and inside the number of its elements in
+	// the window.
 	size, inside int64
 
-	ctx *command.Call // the running command, for commands that may have to leave the event loop
+	ctx *command.Call // the running command, if it is one that may have to leave the event loop
 
 	addFunc, removeFunc func(z *collection.SortedSet) error
 	countFunc           func(z *collection.SortedSet)
@@ -55,7 +55,7 @@ func writeSortedSet(c storeCall, f func(z *collection.SortedSet) error) bool {
 	if err == nil {
 		return true
 	}
-	c.W.Cut(mark) // remove what f has written before it failed
+	c.W.Cut(mark) // Cut removes what f has written before it failed
 	switch {
 	case c.LeftLoop(err):
 	case errors.Is(err, errNaNSum):
@@ -68,7 +68,7 @@ func writeSortedSet(c storeCall, f func(z *collection.SortedSet) error) bool {
 
 const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
 
-// errNaNSum is the error of functions that the store calls, for which the reply is errNaN.
+// errNaNSum is the error that stands for the reply errNaN in functions that the store calls.
 var errNaNSum = errors.New("sum of opposite infinities")
 
 func writeScoreReply(c storeCall, score float64) { c.W.Double(score) }

@@ -68,7 +68,7 @@ func (call *sortedCall) add(z *collection.SortedSet) error {
 		}
 		switch {
 		case math.IsNaN(score):
-			return errNaNSum // a call with INCR has a single pair, so nothing has changed
+			return errNaNSum // a call with INCR has a single pair, so nothing has changed yet
 		case call.zadd.forbids(old, score, known):
 			continue
 		}

@@ -73,7 +73,7 @@ const (
 // rangeCall has the parsed arguments of ZRANGE or of one of the commands that ZRANGE has replaced.
 type rangeCall struct {
 	by      rangeBy
-	byFixed bool // the kind of the range is set, by the command or by an option
+	byFixed bool // whether the kind of the range is set, by the command or by an option
 	down    bool
 	// downFixed says that the direction is set, by the command or by an option.
 	downFixed     bool
@@ -220,7 +220,7 @@ func zrange(c storeCall, call rangeCall) {
 	}
 	args := command.CloneArgs(c.Args)
 	call = unparsed
-	_ = call.parse(args[2:4], args[4:]) // the same parsing has succeeded before
+	_ = call.parse(args[2:4], args[4:]) // an error is impossible, because the same arguments were parsed before
 	elements.BesideRead(c, size, func(st store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
 			from, to := call.ranks(z)

@@ -275,8 +275,8 @@ func mset(c storeCall, nx bool) {
 	c.OK()
 }
 
-// longestString returns the maximum length of a string, in bytes: that of the longest argument that
-// a client can send.
+// longestString returns the maximum length of a string in bytes, which is the length of the longest
+// argument that a client can send.
 func longestString(c *command.Call) int { return c.Server.Limits().Frame.MaxBulk }
 
 // appendTo is the Run function of APPEND. It replies with the new length of the value in bytes.

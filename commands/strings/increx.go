@@ -26,7 +26,7 @@ func increxCommand() *command.Command {
 // increxWords has the options of an INCREX. The numbers are not parsed yet.
 type increxWords struct {
 	setCall
-	by, lower, upper     []byte // nil without the option
+	by, lower, upper     []byte // the arguments of the options; each is nil without its option
 	float, saturate, enx bool
 }
 
@@ -112,7 +112,7 @@ func askIncrex(c *command.Call) resp.Error {
 }
 
 // intsOf parses the numbers of a call that adds an integer, and sets them in call. Without an
-// option, the increment is 1 and the bounds are those of int64. The error is "" on success.
+// option, the increment is 1 and the bounds are the bounds of int64. The error is "" on success.
 func intsOf(words *increxWords, call *counter.Call) resp.Error {
 	read := func(text []byte, absent int64, n *int64) bool {
 		if *n = absent; text == nil {

@@ -14,7 +14,7 @@ type setCall struct {
 	nx, xx, get      bool
 	keepTTL, persist bool
 
-	expiry   []byte // the number of the expiry option, not parsed yet; nil if there is none
+	expiry   []byte // the argument of the expiry option, not parsed yet; nil if there is none
 	unit     time.Duration
 	absolute bool
 	word     string // the name of the expiry option

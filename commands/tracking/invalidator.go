@@ -21,16 +21,16 @@ type invalidator struct {
 	marks atomic.Uint64 // the latest mark that an observer has taken: see prefixGroup.mark
 
 	mu      sync.Mutex
-	running bool           // guarded by mu: a goroutine runs serve
-	long    []change       // guarded by mu: changes of keys with many readers, for serve to send
-	groups  []*prefixGroup // guarded by mu: prefixes with pending keys
-	flushed bool           // guarded by mu: a flush is pending
-	shrinks bool           // guarded by mu: serve has to evict entries until the table is within its maximum
+	running bool           // whether a goroutine runs serve; guarded by mu
+	long    []change       // changes of keys with many readers, which serve has to send; guarded by mu
+	groups  []*prefixGroup // prefixes with pending keys; guarded by mu
+	flushed bool           // whether a flush is pending; guarded by mu
+	shrinks bool           // whether serve has to evict entries until the table is within its maximum; guarded by mu
 
 	// issued counts the requests to serve. told is the number of requests that serve has completed.
 	// Both are written only with mu held.
 	issued, told atomic.Uint64
-	waiting      map[*command.Client]struct{} // guarded by mu: the clients to wake when told changes
+	waiting      map[*command.Client]struct{} // the clients to wake when told changes; guarded by mu
 }
 
 func newInvalidator(s *command.Server, slot command.Slot) *invalidator {
@@ -60,11 +60,11 @@ type change struct {
 // a command is sent after the reply to that command.
 type observer struct {
 	invalidator *invalidator
-	worker      *command.Worker // nil for the observer of keys that expire without a command
+	worker      *command.Worker // the worker whose changes are observed; nil for keys that expire without a command
 	reading     *reading        // the read that the worker runs; nil if worker is nil
 	found       []change
-	at          map[string]int // the indices in found by key; nil while found is short
+	at          map[string]int // the index in found of each key; nil while found is short
 	groups      []*prefixGroup
-	mark        uint64 // the mark that prefix groups with new keys get until the next unlock; 0 if none is taken yet
+	mark        uint64 // the mark for prefix groups that get keys before the next unlock; 0 if none is taken yet
 	flushed     bool
 }

@@ -95,7 +95,7 @@ func (call *trackingCall) check(old *tracking) resp.Error {
 		return errSwitchOpt
 	case !call.broadcast:
 		return ""
-	case len(call.prefixes) > command.MaxPatterns: // checked before the prefixes are compared, which takes long
+	case len(call.prefixes) > command.MaxPatterns: // the number is checked before the prefixes are compared, which takes long
 		return errManyPrefixes
 	}
 	if err := overlap(call.prefixes, old.prefixes); err != "" {

@@ -9,16 +9,16 @@ import (
 // prefixTree is a radix tree of the prefixes of all clients in BCAST mode. All prefixes of a key
 // are on one path from the root.
 type prefixTree struct {
-	count atomic.Int64 // prefixes with at least one client
+	count atomic.Int64 // number of prefixes with at least one client
 	mu    sync.RWMutex
-	root  prefixNode // guarded by mu
+	root  prefixNode // the node of the empty prefix; guarded by mu
 }
 
 // prefixNode is a node of the tree. Its prefix is the concatenation of the labels on the path from
 // the root to the node.
 type prefixNode struct {
 	label string
-	group *prefixGroup // nil if no client has this prefix
+	group *prefixGroup // the clients with this prefix; nil if there are none
 	next  map[byte]*prefixNode
 }
 
@@ -28,13 +28,13 @@ type prefixGroup struct {
 	prefix string
 
 	mu      sync.Mutex
-	members map[int64]struct{} // guarded by mu: IDs of the clients
+	members map[int64]struct{} // IDs of the clients; guarded by mu
 	// pending has the changed keys, each with the ID of the client that changed it; 0 if several
 	// clients did, or none. Guarded by mu.
 	pending map[string]int64
-	mark    uint64 // guarded by mu: the mark with which the latest key was added; see observer.mark
+	mark    uint64 // the mark with which the latest key was added: see observer.mark; guarded by mu
 
-	queued bool // guarded by invalidator.mu: the group is in invalidator.groups
+	queued bool // whether the group is in invalidator.groups; guarded by invalidator.mu
 }
 
 // pendingCost is the approximate memory, in bytes, of a pending key, without the bytes of the key.
@@ -80,7 +80,7 @@ func (t *prefixTree) leave(prefix string, id int64) {
 func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark uint64) (noted []*prefixGroup, memory int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	var name string // the key as a string, shared by all groups
+	var name string // the key as a string, which all groups share
 	for n, rest := &t.root, key; ; {
 		if n.group != nil {
 			fresh, cost := n.group.note(key, &name, writer, mark)

@@ -52,7 +52,7 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 			if spare == 0 {
 				break
 			}
-			spare = 0 // almost all entries that are left belong to this read
+			spare = 0 // almost all entries that are left belong to the present read
 			continue
 		}
 		removed++

@@ -7,8 +7,8 @@ import "slices"
 // client in memory.
 type readers struct {
 	key  string
-	ids  []int64  // sorted
-	one  [1]int64 // the backing array of ids if there is a single reader
+	ids  []int64  // the IDs of the clients in ascending order
+	one  [1]int64 // the backing array of ids if there is only one reader
 	cost int64
 	read uint64 // the number of the read that has registered the latest reader
 }

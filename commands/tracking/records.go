@@ -11,10 +11,10 @@ import (
 // to follow, and a random entry can be picked for eviction.
 type records struct {
 	n       int
-	vectors *[len(recordSizes)]vector // nil until the first record
+	vectors *[len(recordSizes)]vector // the records of each size; nil until the first record
 	long    []record                  // records of more than maxRecord bytes
 	index   map[uint64]place          // the places of records by the hash of their keys
-	// collided has the places of the keys whose hash equals that of another key in index. It is
+	// collided has the places of the keys whose hash equals the hash of another key in index. It is
 	// almost always empty, and nil until it is needed.
 	collided map[string]place
 }
@@ -106,8 +106,8 @@ func (rs *records) backward(f func(p place)) {
 	}
 }
 
-// find returns the place of the record of key, whose hash is hash. is says whether there is such a
-// record.
+// find returns the place of the record of key, whose hash is hash. is says whether the record
+// exists.
 func (rs *records) find(hash uint64, key []byte) (p place, is bool) {
 	if p, is = rs.index[hash]; is && string(rs.at(p).key()) == string(key) {
 		return p, true
@@ -199,7 +199,7 @@ func (rs *records) take(p place) *readers {
 	}
 	rs.cut(p)
 	if rs.n--; rs.n == 0 {
-		*rs = records{} // replaced, since a map never shrinks
+		*rs = records{} // the maps are replaced, since a map never shrinks
 	}
 	return taken
 }
@@ -224,7 +224,7 @@ func (rs *records) move(from place, size int) place {
 	old := rs.at(from)
 	copy(r, old[:old.size()])
 	rs.point(r, from, to)
-	if rs.cut(from) == to { // from was the last place and has moved to the old one
+	if rs.cut(from) == to { // the record at from was moved into the gap, which is its new place
 		return from
 	}
 	return to
@@ -275,7 +275,7 @@ func (rs *records) cut(p place) (moved place) {
 //
 //	hash 8 | read 8 | readers 4 | purge at 4 | length of the key 4 | key | ids of 8
 //
-// The numbers are sizes in bytes. The bytes after the IDs are free, for more of them.
+// The numbers are sizes in bytes. After the IDs there may be free bytes for more IDs.
 type record []byte
 
 const (

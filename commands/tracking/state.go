@@ -18,7 +18,9 @@ type workerTracking struct {
 
 // trackingState is the state of CLIENT TRACKING of one client.
 type trackingState struct {
-	tracks atomic.Pointer[tracking] // nil if the client does not track keys; set by the goroutine that runs the client's commands, or that closes the client
+	// tracks is nil if the client does not track keys. The goroutine that runs the client's
+	// commands, or closes the client, sets it.
+	tracks atomic.Pointer[tracking]
 	// newsUpTo is the value of invalidator.issued that invalidator.told has to reach before the
 	// client may run its next commands; 0 if the client does not wait.
 	newsUpTo     uint64

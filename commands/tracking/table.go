@@ -21,8 +21,8 @@ type readTable struct {
 	// removed increases when entries are removed. If it is the same before and after a read, the
 	// client that was registered before the read is still registered.
 	removed atomic.Uint64
-	victim  atomic.Uint32 // the stripe at which the latest eviction began
-	read    atomic.Uint64 // the number of the latest read
+	victim  atomic.Uint32 // index of the stripe at which the latest eviction began
+	read    atomic.Uint64 // number of the latest read
 }
 
 const tableStripes = 64
@@ -30,7 +30,7 @@ const tableStripes = 64
 // tableStripe is the part of the table that one lock guards.
 type tableStripe struct {
 	mu      sync.Mutex
-	records records // guarded by mu
+	records records // the records of the stripe's keys; guarded by mu
 	// items is the number of readers in all records, and cost the memory of the records in bytes.
 	// Both are guarded by mu.
 	items, cost int64

@@ -56,7 +56,7 @@ func (o *observer) Changed(key []byte, expired bool) {
 		return
 	}
 	if expired && o.reading != nil && o.reading.justRead(r) {
-		r.drop(o.writer()) // the reply tells this client that the key has expired
+		r.drop(o.writer()) // the reply tells the client of this worker that the key has expired
 	}
 	o.note(change{r, writer})
 }
@@ -140,14 +140,14 @@ func (v *invalidator) notify(changes []change) (told int) {
 	return told
 }
 
-// leaveToTell has serve send the pending keys of groups and, if flushed is true, an invalidation of
-// all keys to all tracking clients.
+// leaveToTell makes serve send the pending keys of groups and, if flushed is true, an invalidation
+// of all keys to all tracking clients.
 func (v *invalidator) leaveToTell(groups []*prefixGroup, flushed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.flushed = v.flushed || flushed
 	for _, g := range groups {
-		if !g.queued { // serve will send the keys of a queued group anyway
+		if !g.queued { // serve sends the keys of a queued group anyway
 			g.queued = true
 			v.groups = append(v.groups, g)
 		}
@@ -373,7 +373,7 @@ func (n *notice) encode(i int) {
 	w := &n.frames[i]
 	w.Proto = 2 + i
 	if i == 0 {
-		w.Push(3) // an array in RESP2
+		w.Push(3) // the message is an array in RESP2
 		w.BulkString("message")
 		w.BulkString(invalidateChannel)
 	} else {
@@ -427,7 +427,7 @@ func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 // awaitsNews.
 const shrinkSlice = 1 << 10
 
-// leaveToShrink has serve evict entries if the table has more than tracking-table-max-keys.
+// leaveToShrink makes serve evict entries if the table has more than tracking-table-max-keys.
 func (v *invalidator) leaveToShrink() {
 	if !v.reads.beyond(v.server.Limits().TrackingKeys) {
 		return

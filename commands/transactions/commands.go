@@ -207,14 +207,14 @@ func (m *transactions) unwatch(cl *command.Client, st env.Store) {
 	}
 	watched, many := k.watched, k.watching > command.SliceWords*command.WatchCost
 	k.watched, k.watching = nil, 0
-	if many && !cl.Background { // no other goroutine refers to the token
+	if many && !cl.Background { // this goroutine may end the watches itself, because no other one refers to the token
 		m.forget(watched)
 		return
 	}
-	st.(env.Watcher).Unwatch(watched) // WATCH has made the token by a store of the same type
+	st.(env.Watcher).Unwatch(watched) // the assertion holds, because WATCH has made the token by a store of the same type
 }
 
-// forget has another goroutine end the watches of the token watched.
+// forget makes another goroutine end the watches of the token watched.
 func (m *transactions) forget(watched any) {
 	host := &m.server.Host
 	host.Work.Spawn(func() { host.Work.WithStore(0, func(st env.Store) { st.(env.Watcher).Unwatch(watched) }) })
@@ -232,7 +232,7 @@ func (m *transactions) closed(cl *command.Client) {
 // watches if cl watches keys.
 func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool {
 	switch {
-	case cmd.Flags&command.FlagAllowBusy != 0 && !cmd.Keys.None(): // WATCH
+	case cmd.Flags&command.FlagAllowBusy != 0 && !cmd.Keys.None(): // this command is WATCH
 		return true
 	case cmd.Flags&command.FlagUnwatches != 0:
 		k := m.of(cl)
@@ -341,7 +341,7 @@ func (m *transactions) run(c *command.Call, k *clientTransaction) {
 		c.Begin()
 	}
 	c.RunLocked(func() { runQueue(c, st, t) })
-	c.Server.BatchEnd(c.Worker) // the worker's state refers to keys of the queue
+	c.Server.BatchEnd(c.Worker) // BatchEnd makes the worker drop its references to keys of the queue
 	m.discard(c.Client, c.Store)
 }
 
@@ -415,7 +415,7 @@ func runQueue(c *command.Call, st store, t *transaction) {
 	c.Cmd, c.Args, c.Failed = cmd, args, false
 }
 
-// prefetchQueue has st prefetch the first keys of the commands in queue. It does nothing if st is
+// prefetchQueue makes st prefetch the first keys of the commands in queue. It does nothing if st is
 // nil or there are fewer than two such keys.
 func prefetchQueue(c *command.Call, st store, queue []queued) {
 	if st == nil {

@@ -26,7 +26,7 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 		case n > command.MaxLoopWork:
 			return n
 		case q.cmd.SpansKeyspace() && q.cmd.Flags&command.FlagFast == 0:
-			return command.MaxLoopWork + 1 // KEYS and similar commands
+			return command.MaxLoopWork + 1 // the command is KEYS or a similar one
 		case q.cmd.Flags&command.FlagSelects != 0:
 			db = selects(c.Server, q, db)
 		case q.cmd.Work != nil:
@@ -76,7 +76,7 @@ func lacksJournal(c *command.Call, t *transaction) bool {
 		case q.cmd.Plan != nil:
 			scripts++
 		case q.cmd.Flags&command.FlagWrite == 0:
-			others++ // PUBLISH or SPUBLISH
+			others++ // the command is PUBLISH or SPUBLISH
 		case q.cmd.Categories&command.CatRateLimit == 0 && q.cmd.Flags&command.FlagModule == 0:
 			return true
 		default:

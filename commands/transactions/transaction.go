@@ -10,7 +10,7 @@ import (
 
 // transaction has the commands that a client has queued since MULTI.
 type transaction struct {
-	failed bool // a command was refused, so EXEC must abort
+	failed bool // a command was refused, so EXEC has to abort
 	queue  []queued
 	bytes  int
 	work   int          // the work of the queued arguments, in units: see transactionWork
@@ -29,24 +29,25 @@ const keptTransaction = 4 << 10
 type transactions struct {
 	server *command.Server
 	slot   command.Slot
-	free   sync.Pool // of empty *transaction
+	free   sync.Pool // unused values of type *transaction
 }
 
-// transactionsOf returns what the group keeps for the server. The running command must be one of
-// this group.
+// transactionsOf returns the group's state of the server. The running command must belong to this
+// group.
 func transactionsOf(c *command.Call) *transactions { return command.ServerState[transactions](c) }
 
 // clientTransaction is the state of the group for a client: the state of MULTI and WATCH.
 type clientTransaction struct {
-	tx       *transaction // nil outside of a transaction
+	tx       *transaction // the queued commands; nil outside of a transaction
 	watched  any          // the store's token for the keys of WATCH; nil if there are none
 	watching int          // the memory of the watched keys in bytes
 }
 
-// of returns what the group keeps for cl, or nil if there is nothing.
+// of returns the group's state of the client cl, or nil if there is none.
 func (m *transactions) of(cl *command.Client) *clientTransaction { return keptOf(m.slot, cl) }
 
-// keptOf returns what the group of slot keeps for cl, or nil if there is nothing.
+// keptOf returns the state that the group with the index slot keeps for the client cl, or nil if
+// there is none.
 func keptOf(slot command.Slot, cl *command.Client) *clientTransaction {
 	k, _ := slot.OfClient(cl).(*clientTransaction)
 	return k

@@ -89,7 +89,7 @@ func load(c *command.Call) {
 	c.Server.Host.Work.Outside(c, func() { changed, err = file.Load(c.Server.Users) })
 	if err != nil {
 		c.Server.Log.Warn("the users were not loaded", "error", err)
-		c.Fail(resp.Error("ERR " + err.Error())) // the text is one line of limited length
+		c.Fail(resp.Error("ERR " + err.Error())) // the error text is one line of limited length
 		return
 	}
 	closeClients(c, changed)

@@ -24,7 +24,7 @@ func container() *command.Command {
 	const calm = command.FlagNoScript | command.FlagLoading | command.FlagStale
 
 	const admin = command.FlagAdmin
-	rules := stats.SecretsFrom(2) // rules contain passwords
+	rules := stats.SecretsFrom(2) // rules may contain passwords
 	return &command.Command{
 		Name: "acl", Arity: -2, Group: "server", Summary: "A container for access list commands.", Since: "1.0.0",
 		Sub: command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
@@ -55,7 +55,7 @@ func container() *command.Command {
 			{
 				Name: "acl|list", Arity: 2, Flags: calm | admin | command.FlagFence,
 				Summary: "Lists the rules of all users.", Reply: "an array of rules", Run: list, WordWork: command.MaxLoopWork,
-				ReplySize: sizeOfAll, // there may be many users
+				ReplySize: sizeOfAll, // the reply may be long, because there may be many users
 			},
 			{
 				Name: "acl|load", Arity: 2, Flags: calm | admin | command.FlagFence | command.FlagNoMulti | command.FlagAudit,
@@ -185,7 +185,7 @@ func genpass(c *command.Call) {
 	}
 	digits := (bits + 3) / 4
 	random := make([]byte, (digits+1)/2)
-	_, _ = rand.Read(random) // rand.Read never fails, according to its documentation
+	_, _ = rand.Read(random) // Read never fails, as its documentation says
 	c.W.BulkString(hex.EncodeToString(random)[:digits])
 }
 

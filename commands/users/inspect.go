@@ -36,7 +36,7 @@ func dryrun(c *command.Call) {
 	case acl.DeniedNothing:
 		c.OK()
 	case acl.DeniedKey:
-		if is.At == 0 { // the command names no key and reaches all keys: see acl-keyspace-needs-allkeys
+		if is.At == 0 { // is.At is 0 if the command names no key but accesses all keys: see acl-keyspace-needs-allkeys
 			c.W.BulkString("User " + name + " has no permissions to access all keys, which the '" + cmd.Name + "' command needs")
 			return
 		}

@@ -19,9 +19,9 @@ type Variable struct {
 	Default string
 }
 
-// Row describes how variables determine the value of an option.
+// Row says how variables determine the value of one option.
 type Row struct {
-	// Option is the name of the option, or "" for variables that are checked and decide no option.
+	// Option is the name of the option; "" for variables that are checked but determine no option.
 	Option    string
 	Variables []Variable
 	// Note is a remark for the documentation, in Markdown; it may be "".
@@ -77,7 +77,7 @@ func newGiven(environ []string, rows []Row) *given {
 	g := &given{make(map[string]string), make(map[string]string), make(map[string]bool), nil}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if _, twice := g.set[name]; !twice { // as os.Getenv
+		if _, twice := g.set[name]; !twice { // as in os.Getenv, the first one counts
 			g.set[name] = value
 		}
 	}

@@ -99,7 +99,7 @@ func tlsRows() []Row {
 	}
 }
 
-// headers returns the value of rls-headers.
+// headers returns the value of the option rls-headers.
 func headers(g *given) (string, bool) {
 	if !g.boolean("LIMIT_RESPONSE_HEADERS_ENABLED") {
 		return "none", true
@@ -118,7 +118,7 @@ func headers(g *given) (string, bool) {
 // boolean returns yes or no for a variable that is true or false.
 func boolean(g *given, name string) string { return yes(g.boolean(name)) }
 
-// one returns the row of an option whose value is that of one variable, read by a method of given.
+// one returns the row of an option whose value is the value of the variable v, as read returns it.
 func one(option string, v Variable, read func(g *given, name string) string, note string) Row {
 	return Row{Option: option, Variables: []Variable{v}, Note: note, value: func(g *given) (string, bool) { return read(g, v.Name), true }}
 }

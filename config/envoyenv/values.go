@@ -42,7 +42,8 @@ func (g *given) whole(name string) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// seconds returns the value of a variable that is a duration such as 24h, in seconds, rounded up.
+// seconds returns the value of a variable that is a duration such as 24h, as a number of seconds,
+// rounded up.
 func (g *given) seconds(name string) string {
 	d, err := time.ParseDuration(g.text(name))
 	if err != nil {
@@ -68,7 +69,7 @@ func (g *given) percent(name string) string {
 // addresses returns the value of a variable that is a host to listen on, as addresses of the option bind.
 func (g *given) addresses(name string) string {
 	switch host := g.text(name); host {
-	case "", "::": // both are all addresses of both families
+	case "", "::": // both stand for all addresses of both families
 		return "* -::*"
 	default:
 		return host
@@ -91,7 +92,7 @@ func (g *given) level(name string) string {
 	return v
 }
 
-// word returns the value of a variable that is one of words.
+// word returns the value of a variable that must be one of words.
 func (g *given) word(name string, words ...string) string {
 	v := g.text(name)
 	for _, w := range words {

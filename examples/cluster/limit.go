@@ -7,7 +7,7 @@ import (
 
 // cluster has the settings of the demonstration.
 type cluster struct {
-	server string // the path of the program
+	server string // path of the program of the servers
 	// kill is the number of seconds of load after which a master is killed, and seconds the
 	// duration of the load.
 	kill, seconds int

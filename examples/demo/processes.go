@@ -70,7 +70,7 @@ func (p *Processes) Start(addr, program string, args ...string) error {
 	started := &process{cmd: cmd, ended: make(chan struct{})}
 	p.byAddr[addr] = started
 	p.work.Go(func() {
-		_ = cmd.Wait() // all programs are killed in the end
+		_ = cmd.Wait() // the error does not matter, because all programs are killed in the end
 		said.Close()
 		close(started.ended)
 	})
@@ -123,9 +123,9 @@ func FreePorts(n int) (ports []string, err error) {
 		port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort))
 		var l net.Listener
 		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err != nil {
-			continue // another process listens on the port
+			continue // another process listens on the port already
 		}
-		defer l.Close() // close all together, so that no port is chosen twice
+		defer l.Close() // the ports are closed together at the end, so that none is chosen twice
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}

@@ -58,7 +58,8 @@ func (g *gateway) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config = strings.Replace(config, "timeout: 0.02s", "timeout: 1s", 1) // on a busy machine, Envoy must not pass a request of acme because of a timeout
+	// On a busy machine, Envoy must not let a request of acme pass because of a timeout.
+	config = strings.Replace(config, "timeout: 0.02s", "timeout: 1s", 1)
 	folder, err := g.Folder(g.envoy)
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func servePage(ctx context.Context, addr string) error {
 		return err
 	}
 	page := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "Hello\n") // the client may be gone
+		_, _ = io.WriteString(w, "Hello\n") // fails only if the client has disconnected
 	})}
 	go page.Serve(l) //nolint:errcheck // it ends with Close
 	context.AfterFunc(ctx, func() { _ = page.Close() })

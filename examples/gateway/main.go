@@ -17,9 +17,9 @@ import (
 
 // show has the settings of the demonstration.
 type show struct {
-	server string        // the path of the program
-	root   string        // the folder of this module
-	pause  time.Duration // the time between two lines
+	server string        // path of the program of the server
+	root   string        // path of the folder of this module
+	pause  time.Duration // time between two lines of the output
 	w      io.Writer
 }
 

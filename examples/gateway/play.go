@@ -60,7 +60,7 @@ func get(ctx context.Context, url, tenant string) (response, error) {
 // tenants are the callers of the page.
 var tenants = []string{"acme", "globex"}
 
-// perSecond is how many requests each tenant sends in a second.
+// perSecond is the number of requests that each tenant sends in a second.
 const perSecond = 50
 
 // counts has the numbers of responses of a tenant by their status.
@@ -95,7 +95,8 @@ func (c *counts) since() string {
 	return fmt.Sprintf("%4d x 200  %4d x 429  %4d failed", c.ok.Swap(0), c.denied.Swap(0), c.failed.Swap(0))
 }
 
-// step is a command of redis-cli and what it shows. A step without a command only lets the load run.
+// step is a command of redis-cli, and a text about its effect. A step without a command only lets
+// the load run.
 type step struct{ command, shows string }
 
 // steps are the demonstration. The rules allow each tenant 100 requests in a minute, so the first step raises the limit.
@@ -153,7 +154,7 @@ func (g *gateway) cli(ctx context.Context, s step) error {
 	}
 	first := said
 	if lines := bytes.SplitAfterN(said, []byte("\n"), 3); len(lines) > 2 {
-		first = lines[1] // of RL.EXPLAIN: its sentence
+		first = lines[1] // the second line of RL.EXPLAIN is its sentence
 	}
 	fmt.Fprintf(g.w, "\n%s\n$ redis-cli %s\n%s\n", s.shows, s.command, bytes.TrimSpace(first))
 	return nil

@@ -25,7 +25,7 @@ type load struct {
 	client *redis.Client
 	work   sync.WaitGroup
 
-	mu sync.Mutex // guards the fields below
+	mu sync.Mutex // mu guards the fields below
 	// sum has the counts so far.
 	sum counts
 	// highest has, for each counter, the last value that was acknowledged.
@@ -38,10 +38,10 @@ type load struct {
 
 // counts has the numbers of calls by outcome.
 type counts struct {
-	acked            int64  // INCR calls that were answered with a number
-	lost             int64  // those of them whose effect was missing on the server later
-	admitted, denied int64  // CL.THROTTLE
-	failed           int64  // calls of INCR or CL.THROTTLE that were answered with an error, or not at all
+	acked            int64  // number of calls of INCR that were answered with a number
+	lost             int64  // number of these calls whose effect was missing on the server later
+	admitted, denied int64  // numbers of calls of CL.THROTTLE by their decision
+	failed           int64  // number of calls of INCR or CL.THROTTLE that were answered with an error, or not at all
 	why              string // the error of the last failed call
 }
 

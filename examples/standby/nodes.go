@@ -21,9 +21,9 @@ const masterName = "limits"
 type nodes struct {
 	*demo.Processes
 	ctx     context.Context //nolint:containedctx // all processes end when this context ends
-	program string          // the path of the program of the servers
+	program string          // path of the program of the servers
 	acks    string
-	servers []string // addresses of the servers; the first is the primary at the start
+	servers []string // addresses of the servers; the first one is the primary at the start
 	// sentinels has the addresses of the sentinels.
 	sentinels []string
 }

@@ -58,9 +58,9 @@ func (s *show) play(ctx context.Context, n *nodes) error {
 type events struct {
 	*show
 	*nodes
-	killed string // the address of the primary that was killed, or ""
-	next   string // the address of the next primary, or ""
-	back   bool   // the next primary has acknowledged calls for a second
+	killed string // address of the primary that was killed, or ""
+	next   string // address of the next primary, or ""
+	back   bool   // whether the next primary has acknowledged calls for a second
 }
 
 // pending reports whether the primary was killed and no other server has acknowledged calls since.

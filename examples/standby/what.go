@@ -7,7 +7,7 @@ import (
 
 // show has the settings of the demonstration.
 type show struct {
-	server string // the path of the program
+	server string // path of the program of the servers
 	// replicas is the number of replicas at the start, and acks the number of replicas that must
 	// have a change before it is answered (repl-ack-replies).
 	replicas, acks int

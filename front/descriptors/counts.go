@@ -12,10 +12,10 @@ import (
 	"github.com/cellserver/cellserver/rls"
 )
 
-// Code is the result of a request, for the counts.
+// Code is the result of a request in the counts.
 type Code uint8
 
-// These are the codes. The first two are those of answers, the others those of errors, with the meanings that gRPC gives
+// These are the codes. The first two stand for answers, and the others for errors, with the meanings that gRPC gives
 // them.
 const (
 	OK Code = iota
@@ -27,7 +27,7 @@ const (
 	codes
 )
 
-// names has the names of the codes, as metrics show them.
+// names has the name of each code in the metrics.
 var names = [codes]string{"ok", "over_limit", "invalid_argument", "permission_denied", "unknown", "unavailable"}
 
 // String returns the name of c.
@@ -58,23 +58,24 @@ func CodeOf(err error) Code {
 	return Unavailable
 }
 
-// ErrMessage says that a message is no request.
+// ErrMessage means that a message is not a request.
 var ErrMessage = errors.New("the message is no request")
 
 // maxDomains is the maximum number of domains that are counted by themselves.
 const maxDomains = 100
 
-// other is the domain of requests whose domain has no rules and no limits, of those beyond maxDomains, and of requests that have failed.
+// other is the domain in the counts of requests that have failed, whose domain has neither rules nor limits, or whose
+// domain is beyond maxDomains.
 const other = "other"
 
 // Counts counts answers by domain and code. The zero Counts is ready for use. Any goroutine may call its methods.
 type Counts struct {
-	other   counters // those of the domain other
+	other   counters // counts for the domain other
 	mu      sync.RWMutex
 	domains map[string]*counters
 }
 
-// counters are counters by code.
+// counters has a counter for each code.
 type counters [codes]atomic.Int64
 
 // Count is the number of answers to requests of a domain with a code.

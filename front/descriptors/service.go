@@ -42,13 +42,14 @@ type Service struct {
 	Tally *Tally
 }
 
-// Call is the memory for requests and their answers, one after another. The zero Call is ready for use.
+// Call has the memory for a request and its answer. It is reused for one request after another. The zero Call is ready
+// for use.
 type Call struct {
 	// Request is the request. Its texts may refer to the memory of the message that it was decoded from.
 	Request rls.Request
 	// Answer is the answer to the request. It is valid until the next one.
 	Answer rls.Answer
-	// Names are the names of the header fields that Answer may have.
+	// Names are the names of the header fields of Answer.
 	Names wire.Headers
 	// Limited is the answer if limits of Limitador have answered the request. It is valid until the next one.
 	Limited limitador.Answer
@@ -75,10 +76,10 @@ func (c *Call) AppendResponse(dst []byte) []byte {
 	return dst
 }
 
-// ErrReplaced says that the rules of a request were replaced while it ran.
+// ErrReplaced means that the rules were replaced while a request ran.
 var ErrReplaced = errors.New("UNAVAILABLE the rules were replaced meanwhile, try again")
 
-// Answer answers the request of c by calls of by. Without an error, c.Answer is the answer. The errors are those of
+// Answer answers the request of c by calls of by. Without an error, c.Answer is the answer. It returns the errors of
 // [rls.Config.Plan], those of by, [ErrReplaced], and error replies of RL.USE as a [resp.Error]. After an error some
 // descriptors of the request may have been charged. Any goroutine may call it, with a Call of its own.
 func (s *Service) Answer(c *Call, by Caller) error {
@@ -121,8 +122,8 @@ func (s *Service) answer(c *Call, by Caller) error {
 	return nil
 }
 
-// decide lets by decide the charges of the plan, in their order. If look is true, nothing is
-// charged.
+// decide makes the caller by decide the charges of the plan, in their order. If look is true,
+// nothing is charged.
 func (c *Call) decide(by Caller, look bool) (err error) {
 	charges := c.plan.Charges
 	c.commands, c.decisions = c.commands[:0], c.decisions[:0]

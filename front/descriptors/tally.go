@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/rls"
 )
 
-// MaxSeries is the maximum number of series that a [Tally] has for rules. Rules beyond have one series together.
+// MaxSeries is the maximum number of series that a [Tally] has for rules. The rules beyond it share one more series.
 const MaxSeries = 1000
 
 // otherSeries is the series of the rules beyond MaxSeries.
@@ -17,27 +17,27 @@ var otherSeries = rls.Series{Domain: other, Key1: other}
 // long as one of them has it. Any goroutine may call its methods.
 type Tally struct {
 	book   atomic.Pointer[book]
-	mu     sync.Mutex // a book is made
-	others series     // of the rules beyond MaxSeries
+	mu     sync.Mutex // locked while a book is made
+	others series     // the counts of the rules beyond MaxSeries
 }
 
 // NewTally returns a Tally without counts.
 func NewTally() *Tally { return &Tally{others: series{name: otherSeries}} }
 
-// book has the series of rules. It never changes, but for the counts.
+// book has the series of the rules. Only the counts in it change.
 type book struct {
 	rules *rls.Config
-	of    []*series // by the place of the rule in rules
-	list  []*series // each series once, in the order of the rules. That of the rules beyond MaxSeries comes last
+	of    []*series // the series of each rule; with the same index as the rule in rules
+	list  []*series // each series once, in the order of the rules; the series of the rules beyond MaxSeries is the last
 }
 
-// series are the counts of the rules with the same series.
+// series has the counts of all rules that share one series.
 type series struct {
 	name                              rls.Series
 	total, over, within, near, shadow atomic.Uint64
 }
 
-// add counts the hits of the request of c, which s has answered with the options o. Without a receiver it does nothing.
+// add counts the hits of the request of c, which s has answered with the options o. It does nothing if t is nil.
 func (t *Tally) add(s *Service, c *Call, o rls.Options) {
 	if t == nil || len(c.decisions) == 0 {
 		return
@@ -46,7 +46,7 @@ func (t *Tally) add(s *Service, c *Call, o rls.Options) {
 	c.plan.Hits(o, c.decisions, func(r *rls.Rule, h rls.Hits) {
 		at := b.rules.Find(r)
 		if at < 0 {
-			return // the rules were replaced meanwhile, and the rule is gone
+			return // the rules were replaced meanwhile, and the rule does not exist any more
 		}
 		n := b.of[at]
 		count(&n.total, h.Total)

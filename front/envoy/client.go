@@ -78,17 +78,17 @@ func (c *credentialsOf) Clone() credentials.TransportCredentials { return c }
 // OverrideServerName implements [credentials.TransportCredentials]. A server does not call it.
 func (*credentialsOf) OverrideServerName(string) error { return errors.ErrUnsupported }
 
-// client is the state that the server has of a connection, and the AuthInfo of its calls.
+// client is the server's state of a connection, and the AuthInfo of its calls.
 type client struct {
-	tls     *tls.ConnectionState // nil without TLS
-	hangup  func()               // closes the connection
+	tls     *tls.ConnectionState // state of the TLS connection; nil without TLS
+	hangup  func()               // function that closes the connection
 	meter   meter
-	running atomic.Int64 // the bytes of calls that run, and of answers that grpc-go has not written
-	watches atomic.Int64 // the calls of Watch
+	running atomic.Int64 // bytes of the calls that run, and of the answers that grpc-go has not written
+	watches atomic.Int64 // number of running calls of Watch
 
-	mu     sync.Mutex // guards the fields below
-	caller Caller     // nil after the end
-	user   bool       // caller has logged in
+	mu     sync.Mutex // mu guards the fields below
+	caller Caller     // the client of the server; nil after the end of the connection
+	user   bool       // whether caller has logged in
 }
 
 // kept returns the number of bytes that the connection takes. Any goroutine may call it.
@@ -97,7 +97,7 @@ func (c *client) kept() int64 { return idleKept + c.meter.held.Load() + c.runnin
 // AuthType implements [credentials.AuthInfo].
 func (*client) AuthType() string { return "client" }
 
-// errGone says that the connection has ended.
+// errGone means that the connection has ended.
 var errGone = errors.New("the connection has ended")
 
 // Do implements [descriptors.Caller].
@@ -109,7 +109,7 @@ func (c *client) Do(commands []byte, replies int, out []byte) ([]byte, error) {
 	return caller.Do(commands, replies, out) //nolint:wrapcheck // see CodeOf of package descriptors
 }
 
-// get returns the caller of c after its login. A refusal is that of one call: the reason may be gone at the next one.
+// get returns the caller of c after its login. A refusal applies only to one call, because the next login may succeed.
 func (c *client) get() (Caller, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// These bound what a connection takes.
+// These are the bounds of the resources of a connection.
 const (
-	// maxKept is the maximum memory, in bytes, of the calls that a peer has begun and not finished, and by itself that of calls
-	// that run and of answers that the peer has not read. A connection beyond the first is closed, and a call beyond the second
-	// is refused.
+	// maxKept is the maximum memory in bytes of the calls that a peer has begun and not finished; beyond it, the
+	// connection is closed. It is also the maximum memory of the calls that run and of the answers that the peer has
+	// not read; beyond it, a call is refused.
 	maxKept = 8 << 20
 	// idleKept is the memory that a connection without calls takes, in bytes.
 	idleKept = 32 << 10
-	// writeTime is the time in which a peer has to accept what is written at once.
+	// writeTime is the maximum time in which a peer has to accept the bytes of one write.
 	writeTime = 20 * time.Second
-	// maxBehind is the number of bytes that are read from a peer while it does not accept what is written. Otherwise it could
-	// make grpc-go keep the answers to its control frames.
+	// maxBehind is the maximum number of bytes that are read from a peer while it does not accept the bytes of a write.
+	// It bounds the answers to control frames that grpc-go keeps.
 	maxBehind = 64 << 10
 )
 
@@ -29,7 +29,7 @@ type connection struct {
 	closed sync.Once
 }
 
-// accept makes a client of each connection that a listener accepts.
+// accept is a listener that makes a client of each connection that it accepts.
 type accept struct {
 	net.Listener
 	of *Server
@@ -46,7 +46,7 @@ func (l *accept) Accept() (net.Conn, error) {
 		if l.of.admit(c) {
 			return c, nil
 		}
-		_ = raw.Close() // no reply can be sent yet
+		_ = raw.Close() // no reply can be sent before a call
 	}
 }
 
@@ -59,15 +59,16 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// guarded is the connection that grpc-go uses, behind TLS. It bounds what the peer makes grpc-go keep.
+// guarded is the connection that grpc-go uses, inside of TLS. It bounds the memory that the peer
+// can make grpc-go keep.
 type guarded struct {
 	net.Conn
 	client *client
 
-	mu      sync.Mutex // guards the fields below
-	written sync.Cond  // uses mu: the end of a write, or of the connection
+	mu      sync.Mutex // mu guards the fields below
+	written sync.Cond  // signals, with mu, the end of a write or of the connection
 	writing bool
-	behind  int // the bytes that were read since the write began
+	behind  int // number of bytes that were read since the present write began
 	closed  bool
 }
 

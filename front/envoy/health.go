@@ -9,10 +9,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// named is the service that Envoy's health checks of ratelimit name. The service "" stands for the whole server.
+// named is the name of the service in Envoy's health checks of ratelimit. The name "" stands for the whole server.
 const named = "ratelimit"
 
-// healthServer is the health service. Check looks at the present state, and Watch at that of the latest look.
+// healthServer is the health service. Check reports the present state, and Watch the state at the latest look.
 type healthServer struct {
 	*health.Server
 	ready func() string

@@ -19,11 +19,11 @@ type frame struct {
 	stream uint32
 }
 
-// frames finds the headers of the frames in one direction of a connection.
+// frames finds the frame headers in one direction of a connection.
 type frames struct {
 	header [9]byte
-	have   int // the number of bytes of header
-	skip   int // the number of bytes before the next header
+	have   int // number of bytes of header that have arrived
+	skip   int // number of bytes before the next header
 }
 
 // next returns the first frame whose header ends in b, and the bytes behind the header. ok is false if there is none.
@@ -59,10 +59,10 @@ const (
 // meter counts the memory that grpc-go needs for the calls of a connection which have begun and not ended. grpc-go bounds
 // what one call takes, and neither the sum nor the number of frames. Both directions of the connection pass through.
 type meter struct {
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // mu guards the fields below
 	in, out frames
-	calls   map[uint32]int // the cost of each call by its stream
-	last    uint32         // the stream of the latest call
+	calls   map[uint32]int // the cost in bytes of each call, by its stream
+	last    uint32         // number of the stream of the latest call
 
 	held atomic.Int64 // the sum of calls, and of their header fields; any goroutine may read it
 }
@@ -71,7 +71,7 @@ func (m *meter) begin() {
 	m.in.skip, m.calls = len(http2.ClientPreface), make(map[uint32]int)
 }
 
-// errMemory is the error of a connection that has begun calls whose sum is beyond maxKept.
+// errMemory is the error of a connection whose unfinished calls take more than maxKept.
 var errMemory = errors.New("the calls of the connection that have not ended take too much memory")
 
 // received notes that b came from the peer. The error is errMemory.
@@ -88,7 +88,7 @@ func (m *meter) received(b []byte) error {
 		case f.kind == http2.FrameHeaders && f.stream > m.last:
 			m.last = f.stream
 			m.add(f.stream, callCost)
-		case f.kind == http2.FrameData && runs: // otherwise grpc-go drops it
+		case f.kind == http2.FrameData && runs: // grpc-go drops data for other streams
 			m.add(f.stream, f.length+frameCost)
 		case f.kind == http2.FrameRSTStream:
 			m.end(f.stream)

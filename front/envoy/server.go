@@ -25,8 +25,8 @@ import (
 // Caller runs commands of one client of the server: see [direct.Conn].
 type Caller interface {
 	descriptors.Caller
-	// Login logs the client in as the user of a connection with the TLS state is, or without TLS if is is nil. It is called
-	// before the first Do, and after an error again before the next one. The error is for the client.
+	// Login logs the client in as the user of a connection with the given TLS state; nil means without TLS. It is
+	// called before the first Do and, after an error, before the next Do. The error is shown to the client.
 	Login(is *tls.ConnectionState) error
 	// Touch notes that the client is active, though it calls nothing. Any goroutine may call it.
 	Touch()
@@ -39,7 +39,7 @@ type Connection struct {
 	Remote, Local net.Addr
 	// Hangup closes the connection. Any goroutine may call it.
 	Hangup func()
-	// Kept returns the number of bytes that the connection takes beside its client. Any goroutine may call it.
+	// Kept returns the number of bytes that the connection takes in addition to its client. Any goroutine may call it.
 	Kept func() int64
 }
 
@@ -47,39 +47,41 @@ type Connection struct {
 type Config struct {
 	// Service answers the requests.
 	Service *descriptors.Service
-	// Open returns the client of a connection that was accepted. Its errors are those of Open of a [direct.Transport]: then the
-	// connection is closed.
+	// Open returns the client of a connection that was accepted. It returns the errors of Open of a [direct.Transport];
+	// then the connection is closed.
 	Open func(c Connection) (Caller, error)
-	// TLS is nil for a port without TLS.
+	// TLS is the configuration for TLS; nil means that the port does not use TLS.
 	TLS *tls.Config
 	// Ready returns "" if the service can answer, and otherwise the reason. Any goroutine may call it.
 	Ready func() string
-	// MaxAge is the time after which a connection is asked to end, up to a tenth earlier or later; 0 means never.
+	// MaxAge is the age, give or take a tenth, at which the server asks a connection to end; 0 means never.
 	MaxAge time.Duration
 }
 
-// These are the bounds of connections. CONTINUATION frames and pings are bounded by grpc-go.
+// These are the bounds of connections. grpc-go itself bounds CONTINUATION frames and pings.
 const (
 	maxStreams = 250
-	// maxWatches is the maximum number of calls of Watch of a connection. These have no end.
+	// maxWatches is the maximum number of running calls of Watch on a connection, because these
+	// calls do not end by themselves.
 	maxWatches = 8
-	// window is the number of bytes of a call that a peer may send before the server asks for its message. It is the
-	// least that grpc-go has. A larger one, which grpc-go would choose for a fast peer, would be memory of each call.
+	// window is the number of bytes of a call that a peer may send before the server reads them. It is the minimum of
+	// grpc-go, which by default would choose a larger window, and so take more memory for each call, if the peer is
+	// fast.
 	window = 64 << 10
-	// readBuffer is memory of each connection.
+	// readBuffer is the size of the read buffer of each connection, in bytes.
 	readBuffer   = 8 << 10
 	maxHeaders   = 16 << 10
 	handshake    = 5 * time.Second
 	minPing      = 10 * time.Second
 	maxAgeLinger = 10 * time.Second
-	// messageTime is the time in which the message of a call has to come, or its connection is closed. A call without a
-	// message keeps memory.
+	// messageTime is the time in which the message of a call has to arrive, because a call without a message keeps
+	// memory. After it, the connection is closed.
 	messageTime = 10 * time.Second
-	// streamWorkers is the number of goroutines that are kept for calls, with stacks that have grown for them. Further calls
-	// get goroutines of their own.
+	// streamWorkers is the number of goroutines that are kept for calls, so that their stacks need not grow again.
+	// Further calls get new goroutines.
 	streamWorkers = 64
-	// maxIdle is the time after which a connection without calls is asked to end, and pingAfter that after which a silent peer
-	// is asked whether it is there. It has pingTime to answer.
+	// maxIdle is the time after which a connection without calls is asked to end. pingAfter is the time after which a
+	// silent peer gets a ping, which it has to answer within pingTime.
 	maxIdle   = 2 * time.Minute
 	pingAfter = time.Minute
 	pingTime  = 20 * time.Second
@@ -87,13 +89,13 @@ const (
 	healthPeriod = 250 * time.Millisecond
 )
 
-// Server serves the ports. [New] makes one.
+// Server serves the port of the rate limit service. [New] makes one.
 type Server struct {
 	config Config
 	grpc   *grpc.Server
 	health *healthServer
-	// messages has the messages of calls that have ended.
-	messages sync.Pool // of *message
+	// messages has unused messages, for reuse.
+	messages sync.Pool // values of type *message
 
 	ending sync.Once
 	end    chan struct{}
@@ -102,7 +104,7 @@ type Server struct {
 	calls drain.Calls // those of the rate limit service
 
 	mu   sync.Mutex
-	open map[*connection]struct{} // guarded by mu
+	open map[*connection]struct{} // the open connections; guarded by mu
 }
 
 // New returns a server that accepts no connection before Serve.
@@ -115,7 +117,7 @@ func New(c Config) *Server {
 	s.grpc = grpc.NewServer(
 		grpc.Creds(&credentialsOf{s}),
 		grpc.ForceServerCodecV2(codec{}),
-		grpc.MaxRecvMsgSize(2*wire.MaxRequest), // a request up to this size gets an error that says what its bound is
+		grpc.MaxRecvMsgSize(2*wire.MaxRequest), // a larger request up to this size still gets an error that names the bound
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
@@ -195,7 +197,7 @@ func (c *client) bound(ctx context.Context, method string) (context.Context, err
 	}
 	c.touch()
 	bound, cancel := context.WithTimeout(ctx, messageTime)
-	context.AfterFunc(ctx, cancel) // ctx ends with the call
+	context.AfterFunc(ctx, cancel) // ctx ends together with the call
 	return bound, nil
 }
 

@@ -44,21 +44,22 @@ func reportHits(s *descriptors.Service, c *descriptors.Call, by descriptors.Call
 	return s.AnswerLimits(c, descriptors.Report, max(c.Request.Hits, 1), false, by) //nolint:wrapcheck // its text is that of the status
 }
 
-// message is a request, and then its response. After the first calls a message allocates no memory.
+// message is first a request, and then its response. After the first calls a message allocates no
+// memory.
 type message struct {
 	in, out []byte
 	call    descriptors.Call
 
 	of *Server
 	by *client
-	// late closes the connection of by when the request has not come in messageTime.
+	// late closes the connection of the call if the request has not arrived within messageTime.
 	late *time.Timer
 }
 
 // newMessage returns an any for the pool of s.
 func (s *Server) newMessage() any {
 	m := &message{of: s}
-	m.late = time.AfterFunc(math.MaxInt64, func() { m.by.hangup() }) // each call sets the time
+	m.late = time.AfterFunc(math.MaxInt64, func() { m.by.hangup() }) // the duration is a placeholder, which each call sets anew
 	return m
 }
 
@@ -72,7 +73,8 @@ func (m *message) recycle() {
 	}
 }
 
-// codec passes the bytes of messages through. Messages of the health service are encoded as the library does it.
+// codec passes the bytes of messages through unchanged. For messages of the health service it uses the codec of the
+// library.
 type codec struct{}
 
 // Name implements [encoding.CodecV2].
@@ -102,10 +104,11 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	return out, nil
 }
 
-// errKept refuses a call of a connection whose other calls and answers take maxKept.
+// errKept is the error of a call if the other calls and answers of its connection take maxKept.
 var errKept = status.Errorf(codes.ResourceExhausted, "the calls of the connection and its unread answers take more than %d MiB", maxKept>>20)
 
-// messageCopies is how many times a request may be in memory while its call runs: as its bytes, decoded, and as the answer.
+// messageCopies is the number of copies of a request in memory while its call runs: its bytes, its decoded form, and
+// the answer.
 const messageCopies = 3
 
 // answering answers the request of a call by calls of a client.
@@ -141,7 +144,7 @@ func handler(answer answering) grpc.MethodHandler {
 	}
 }
 
-// errLate is the end of a call whose message did not come in time. Its connection is closed.
+// errLate is the error of a call whose message did not arrive in time. Its connection is closed.
 var errLate = status.Error(codes.DeadlineExceeded, "the message of the call did not come in time")
 
 // peerOf returns the client of the connection that a call came from.
@@ -163,7 +166,7 @@ func (m *message) answer(s *descriptors.Service, answer answering) error {
 	return nil
 }
 
-// statuses are the codes of gRPC.
+// statuses has the code of gRPC for each code of the counts.
 var statuses = [...]codes.Code{
 	descriptors.InvalidArgument:  codes.InvalidArgument,
 	descriptors.PermissionDenied: codes.PermissionDenied,

@@ -1,9 +1,8 @@
 // Package headers makes the HTTP header fields and the body that tell a client about its limits.
 //
-// The fields RateLimit-Policy and RateLimit, and the problem types, are those of
-// draft-ietf-httpapi-ratelimit-headers-11 of 23 May 2026, which has expired on 24 November 2026 and is the
-// newest draft. The drafts from -08 on have the same fields. X-RateLimit-Limit, X-RateLimit-Remaining and
-// X-RateLimit-Reset are the older names that many clients read.
+// The fields RateLimit-Policy and RateLimit, and the problem types, follow draft-ietf-httpapi-ratelimit-headers-11 of
+// 23 May 2026, which has expired on 24 November 2026 and is the newest draft. The drafts from -08 on have the same
+// fields. X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset are the older names that many clients read.
 //
 // [Append] and [ProblemOf] are pure functions. The file clients/vectors/headers.json has answers and what the
 // functions return for them, for implementations in other languages.
@@ -11,10 +10,10 @@ package headers
 
 import "strconv"
 
-// Style says which fields an answer has. Retry-After is part of every style but None.
+// Style says which header fields an answer has. All styles but None include Retry-After.
 type Style uint8
 
-// These are the styles. Both is the sum of Draft and X.
+// These are the styles. Both has the fields of Draft and of X.
 const (
 	None  Style = 0
 	Draft Style = 1
@@ -22,19 +21,20 @@ const (
 	Both  Style = Draft | X
 )
 
-// Styles are the names of the styles, as the option http-headers has them.
+// Styles are the names of the styles in the option http-headers.
 var Styles = []string{None: "none", Draft: "draft", X: "x", Both: "both"}
 
 // Answer is the decision on a call under one policy. Times are in milliseconds and rounded up.
 type Answer struct {
-	// Policy is the name of the policy: see policy.CheckName. Other names make invalid fields.
+	// Policy is the name of the policy: see policy.CheckName. With any other name the fields are
+	// invalid.
 	Policy string `json:"policy"`
-	// Denied says that the call is denied, and Blocked that a block has denied it.
+	// Denied says that the call is denied, and Blocked that it is denied by a block.
 	Denied  bool `json:"denied"`
 	Blocked bool `json:"blocked,omitempty"`
-	// Binding is the clause whose numbers are those of the call as a whole.
+	// Binding is the clause whose numbers describe the call as a whole.
 	Binding Clause `json:"binding"`
-	// Clauses has one or more clauses of the limits that apply to the key, in their order.
+	// Clauses has the clauses of the limits that apply to the key, at least one, in their order.
 	Clauses []Clause `json:"clauses"`
 }
 
@@ -42,23 +42,25 @@ type Answer struct {
 type Clause struct {
 	// Denies says that the limit denies the call.
 	Denies bool `json:"denies,omitempty"`
-	// Limit and Remaining are units, at least 0.
+	// Limit and Remaining are numbers of units, at least 0.
 	Limit     int64 `json:"limit"`
 	Remaining int64 `json:"remaining"`
-	// RetryMillis is the time until the call would pass. -1 means that there is nothing to wait for: the
-	// call has passed or never passes.
+	// RetryMillis is the time in milliseconds until the call would pass. -1 means that waiting does not help: the call
+	// has passed, or will never pass.
 	RetryMillis int64 `json:"retryMillis"`
-	// ResetMillis is the time until no unit is in use; 0 if none is. -1 means never.
+	// ResetMillis is the time in milliseconds until no unit is in use; 0 if none is in use, and -1
+	// for never.
 	ResetMillis int64 `json:"resetMillis"`
-	// WindowMillis is the length of the window; 0 if the limit has none, or one of the calendar.
+	// WindowMillis is the length of the window in milliseconds; 0 if the limit has no window, or a
+	// window of the calendar.
 	WindowMillis int64 `json:"windowMillis,omitempty"`
-	// Concurrent says that the units are places for requests that run.
+	// Concurrent says that the units are places of a concurrency limit.
 	Concurrent bool `json:"concurrent,omitempty"`
 	// Unlimited says that there is no limit. The other numbers have no meaning then, except for a denial by a block.
 	Unlimited bool `json:"unlimited,omitempty"`
 }
 
-// Field is one header field. Name is spelled as the draft does, which is not the canonical form of package http.
+// Field is a header field. Its name is spelled as in the draft, and not in the canonical form of package http.
 type Field struct {
 	Name, Value string
 }

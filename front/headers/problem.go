@@ -5,10 +5,10 @@ type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail explains the problem; "" leaves it out.
+	// Detail explains the problem; if it is "", the body has no such field.
 	Detail string `json:"detail,omitempty"`
-	// Violated has the names of the policies that deny the call, as in the fields; nil leaves them
-	// out.
+	// Violated has the names of the policies that deny the call, as in the header fields; if it is
+	// nil, the body has no such field.
 	Violated []string `json:"violated-policies,omitempty"`
 }
 

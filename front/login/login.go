@@ -22,7 +22,7 @@ type Limiter interface {
 type Door struct {
 	users   *acl.Users
 	limiter Limiter
-	waiting chan struct{} // logins that wait after failed ones
+	waiting chan struct{} // has an element for each login that waits after a failed one
 	stopped chan struct{} // closed by Stop
 	stop    sync.Once
 }

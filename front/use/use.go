@@ -9,18 +9,18 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Command is the name of the command.
+// Command is the name of the command that this package encodes.
 const Command = "RL.USE"
 
-// Call is a call of RL.USE.
+// Call has the parameters of a call of RL.USE.
 type Call struct {
 	Policy, Key []byte
 	Quantity    int64
-	// Mode is PEEK, PARTIAL, FORCE or "".
+	// Mode is the mode of the call: PEEK, PARTIAL or FORCE, or "" for none.
 	Mode string
-	// Member is the member for a policy with leases; "" names none.
+	// Member is the argument of MEMBER, for a policy with leases; "" leaves it out.
 	Member string
-	// Own is the limit of the call itself, the option LIMIT of RL.USE.
+	// Own is the argument of LIMIT: a limit that the call brings with it.
 	Own Window
 }
 
@@ -29,7 +29,7 @@ type Window struct{ Most, Seconds int64 }
 
 // AppendTo appends c to dst as a command. [Answer.Read] reads its reply.
 func (c *Call) AppendTo(dst []byte) []byte {
-	const fixed = 6 // RL.USE, policy, key, quantity, MS and WITHDETAILS
+	const fixed = 6 // number of words that every call has: RL.USE, policy, key, quantity, MS and WITHDETAILS
 	words := fixed
 	if c.Mode != "" {
 		words++
@@ -71,24 +71,25 @@ type Decision struct {
 	// Refused is 0 if the limit does not deny the call. Otherwise it is 1 or, in the mode PARTIAL, the number of units
 	// that were not granted.
 	Refused int64
-	// Limit and Remaining are units, at least 0.
+	// Limit and Remaining are numbers of units, at least 0.
 	Limit, Remaining int64
-	// RetryMillis is the time until the call would pass. -1 means that there is nothing to wait for: the
-	// call has passed or never passes.
+	// RetryMillis is the time in milliseconds until the call would pass. -1 means that waiting does not help: the call
+	// has passed, or will never pass.
 	RetryMillis int64
-	// ResetMillis is the time until no unit is in use; 0 if none is. -1 means never.
+	// ResetMillis is the time in milliseconds until no unit is in use; 0 if none is in use, and -1
+	// for never.
 	ResetMillis int64
 }
 
 // Answer is the answer to a call. Read reuses its memory.
 type Answer struct {
-	// Binding is the decision on the call.
+	// Binding is the decision on the call as a whole.
 	Binding Decision
 	// Clauses are the decisions on each limit, at least one.
 	Clauses []Decision
 }
 
-// ErrReply says that a reply is not a reply of RL.USE.
+// ErrReply means that a reply is not a reply of RL.USE.
 var ErrReply = errors.New("the session has sent an unexpected reply")
 
 // Read reads the first reply in replies into a, and returns the replies after it. The error is a [resp.Error] for an
@@ -116,7 +117,8 @@ func (a *Answer) Read(replies []byte) (rest []byte, err error) {
 	return r.rest, nil
 }
 
-// reader reads the arrays and integers of a reply. After a fault bad is set, and it reads zeros.
+// reader reads the arrays and integers of a reply. After a fault, bad is true, and all reads return
+// zeros.
 type reader struct {
 	rest []byte
 	bad  bool

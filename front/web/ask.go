@@ -22,10 +22,10 @@ func (a *answer) decided(c *use.Call, of *use.Answer) {
 	for i := range of.Clauses {
 		a.Clauses = append(a.Clauses, clauseOf(&of.Clauses[i]))
 	}
-	a.missing = of.Binding.Refused // 1 for a denial, but with PARTIAL a number of units
+	a.missing = of.Binding.Refused // 1 for a denial, but a number of units with PARTIAL
 	a.Denied = a.missing != 0
 	if c.Mode == "PARTIAL" {
-		a.Denied = a.missing != 0 && a.missing >= c.Quantity // it has got nothing
+		a.Denied = a.missing != 0 && a.missing >= c.Quantity // the call is denied if it has got no unit
 	} else if a.Denied {
 		a.missing = max(c.Quantity, 0)
 	}

@@ -27,7 +27,8 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, path string) {
 		s.refuseCheck(w, &c.params, deniedBecause("the header has more than %d bytes", MaxHeader))
 		return
 	}
-	// The credentials of a check are those of the gateway's client, for the application.
+	// The user name and password of a check come from the client of the gateway, and are meant for
+	// the application behind it.
 	user, proven, ok := s.user(w, r, false)
 	if !ok {
 		return

@@ -13,10 +13,10 @@ import (
 // HTTP/1.1 or of HTTP/2, whose requests may run at once.
 type connection struct {
 	net.Conn
-	kept    atomic.Int64 // the bytes of its requests
+	kept    atomic.Int64 // number of bytes that the requests of the connection take
 	mu      sync.Mutex
-	first   Caller            // guarded by mu: that of the connection, which has no user yet; nil if it has one
-	callers map[string]Caller // guarded by mu: by the name of the user; nil after the connection was closed
+	first   Caller            // the caller that was opened with the connection and has no user yet; nil once it has one; guarded by mu
+	callers map[string]Caller // the caller of each user, by name; nil after the connection was closed; guarded by mu
 }
 
 // idleKept is the memory that a connection without requests takes, in bytes.
@@ -48,7 +48,8 @@ func (l *accept) Accept() (net.Conn, error) {
 	}
 }
 
-// caller returns the caller of the user. The first user gets that of the connection, and any other one that by opens.
+// caller returns the caller of the user. The first user gets the caller that was opened with the connection, and every
+// other user gets a caller that by opens.
 func (c *connection) caller(user string, by func(Peer) (Caller, error)) (Caller, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

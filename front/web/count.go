@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/front/headers"
 )
 
-// counted are the statuses of responses that are counted by themselves. All others are counted together.
+// counted are the statuses of responses that have counters of their own. All other statuses share one counter.
 var counted = [...]int{
 	http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
 	http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
@@ -18,7 +18,8 @@ var counted = [...]int{
 // otherStatus is the name of all statuses that are not in counted.
 const otherStatus = "other"
 
-// counts has the number of responses for each status of counted, and at the end that of the others.
+// counts has the number of responses with each status of counted and, as the last element, with any
+// other status.
 type counts [len(counted) + 1]atomic.Int64
 
 // add counts a response with a status.

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/rls/wire"
 )
 
-// These are the paths that envoyproxy/ratelimit serves over HTTP, too.
+// These are the paths that envoyproxy/ratelimit serves over HTTP.
 const (
 	jsonPath   = "/json"
 	healthPath = "/healthcheck"
@@ -47,7 +47,7 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 	m.out = m.call.AppendResponse(m.out[:0])
 	text, err := messages.AppendJSON(nil, m.out)
 	if err != nil {
-		panic("web: a response cannot be written as JSON") // its texts are those of rules and of the request, which are UTF-8
+		panic("web: a response cannot be written as JSON") // impossible: the texts of the rules and the request are UTF-8
 	}
 	status := http.StatusOK
 	if m.call.Answer.Overall == rls.OverLimit {
@@ -56,7 +56,7 @@ func (s *Server) descriptors(w http.ResponseWriter, r *http.Request) {
 	s.counts.add(status)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client may be gone
+	_, _ = w.Write(text) // fails only if the client has disconnected
 }
 
 // message returns the body of a request of a rate limit service, and the client that makes its calls. If ok is false,
@@ -109,7 +109,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	}
 	s.counts.add(http.StatusOK)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "OK") // the client may be gone
+	_, _ = io.WriteString(w, "OK") // fails only if the client has disconnected
 }
 
 // healthy reports whether the rate limit service can answer requests of the user of r, which is a GET. Otherwise it has sent

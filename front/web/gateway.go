@@ -13,11 +13,12 @@ import (
 // gateways are ignored.
 type Gateway uint8
 
-// These are the gateways.
+// These are the kinds of gateways.
 const (
 	// NoGateway has no source, so the key of a check cannot have parts of the original request.
 	NoGateway Gateway = iota
-	// Nginx sends X-Original-URI, X-Original-Method and X-Original-Host, if it is configured so.
+	// Nginx sends X-Original-URI, X-Original-Method and X-Original-Host, if its configuration says
+	// so.
 	Nginx
 	// Traefik and Caddy send X-Forwarded-Uri, X-Forwarded-Method and X-Forwarded-Host.
 	Traefik
@@ -27,11 +28,11 @@ const (
 	Envoy
 )
 
-// Gateways are the names of the gateways, as the option http-gateway has them.
+// Gateways has the names of the gateways in the option http-gateway.
 var Gateways = []string{NoGateway: "none", Nginx: "nginx", Traefik: "traefik", Caddy: "caddy", Envoy: "envoy"}
 
-// fields are the header fields with the URI, the method and the host of the original request. They are "" for
-// the gateways that send none.
+// fields are the header fields with the URI, the method and the host of the original request. They are "" for gateways
+// that do not send them.
 var fields = [...]struct{ uri, method, host string }{
 	Nginx:   {"X-Original-Uri", "X-Original-Method", "X-Original-Host"},
 	Traefik: {"X-Forwarded-Uri", "X-Forwarded-Method", "X-Forwarded-Host"},
@@ -59,12 +60,13 @@ func deniedBecause(format string, arguments ...any) error {
 	return &fault{denied: true, text: fmt.Sprintf(format, arguments...)}
 }
 
-// original is the request that a check is about.
+// original describes the request that a check is about.
 type original struct {
 	*http.Request
 	gateway Gateway
 	trusted []netip.Prefix
-	// peer is the address of the peer, or zero if the peer has none, such as that of a Unix socket.
+	// peer is the IP address of the peer, or the zero value if the peer has none, as with a Unix
+	// socket.
 	peer netip.Addr
 	// rest is the path after the parameters of the check.
 	rest string

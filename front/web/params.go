@@ -12,7 +12,8 @@ import (
 type Params struct {
 	// Key has the parts of the key: one or more, at most [MaxParts].
 	Key []Part
-	// Hits is the quantity, 1 without the parameter. Deny is the status of a denial, 429 without the parameter.
+	// Hits is the quantity; it is 1 without the parameter. Deny is the status of a denial; it is 429 without the
+	// parameter.
 	Hits int64
 	Deny int
 }
@@ -23,21 +24,21 @@ type Part struct {
 	Text   string
 }
 
-// Source is the source of a part of a key.
+// Source says where a part of a key comes from.
 type Source uint8
 
-// These are the sources.
+// These are the sources of a part.
 const (
-	Fixed  Source = iota // the text itself
-	Header               // a header field of the request
-	IP                   // the address of the client
-	URI                  // the path and the query of the original request
-	Path                 // the path of the original request
-	Method               // the method of the original request
-	Host                 // the host of the original request
+	Fixed  Source = iota // the part is the text itself
+	Header               // the part is a header field of the request
+	IP                   // the part is the address of the client
+	URI                  // the part is the path and the query of the original request
+	Path                 // the part is the path of the original request
+	Method               // the part is the method of the original request
+	Host                 // the part is the host of the original request
 )
 
-// sources has the words for sources without an argument.
+// sources maps each word for a source without an argument to the source.
 var sources = map[string]Source{"ip": IP, "uri": URI, "path": Path, "method": Method, "host": Host}
 
 // minDeny and maxDeny are the bounds of the parameter deny: the statuses of errors.
@@ -124,12 +125,12 @@ func isToken(name string) bool {
 	})
 }
 
-// check is the path of a check.
+// check has the parts of the path of a check.
 type check struct {
 	policy string
 	params Params
-	// rest is the path after the parameters, without decoding: "" or a path that begins with a
-	// slash.
+	// rest is the part of the path after the parameters, not decoded: "" or a path that begins with
+	// a slash.
 	rest string
 }
 

@@ -30,7 +30,7 @@ func write(w http.ResponseWriter, status int, kind string, body any) {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // an error means that the client has disconnected, and needs no handling
+	_, _ = w.Write(append(text, '\n')) // an error means that the client has disconnected, so nothing can be done
 }
 
 // refuse sends a problem that is not a denial, and counts the response.
@@ -56,8 +56,8 @@ func sendProblem(w http.ResponseWriter, status int, detail string) {
 	})
 }
 
-// statuses are the statuses for error replies by their first word. For any other word the status is 503, because the
-// server cannot decide now.
+// statuses maps the first word of an error reply to the status of the response. For any other word the status is 503,
+// because the server cannot decide now.
 var statuses = map[string]int{
 	"ERR":       http.StatusBadRequest,
 	"NOADDRESS": http.StatusBadRequest,

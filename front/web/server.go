@@ -44,7 +44,8 @@ const maxFrame = 16 << 10
 // maxUnread is the maximum number of bytes of bodies that a connection of HTTP/2 has sent and no request has read.
 const maxUnread = 4 * MaxBody
 
-// These are what a request takes in memory: by itself, and for each byte of its header and of its body.
+// These are the numbers of bytes that a request takes in memory: a fixed part, and a part for each byte of its header
+// and of its body.
 const (
 	requestKept  = 8 << 10
 	headerCopies = 3
@@ -61,7 +62,7 @@ type Server struct {
 	scratch sync.Pool // of *scratch
 }
 
-// New returns a server that serves nothing before Serve.
+// New returns a server. It serves no requests until Serve is called.
 func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -142,8 +143,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.recovered(w)
 	protect(w.Header())
 	if r.ProtoMajor == 1 {
-		// Otherwise the answer to a check would wait for the body, which the client of the gateway may send slowly.
-		_ = http.NewResponseController(w).EnableFullDuplex() // every connection of HTTP/1.1 supports full duplex, so there is no error
+		// Without full duplex, the answer to a check would wait for the body, which the client of the gateway may send
+		// slowly.
+		_ = http.NewResponseController(w).EnableFullDuplex() // there is no error, because every connection of HTTP/1.1 supports full duplex
 	}
 	switch path := rawPath(r.URL); {
 	case path == usePath:
@@ -187,8 +189,8 @@ func rawPath(u *url.URL) string {
 	return u.EscapedPath()
 }
 
-// user returns the name of the user of a request: that of the certificate, or else of the credentials if login is set,
-// or else that of the option http-user. proven says that the client has proven that it is the user. If ok is false,
+// user returns the name of the user of a request: the name in the certificate, or else in the credentials if login is
+// set, or else in the option http-user. proven says that the client has proven that it is the user. If ok is false,
 // user has sent the response.
 func (s *Server) user(w http.ResponseWriter, r *http.Request, login bool) (name string, proven, ok bool) {
 	if name, ok = s.certified(r.TLS); ok {
@@ -263,7 +265,7 @@ func keptFor(r *http.Request) int64 {
 	return requestKept + headerCopies*int64(headerSize(r)) + bodyCopies*body
 }
 
-// scratch is the memory of one request.
+// scratch is memory for the answer to one request, which later requests reuse.
 type scratch struct {
 	in, out, key []byte
 	limits       []Limit
@@ -272,7 +274,7 @@ type scratch struct {
 	call         descriptors.Call
 }
 
-// kept is the maximum size of the memory that is kept for other requests.
+// kept is the maximum size in bytes of a scratch that is kept for reuse.
 const kept = 8 << 10
 
 // ask runs the call c as the user, and passes the answer to respond. The answer is valid until respond returns.

@@ -18,7 +18,8 @@ import (
 // usePath is the path of a call.
 const usePath = "/v1/use"
 
-// result is the body of the response to a call. For a denial it includes the fields of the problem.
+// result is the body of the response to a call. If the call is denied, it includes the fields of
+// the problem.
 type result struct {
 	*headers.Problem
 	Allowed      bool  `json:"allowed"`
@@ -107,7 +108,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	return body, err //nolint:wrapcheck // the callers have texts of their own
 }
 
-// call is the call of a body.
+// call is a use.Call that is decoded from a body.
 type call struct{ use.Call }
 
 // needsProof reports whether only a client with a proven user may make the call. That is so for a
@@ -206,7 +207,7 @@ func (c *call) decode(d *json.Decoder, name string) error {
 	return nil
 }
 
-// modes are the words of RL.USE for the fields that are booleans.
+// modes maps the name of each boolean field to the mode of RL.USE.
 var modes = map[string]string{"peek": "PEEK", "partial": "PARTIAL", "force": "FORCE"}
 
 // token returns the next token of d. ok is false if it has another type, or the body is not valid.

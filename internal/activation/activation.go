@@ -57,7 +57,7 @@ func (s *Socket) Port() string {
 }
 
 // Close closes the socket in this process. It may be called more than once.
-func (s *Socket) Close() { _ = s.file.Close() } // a second call returns an error
+func (s *Socket) Close() { _ = s.file.Close() } // only a second call returns an error
 
 // Give changes cmd, which must not be started yet, so that its program inherits the sockets. If
 // cmd.Env is nil, the program gets the environment of this process.

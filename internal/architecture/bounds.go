@@ -2,8 +2,8 @@ package architecture
 
 import "fmt"
 
-// mostFiles and mostLines are the bounds of a package's production files and of their lines. A
-// larger package may have two concerns.
+// mostFiles and mostLines are the maximum numbers of production files of a package and of their
+// lines. A larger package may have two concerns.
 const (
 	mostFiles = 35
 	mostLines = 4500
@@ -50,5 +50,5 @@ func CheckBounds(measures []Measure, reasons map[string]string) (found []Violati
 	return found
 }
 
-// CheckOurBounds does the same as [CheckBounds] with the reasons of this module.
+// CheckOurBounds does what [CheckBounds] does, with the reasons that this module gives.
 func CheckOurBounds(measures []Measure) []Violation { return CheckBounds(measures, larger) }

@@ -130,7 +130,7 @@ func checkFile(root fs.FS, name string, places map[int]bool) ([]Violation, error
 // checker collects the violations of one file.
 type checker struct {
 	file string
-	pkg  string // the folder, relative to the module
+	pkg  string // path of the folder relative to the module
 	test bool
 	// places has the indexes of the programPlaces that a file needs. All files share the map.
 	places map[int]bool

@@ -25,8 +25,8 @@ type layer struct {
 	why string
 }
 
-// families are the packages that decide, and the packages limit, idempotency and reservation, which
-// their callers need as well.
+// families are the packages that decide, together with the packages limit, idempotency and
+// reservation, which their callers also need.
 var families = []string{"limit", "idempotency", "reservation", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "ban"}
 
 // groups are the packages with commands, each for one concern. A group imports neither another
@@ -441,7 +441,7 @@ const exampleWhy = "a demonstration starts the server as a program, as its reade
 // imported, either.
 var impure = []string{"net", "os", "log", "sync", "context"}
 
-// external says which folders may import a package of another module.
+// external says which folders may import one package of another module.
 type external struct {
 	path string
 	// in lists the folders whose production files may import the package.

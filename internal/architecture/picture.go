@@ -11,7 +11,7 @@ import (
 // These are sizes in the picture, in characters.
 const (
 	pictureWidth = 98
-	boxWidth     = 44 // the maximum between the borders of a box
+	boxWidth     = 44 // maximum number of characters between the borders of a box
 )
 
 // box is a box of the picture. It stands for a folder with the packages below it, or for several
@@ -20,7 +20,7 @@ type box struct {
 	name string
 	// members are the packages in the box, except for the one that gives the box its name.
 	members []string
-	// imports are the boxes that this box imports, without those that one of the others imports,
+	// imports are the boxes that this box imports, except for boxes that one of the others imports,
 	// too.
 	imports []string
 	// level is the row of the box. The program is in row 0, and each box is in a row below all
@@ -131,8 +131,8 @@ func (g graph) level(name string) int {
 	return level
 }
 
-// direct returns the boxes that the box called name imports, without those that one of the others
-// imports, directly or indirectly.
+// direct returns the boxes that the box called name imports, except for boxes that one of the
+// others imports, directly or indirectly.
 func (g graph) direct(name string) (all []string) {
 	for to := range g[name] {
 		implied := false

@@ -46,8 +46,8 @@ type Pair struct {
 	TLS               tls.Certificate
 }
 
-// hosts returns the addresses for which certificates are valid. They are loopback addresses, some
-// of them of hosts in a simulated network.
+// hosts returns the addresses for which certificates are valid. They are loopback addresses; the
+// hosts of a simulated network have some of them.
 func hosts() (all []net.IP) {
 	for i := range byte(16) {
 		all = append(all, net.IPv4(127, 0, 0, i+1))

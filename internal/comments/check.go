@@ -91,11 +91,11 @@ type checker struct {
 // receiver and the parameters of a function with their types, and its local variables, whose types
 // are not known.
 type scope struct {
-	within   bool // the comment belongs to a function
+	within   bool // whether the comment belongs to a function
 	from, to token.Pos
 	types    map[string]*entry
 	locals   map[string]bool
-	links    map[string]bool // texts of link targets, such as [RFC]: https://...
+	links    map[string]bool // the texts of link targets, such as [RFC]: https://...
 }
 
 func (c *checker) check() {
@@ -185,8 +185,8 @@ func (s *scope) declare(n ast.Node) {
 
 // line is a line of prose in a comment.
 type line struct {
-	pos  token.Pos // the position of its comment
-	at   int       // the number of lines after that position
+	pos  token.Pos // position of the comment with the line
+	at   int       // number of lines after that position
 	text string
 }
 
@@ -267,13 +267,13 @@ func isReference(text string, from, to int) bool {
 // least four characters and a capital inside.
 func (c *checker) checkLink(l line, name string) {
 	if shout.MatchString(name) && c.file.pkg.names[name] == nil || fileName.MatchString(name) {
-		return // a word in the syntax of a command, such as NX, or a file such as file.conf
+		return // the text is a word in the syntax of a command, such as NX, or a file such as file.conf
 	}
 	where, rest := "", name
 	if slash := strings.LastIndexByte(name, '/'); slash >= 0 {
 		dot := strings.IndexByte(name[slash:], '.')
 		if dot < 0 {
-			return // a link to a package by its path
+			return // the text is a link to a package by its path
 		}
 		where, rest = name[:slash+dot], name[slash+dot+1:]
 	}
@@ -298,10 +298,10 @@ func (c *checker) checkLink(l line, name string) {
 	switch {
 	case len(parts) == 1:
 		if known || packages != nil || c.file.imports[name] != "" || !ast.IsExported(name) && (len(name) < 4 || !camel.MatchString(name)) {
-			return // a link to a package, or a word in the syntax of a command
+			return // the text is a link to a package, or a word in the syntax of a command
 		}
 	case !known && c.file.imports[parts[0]] != "":
-		return // a link to a package of another module, whose names are not indexed
+		return // the text is a link to a package of another module, whose names are not indexed
 	case !known:
 		packages = c.elsewhere(parts[0])
 	}

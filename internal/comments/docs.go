@@ -90,10 +90,10 @@ func (c *checker) checkDoc(doc *ast.CommentGroup, names ...string) {
 	}
 	rest := text[len(word):]
 	if rest != "" && strings.IndexByte(" ,:.'(", rest[0]) < 0 {
-		return // a part of a longer word, such as redis-cell
+		return // the text is a part of a longer word, such as redis-cell
 	}
 	if shout.MatchString(word) || ast.IsExported(word) && !camel.MatchString(word) && (len(names) != 1 || !c.other(word)) {
-		return // a word of English or of Redis, not an identifier
+		return // the text is a word of English or of Redis, and not an identifier
 	}
 	c.report(doc.Pos(), 0, "the doc comment of "+strings.Join(names, ", ")+" begins with "+word, whyDoc)
 }

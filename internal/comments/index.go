@@ -18,11 +18,11 @@ import (
 // index has the declared names of all packages of a module. When a comment refers to a package of
 // the standard library, the index gets its names, too.
 type index struct {
-	module string // the import path of the module
+	module string // import path of the module
 	std    fs.FS
 	files  *token.FileSet
-	// packages has the packages of the module by folder, and standard those of the standard library
-	// by import path.
+	// packages has the packages of the module by folder, and standard the packages of the standard
+	// library by import path.
 	packages, standard map[string]*pkg
 	// named has the packages of the module by the last element of their folders.
 	named map[string][]*pkg
@@ -31,7 +31,8 @@ type index struct {
 	libraries map[string][]string
 }
 
-// pkg has the names in a folder: those of a package and its tests, in the files for all platforms.
+// pkg has the names in a folder: the names of a package and of its tests, in the files for all
+// platforms.
 type pkg struct {
 	dir   string
 	names map[string]*entry
@@ -236,8 +237,8 @@ func typeName(expr ast.Expr) string {
 }
 
 // imported returns the packages to which name may refer in the file f: the package that f imports
-// by this name or, if there is none, those of the module. known is false for a package of another
-// module, whose names are not indexed.
+// by this name or, if there is none, the packages of the module. known is false for a package of
+// another module, whose names are not indexed.
 func (x *index) imported(f *file, name string) (found []*pkg, known bool) {
 	imported, ok := f.imports[name]
 	if !ok {

@@ -53,8 +53,8 @@ func (m *FS) Kill() *FS {
 }
 
 // survivor returns the content of a file after a crash, which rng chooses: a length between those
-// at the last Sync and now, and for each sector either the present bytes or those of the last Sync,
-// with zeros beyond their end.
+// at the last Sync and now, and for each sector either the present bytes or the bytes of the last
+// Sync, with zeros beyond their end.
 func (n *inode) survivor(rng *rand.Rand) []byte {
 	length := len(n.synced)
 	if d := len(n.data) - len(n.synced); d > 0 {

@@ -12,9 +12,9 @@ import (
 
 // Call is a recorded call of the file system.
 type Call struct {
-	Op   string // create, open, append, rename, remove, list, mkdir, syncdir, lock, write, sync, truncate, close
+	Op   string // the operation: create, open, append, rename, remove, list, mkdir, syncdir, lock, write, sync, truncate or close
 	Name string
-	Size int // the number of bytes of a write, otherwise 0
+	Size int // number of bytes of a write; 0 for other operations
 }
 
 // String returns the call as a transcript shows it: the operation, the name, and the size of a
@@ -31,8 +31,8 @@ func (c Call) String() string {
 type FS struct {
 	mu      sync.Mutex
 	names   map[string]*inode // the files by name, as the running system sees them
-	durable map[string]*inode // the files by name, as they are durable on disk
-	pending []entry           // changes of names that are not durable
+	durable map[string]*inode // the files by name, as the disk has them durably
+	pending []entry           // changes of names that are not durable yet
 	dirs    map[string]bool
 	locked  map[string]bool
 	calls   []Call

@@ -27,7 +27,7 @@ const maxPorts = 2000
 // at the same time, so a UDP socket on each port keeps other processes from choosing it.
 var chosen = struct {
 	sync.Mutex
-	ports map[string]net.PacketConn // guarded by the mutex
+	ports map[string]net.PacketConn // the socket that reserves each port; guarded by mu
 }{ports: make(map[string]net.PacketConn)}
 
 // Choose returns a loopback port on which no process listens, and which neither this process nor
@@ -38,7 +38,7 @@ func Choose() string {
 	defer chosen.Unlock()
 	if len(chosen.ports) >= maxPorts {
 		for _, kept := range chosen.ports {
-			_ = kept.Close() // nothing was sent
+			_ = kept.Close() // an error does not matter, because nothing was sent
 		}
 		clear(chosen.ports)
 	}
@@ -54,6 +54,6 @@ func Choose() string {
 			chosen.ports[port] = kept
 			return port
 		}
-		_ = kept.Close() // nothing was sent
+		_ = kept.Close() // an error does not matter, because nothing was sent
 	}
 }

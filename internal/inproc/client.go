@@ -47,7 +47,7 @@ func Dial(tb testing.TB, network, address string) *Client {
 	return NewClient(tb, conn)
 }
 
-// Send sends raw as it is, and reads nothing.
+// Send sends raw without any change. It does not read a reply.
 func (c *Client) Send(raw string) {
 	c.tb.Helper()
 	require.NoError(c.tb, c.SetWriteDeadline(time.Now().Add(c.Patience)))
@@ -55,7 +55,7 @@ func (c *Client) Send(raw string) {
 	require.NoError(c.tb, err)
 }
 
-// Command sends a command and reads nothing.
+// Command sends a command. It does not read the reply.
 func (c *Client) Command(args ...string) {
 	c.tb.Helper()
 	c.Send(string(Encode(nil, args...)))

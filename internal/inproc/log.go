@@ -9,7 +9,7 @@ import (
 
 // LogBuffer collects a log. Any number of goroutines may write to it.
 type LogBuffer struct {
-	mu   sync.Mutex // guards the fields below
+	mu   sync.Mutex // mu guards the fields below
 	text strings.Builder
 	more chan struct{} // closed at the next write; nil if no goroutine waits for that
 }
@@ -62,7 +62,7 @@ func (b *LogBuffer) Lines(message string) (lines, left int) {
 			lines++
 		}
 		if m := leftOut.FindStringSubmatch(line); m != nil {
-			n, _ := strconv.Atoi(m[1]) // it has only digits
+			n, _ := strconv.Atoi(m[1]) // there is no error, because the text has only digits
 			left += n
 		}
 	}

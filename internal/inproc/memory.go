@@ -7,7 +7,7 @@ import "runtime"
 func HeapBytes() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // pools keep objects for one collection
+	runtime.GC() // twice, because pools keep their objects for one collection
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }

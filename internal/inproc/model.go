@@ -14,12 +14,13 @@ type Model interface {
 	// Do makes a random change to a key of the model. It returns the command for the change and the
 	// expected reply.
 	Do(r *rand.Rand) (command []string, reply string)
-	// RequireState requires all keys of the server, which c asks, to be those of the model.
+	// RequireState requires that all keys of the server are equal to the keys of the model. c is a
+	// client of the server.
 	RequireState(t *testing.T, c *Client)
 }
 
-// AgainstModel runs thousands of random commands. It requires the replies to be those of m, and the
-// state to be the same after each of a few restarts.
+// AgainstModel runs thousands of random commands. It requires the replies to be the replies of m,
+// and the state to be the same after each of a few restarts.
 func AgainstModel(t *testing.T, m Model) {
 	t.Helper()
 	Bubble(t, func(t *testing.T, w *World) {

@@ -28,7 +28,7 @@ import (
 // Port is the port of each [Node].
 const Port = 6379
 
-// Node is a server in a [World]. It has a host and a disk of its own. Its clock is that of the
+// Node is a server in a [World]. It has its own host and disk. Its clock is the clock of the
 // bubble, plus its skew.
 type Node struct {
 	*server.Server
@@ -43,10 +43,10 @@ type Node struct {
 	setup   func(*server.Options)
 	options []string
 	skew    time.Duration
-	done    chan error // nil while the server does not run
+	done    chan error // receives the error of Run; nil while the server does not run
 }
 
-// Start runs a server until the end of the test. options are those of the command line; the first
+// Start runs a server until the end of the test. options are options of the command line; the first
 // may be the path of a configuration file. When Start returns, the server has loaded its state.
 func (w *World) Start(options ...string) *Node {
 	w.t.Helper()
@@ -75,14 +75,14 @@ func (w *World) Node(setup func(*server.Options), options ...string) *Node {
 // Run assembles the server and runs it. When it returns, the server has loaded everything that
 // needs no time to pass.
 func (n *Node) Run() error {
-	dir, err := filepath.Abs(".") // the name of the directory on Disk must be the same in each run
+	dir, err := filepath.Abs(".") // the name of the directory on Disk must be the same in each run of the test
 	if err != nil {
 		return err
 	}
 	args := []string{
 		"--transport", "goroutine", "--dir", dir, "--bind", n.Host, "--port", strconv.Itoa(Port), "--admin-bind", n.Host,
 	}
-	if len(n.options) > 0 && !strings.HasPrefix(n.options[0], "-") { // the path of a configuration file
+	if len(n.options) > 0 && !strings.HasPrefix(n.options[0], "-") { // the first option is the path of a configuration file
 		args = append(n.options[:1:1], append(args, n.options[1:]...)...)
 	} else {
 		args = append(args, n.options...)
@@ -152,7 +152,7 @@ func (n *Node) die(left func(*faultfs.FS) *faultfs.FS) {
 	n.Disk = left(disk)
 	n.Server.Stop()
 	if err := <-n.done; err != nil {
-		_, _ = io.WriteString(n.Log, "ended: "+err.Error()+"\n") // the error is expected, since the server has lost its disk and its network
+		_, _ = io.WriteString(n.Log, "ended: "+err.Error()+"\n") // an error is expected, since the server has lost its disk and its network
 	}
 	n.done = nil
 	n.world.Net.Unplug(n.Host)
@@ -180,7 +180,7 @@ func (n *Node) DialFrom(host string) *Client {
 	return n.DialAt(host, n.Addr())
 }
 
-// DialAt connects a client on host to address, which need not be that of the node.
+// DialAt connects a client on host to address, which need not be the address of the node.
 func (n *Node) DialAt(host, address string) *Client {
 	n.world.t.Helper()
 	conn, err := n.world.Net.Dial(n.world.t.Context(), host, address)
@@ -201,7 +201,7 @@ func (n *Node) Follow(primary *Node) {
 }
 
 // Agree waits until each of replicas has reached the offset of n, and requires its state to be
-// equal to that of n.
+// equal to the state of n.
 func (n *Node) Agree(replicas ...*Node) {
 	n.world.t.Helper()
 	for _, r := range replicas {

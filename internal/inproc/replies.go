@@ -19,8 +19,8 @@ const (
 	ExecAbort = "-EXECABORT Transaction discarded because of previous errors.\r\n"
 )
 
-// Numbers returns all integers in an encoded reply, with those of nested replies. For the reply of
-// a limiter these are five.
+// Numbers returns all integers in an encoded reply, including the integers in nested replies. For
+// the reply of a limiter these are five.
 func Numbers(reply string) (all []int64) {
 	for line := range strings.SplitSeq(reply, "\r\n") {
 		if rest, ok := strings.CutPrefix(line, ":"); ok {

@@ -55,7 +55,7 @@ func (n *Node) Take(port string) {
 	n.world.t.Helper()
 	l, err := n.world.Net.Listen(net.JoinHostPort(n.Host, port))
 	require.NoError(n.world.t, err)
-	n.world.t.Cleanup(func() { _ = l.Close() }) // Close cannot fail
+	n.world.t.Cleanup(func() { _ = l.Close() }) // the error does not matter, because Close cannot fail
 }
 
 // Handshake connects to the TLS port and performs the handshake.
@@ -72,13 +72,12 @@ func (n *Node) HandshakeAt(port string, conf *tls.Config) (*tls.Conn, error) {
 		return nil, err
 	}
 	conn := tls.Client(raw, conf)
-	// Set a deadline instead of one in the context, because another goroutine would watch the
-	// context.
+	// The deadline is not in the context, because another goroutine would watch the context.
 	if err := raw.SetDeadline(time.Now().Add(Patience)); err != nil {
 		return nil, err
 	}
 	if err := conn.HandshakeContext(context.WithoutCancel(ctx)); err != nil {
-		_ = raw.Close() // the error of the handshake is more useful
+		_ = raw.Close() // the error of the handshake says more than an error of Close
 		return nil, err
 	}
 	return conn, nil
@@ -100,7 +99,7 @@ func (s *Secure) Serves(conf *tls.Config) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = conn.Close() }() // the server may have closed it
+	defer func() { _ = conn.Close() }() // the server may have closed the connection
 	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
 		return false
 	}

@@ -26,7 +26,7 @@ type Server struct {
 }
 
 // New assembles a server that will serve clients on listeners when Run is called. Its clock stands
-// at start until the test moves it. options are those of a command line, such as "--requirepass",
+// at start until the test moves it. options are options of a command line, such as "--requirepass",
 // "secret".
 func New(start limit.Instant, listeners []net.Listener, options ...string) (*Server, error) {
 	return newServer(clocktest.New(start), listeners, server.Options{}, options)
@@ -40,7 +40,7 @@ func newServer(clock *clocktest.Clock, listeners []net.Listener, o server.Option
 		return nil, fmt.Errorf("reading options: %w", err)
 	}
 	o.Listeners, o.Log = listeners, slog.New(slog.DiscardHandler)
-	if clock != nil { // if it is nil, the clock stays that in o, or the machine's
+	if clock != nil { // if clock is nil, the server has the clock in o, or the machine's clock
 		o.Clock = clock
 	}
 	s, err := server.New(c, o)

@@ -23,9 +23,9 @@ type Session struct {
 }
 
 // Feed creates a server without sockets and opens a session on it. The server's clock stands at
-// start. Session.Close ends both. options are those of a command line.
+// start. Session.Close ends both. options are options of a command line.
 func Feed(start limit.Instant, options ...string) (*Session, error) {
-	// The transport does nothing while no client connects, so it has no cost.
+	// The transport has no cost, because it does nothing while no client connects.
 	s, err := New(start, []net.Listener{}, append([]string{"--transport", "goroutine"}, options...)...)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 )
 
 // Stepped is a running server on a simulated network, outside of a [Bubble]. Its clock moves only
-// when the test moves it. It is for tests that cannot run in a bubble, such as those of a script
+// when the test moves it. It is for tests that cannot run in a bubble, such as tests of a script
 // that never waits and so keeps virtual time from passing.
 type Stepped struct {
 	*Server
@@ -31,7 +31,7 @@ type Stepped struct {
 	done  chan error
 }
 
-// Step runs a server until the end of the test. options are those of a command line. When Step
+// Step runs a server until the end of the test. options are options of a command line. When Step
 // returns, the server has loaded its state. The clock stands at [Epoch] until the test moves it.
 func Step(tb testing.TB, options ...string) *Stepped {
 	tb.Helper()

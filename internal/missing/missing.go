@@ -8,9 +8,9 @@ import "slices"
 // Group is a set of commands that are missing for the same reason.
 type Group struct {
 	What     string
-	Status   string   // Planned or StaysOut
-	Why      string   // sentences in Markdown
-	Commands []string // named as in COMMAND LIST of Redis, subcommands as "container|name"
+	Status   string   // whether the commands will come: Planned or StaysOut
+	Why      string   // the reason, as sentences in Markdown
+	Commands []string // names of the commands as in COMMAND LIST of Redis; a subcommand is "container|name"
 }
 
 // These are the values of [Group].Status.

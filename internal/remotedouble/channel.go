@@ -10,9 +10,9 @@ import (
 // Channel is the channel of an engine for messages about changes. Any goroutine may call its methods.
 type Channel struct {
 	mu    sync.Mutex
-	down  bool                    // guarded by mu
-	n     int                     // guarded by mu: the number of calls of Listen
-	heard map[int]func(err error) // guarded by mu: by the number of the call
+	down  bool                    // whether the channel is out of order; guarded by mu
+	n     int                     // number of calls of Listen; guarded by mu
+	heard map[int]func(err error) // the function of each call of Listen, by the number of the call; guarded by mu
 }
 
 // Listen implements [records.Engine]. The name of the channel does not matter.

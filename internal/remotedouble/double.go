@@ -26,12 +26,12 @@ type Double struct {
 	Records *Records
 
 	mu      sync.Mutex
-	changed *sync.Cond // uses mu
-	rng     *rand.Rand // guarded by mu
-	jobs    []*job     // guarded by mu; in the order of submission, with those that are being decided
-	decided int        // guarded by mu
-	held    bool       // guarded by mu
-	closed  bool       // guarded by mu
+	changed *sync.Cond // signals, with mu, that a job may be decided or that the double was closed
+	rng     *rand.Rand // generator that chooses the next job; guarded by mu
+	jobs    []*job     // the jobs in the order of submission, with those that are being decided; guarded by mu
+	decided int        // number of jobs that were decided; guarded by mu
+	held    bool       // whether no job may be decided for now; guarded by mu
+	closed  bool       // whether the double was closed; guarded by mu
 	fault   func(a *decide.Ask) error
 	running sync.WaitGroup
 }
@@ -45,7 +45,7 @@ type job struct {
 
 // submission is one call of Submit.
 type submission struct {
-	left int // the number of jobs that are not decided, guarded by the mutex of the double
+	left int // number of jobs that are not decided; guarded by the mutex of the double
 	done func()
 }
 
@@ -70,7 +70,8 @@ func New(ks *keyspace.Keyspace, seed uint64) *Double {
 // SetFailPolicies implements [server.RemoteStore]. It does nothing, since a double always answers.
 func (d *Double) SetFailPolicies(map[string]string) {}
 
-// SetServers implements [server.RemoteStore]. It does nothing, for the same reason.
+// SetServers implements [server.RemoteStore]. It does nothing, since a double does not divide
+// limits.
 func (d *Double) SetServers(int) {}
 
 // Eval implements [records.Engine]. It runs a script of package records at the instant of the keyspace's clock.
@@ -224,8 +225,8 @@ func (d *Double) take() (*job, func(a *decide.Ask) error) {
 	}
 }
 
-// free returns those of the first inView jobs that may start, because they do not have to wait for
-// an earlier job about one of their keys. After Hold there are none. The caller holds mu.
+// free returns the jobs among the first inView ones that may start, because they do not have to
+// wait for an earlier job about one of their keys. After Hold there are none. The caller holds mu.
 func (d *Double) free() (free []*job) {
 	if d.held {
 		return nil

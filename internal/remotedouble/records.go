@@ -20,8 +20,8 @@ const (
 type Records struct {
 	Strings map[string]string
 	Hashes  map[string]map[string]string
-	Now     int64            // Unix nanoseconds
-	ends    map[string]int64 // when strings expire
+	Now     int64            // time of the engine in Unix nanoseconds
+	ends    map[string]int64 // the time in Unix nanoseconds at which each string expires
 	// Done has the values of each change that was written since the start, one after the other.
 	Done [][]string
 	// Channel has a message for each change that was written. Copies have the same Channel.
@@ -35,7 +35,7 @@ func NewRecords() *Records {
 	return &Records{Strings: map[string]string{}, Hashes: map[string]map[string]string{}, Now: 1_700_000_000_123_456_000, ends: map[string]int64{}, Channel: &Channel{}, Replicas: &Replicas{}}
 }
 
-// Clone returns a copy.
+// Clone returns a copy of the records, with the same Channel and Replicas.
 func (m *Records) Clone() *Records {
 	c := &Records{Strings: maps.Clone(m.Strings), Hashes: map[string]map[string]string{}, Now: m.Now, Done: slices.Clone(m.Done), ends: maps.Clone(m.ends), Channel: m.Channel, Replicas: m.Replicas}
 	for key, h := range m.Hashes {
@@ -44,7 +44,7 @@ func (m *Records) Clone() *Records {
 	return c
 }
 
-// All returns all records.
+// All returns all records by their keys.
 func (m *Records) All() map[string]string {
 	all := map[string]string{}
 	for key, h := range m.Hashes {

@@ -12,10 +12,10 @@ import (
 // call its methods.
 type Replicas struct {
 	mu     sync.Mutex
-	all    int  // guarded by mu
-	silent bool // guarded by mu
+	all    int  // number of replicas; guarded by mu
+	silent bool // whether the replicas confirm nothing; guarded by mu
 	err    error
-	asked  int // guarded by mu
+	asked  int // number of calls of Confirm so far; guarded by mu
 }
 
 // Set sets the number of replicas, and whether they do not confirm writes.

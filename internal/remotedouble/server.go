@@ -67,10 +67,10 @@ type Session struct {
 	transport.Session
 	worker transport.Worker
 	peer   *peer
-	Turns  int // the number of calls of Turn
+	Turns  int // number of calls of Turn so far
 }
 
-// Open opens a session of e, with a worker of its own.
+// Open opens a session of e, with a worker that only this session uses.
 func Open(e *session.Engine) (*Session, error) { return OpenWith(e, e.NewWorker()) }
 
 // OpenWith opens a session of e with the given worker. Other sessions may use the worker, too, but
@@ -114,7 +114,7 @@ func (s *Session) FeedMore(in, out []byte) (rest, replies []byte, over bool) {
 func (s *Session) Turn(in, out []byte) (rest, replies []byte, next transport.Next) {
 	s.Turns++
 	select {
-	case <-s.peer.wake: // this Feed is the one that the wake has requested
+	case <-s.peer.wake: // the next Feed is the one that the wake has requested
 	default:
 	}
 	turn := s.Session.Feed(s.worker, in, nil)

@@ -23,13 +23,13 @@ var ErrCut = errors.New("cut by the test")
 // Node is a primary, or a replica after ReplicaOf. Any goroutine may call its methods.
 type Node struct {
 	mu        sync.Mutex
-	role      protocol.Role            // guarded by mu; the method Role adds the replicas
-	stream    []byte                   // guarded by mu: all bytes that Write has got
-	replicas  map[int64]*Replica       // guarded by mu, by the ID of their client
-	waiters   map[transport.Peer]bool  // guarded by mu: clients that the next ACK wakes
-	handovers []protocol.Failover      // guarded by mu
-	counts    protocol.Counts          // guarded by mu
-	calls     map[int64]protocol.PSync // guarded by mu
+	role      protocol.Role            // the role of the node, to which the method Role adds the replicas; guarded by mu
+	stream    []byte                   // all bytes that Write has received; guarded by mu
+	replicas  map[int64]*Replica       // the replicas by the ID of their client; guarded by mu
+	waiters   map[transport.Peer]bool  // the clients that the next ACK wakes; guarded by mu
+	handovers []protocol.Failover      // the calls of Failover; guarded by mu
+	counts    protocol.Counts          // the counts that Counts returns; guarded by mu
+	calls     map[int64]protocol.PSync // the last PSYNC of each client, by its ID; guarded by mu
 }
 
 // New returns a primary without replicas.
@@ -41,10 +41,10 @@ func New() *Node {
 type Replica struct {
 	node   *Node
 	call   protocol.PSync
-	at     int    // guarded by node.mu: the number of bytes that were sent
-	ack    uint64 // guarded by node.mu
-	cut    bool   // guarded by node.mu
-	closed int    // guarded by node.mu: the number of calls of Closed
+	at     int    // number of bytes that were sent; guarded by node.mu
+	ack    uint64 // offset of the last ACK; guarded by node.mu
+	cut    bool   // whether Cut has ended the stream; guarded by node.mu
+	closed int    // number of calls of Closed; guarded by node.mu
 }
 
 // Write appends b to the stream and wakes all replicas.
@@ -109,7 +109,7 @@ func (n *Node) SetState(state string) {
 func (n *Node) ReplicaOf(host, port string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	at, _ := strconv.Atoi(port) // the command has checked the port
+	at, _ := strconv.Atoi(port) // there is no error, because the command has checked the port
 	n.role = protocol.Role{Replica: true, Host: host, Port: at, State: "connect", Offset: -1}
 }
 

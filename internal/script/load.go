@@ -28,7 +28,7 @@ func Files(root string, folders ...string) ([]string, error) {
 	return files(patterns, folders)
 }
 
-// files does the same as Files for folders below the directories that match patterns.
+// files does what Files does, for folders below the directories that match patterns.
 func files(patterns, folders []string) (all []string, err error) {
 	for _, folder := range folders {
 		var found []string

@@ -33,13 +33,13 @@ import (
 // comma or closing bracket.
 type pattern struct {
 	kind   patternKind
-	text   string // the text; for a double or a boolean the content of the parentheses
+	text   string // the text of the reply; for a double or a boolean, the content of the parentheses
 	re     *regexp.Regexp
 	low    int64 // low and high are the bounds of an integer
 	high   int64
-	elems  []pattern // the elements; for a map its keys and values in turn
-	open   bool      // the reply may have more elements
-	name   string    // the name to bind, or ""
+	elems  []pattern // the elements; for a map, its keys and values in turn
+	open   bool      // whether the reply may have more elements
+	name   string    // the name to which the reply is bound, or ""
 	format string
 }
 
@@ -79,7 +79,7 @@ func parsePattern(text string) (pattern, error) {
 
 type parser struct {
 	rest string
-	top  bool // the parser is not inside brackets, so a status or an error may contain any character
+	top  bool // whether the parser is outside of brackets, where a status or an error may contain any character
 }
 
 func (p *parser) space() { p.rest = strings.TrimLeft(p.rest, " \t") }

@@ -43,7 +43,7 @@ type Difference struct {
 
 // Report returns the text of a message about d, a difference in a section of s, with its location.
 func (s *Script) Report(d Difference) string {
-	const most = 3000 // so that a very long reply does not hide others
+	const most = 3000 // maximum length of a reply in the text, so that a very long reply does not hide others
 	if len(d.What) > most {
 		d.What = d.What[:most] + " ..."
 	}
@@ -104,14 +104,14 @@ type conn struct {
 	net.Conn
 	in     *bufio.Reader
 	proto  int
-	last   string // the text of the last command
-	hello  int    // the protocol that the running HELLO or RESET requests, or that of the connection
+	last   string // text of the last command on the connection
+	hello  int    // the protocol that the running HELLO or RESET requests, or otherwise the protocol of the connection
 	closed bool
 }
 
 func (r *runner) close() {
 	for _, c := range r.conns {
-		_ = c.Close() // the server may have closed it already
+		_ = c.Close() // the server may have closed the connection already
 	}
 }
 
@@ -329,7 +329,7 @@ func (r *runner) advance(d time.Duration) error {
 		r.settle()
 		r.target.Clock.Advance(d)
 	case d <= longestWait:
-		time.Sleep(d) // the server runs in real time, and so does this step
+		time.Sleep(d) // the server runs in real time, so this step does, too
 	default:
 		return leftOut("it would have to wait " + d.String())
 	}
@@ -371,8 +371,8 @@ func (r *runner) untilTimers(n int) error {
 	return nil
 }
 
-// until waits for condition, which becomes true without further steps, for replyTimeout at most.
-// what describes the condition in the error.
+// until waits until condition returns true, but for at most replyTimeout. what describes the
+// condition in the error.
 func until(what string, condition func() (bool, error)) error {
 	for began := time.Now(); time.Since(began) < replyTimeout; time.Sleep(time.Millisecond) {
 		if ok, err := condition(); ok || err != nil {

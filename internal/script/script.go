@@ -219,12 +219,12 @@ func (s *Section) settle(text string) (step bool, err error) {
 
 // directive is a parsed directive that the runner executes as a step.
 type directive struct {
-	word    string // string, list, blocked, timers, advance or set
+	word    string // the kind of directive: string, list, blocked, timers, advance or set
 	key     string
 	value   string
-	ttl     time.Duration // the time to live of a string, or the duration of advance
+	ttl     time.Duration // the time to live of a string, or the duration for advance
 	instant int64
-	count   int // the number of blocked clients or timers
+	count   int // number of blocked clients, or of timers
 }
 
 func parseDirective(words []string) (d directive, err error) {

@@ -14,8 +14,8 @@ type Value struct {
 	// Type is the first byte of the reply. For "$-1" and "*-1", Type is that byte and Null is true.
 	Type byte
 	Null bool
-	// Text is the content of a reply that is not an integer or an aggregate. That of a verbatim
-	// string includes its format, "txt:...".
+	// Text is the content of a reply that is not an integer or an aggregate. For a verbatim string
+	// it includes the format, as in "txt:...".
 	Text string
 	Int  int64
 	// Elems has the elements of an aggregate. For a map these are alternating keys and values.

@@ -91,23 +91,23 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { c.out.setDeadline(&c.out.wr
 // segment has the bytes of one write that are in transit.
 type segment struct {
 	bytes []byte
-	at    time.Time // when the bytes arrive
+	at    time.Time // the time at which the bytes arrive
 }
 
 // stream is one direction of a connection, from a writer to a reader.
 type stream struct {
-	mu      sync.Mutex // guards the fields below
-	changed sync.Cond  // uses mu
+	mu      sync.Mutex // mu guards the fields below
+	changed sync.Cond  // signals, with mu, a change of the stream
 	delay   func() time.Duration
 	held    bool
 	queue   []segment
-	size    int       // the number of bytes in queue, or that a closed reader does not take
-	last    time.Time // when the last segment arrives; no segment overtakes another
-	ended   bool      // the writer has closed; the end arrives at the time last
-	closed  bool      // the reader has closed
-	refused time.Time // when the writer learns that the reader has closed; zero until it has written more
-	broken  bool      // the connection was reset
-	left    int       // the number of bytes until the connection is reset; negative for never
+	size    int       // number of bytes in queue, or of bytes that a closed reader does not take
+	last    time.Time // the time at which the last segment arrives; no segment overtakes another
+	ended   bool      // whether the writer has closed; the end arrives at the time last
+	closed  bool      // whether the reader has closed
+	refused time.Time // the time at which the writer learns that the reader has closed; zero until it has written more
+	broken  bool      // whether the connection was reset
+	left    int       // number of bytes until the connection is reset; negative means never
 	readBy  time.Time
 	writeBy time.Time
 }

@@ -24,18 +24,18 @@ type link struct{ from, to string }
 
 // state has the settings of a link.
 type state struct {
-	delay func() time.Duration // nil if there is no delay
+	delay func() time.Duration // function that returns the delay of the next bytes; nil if there is no delay
 	held  bool
 }
 
 // Network connects hosts. Use New to create one.
 type Network struct {
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex // mu guards the fields below
 	listeners map[string]*Listener
 	links     map[link]*state
-	conns     map[*Conn]struct{} // both ends of each open connection
+	conns     map[*Conn]struct{} // both ends of each connection that is open
 	ports     int
-	moved     chan struct{} // closed, and then replaced, when a link is released
+	moved     chan struct{} // closed and then replaced when a link is released
 }
 
 // New returns a network without delays.
@@ -230,7 +230,7 @@ func (n *Network) Unplug(host string) {
 	}
 	n.mu.Unlock()
 	for _, l := range ended {
-		_ = l.Close() // Close cannot fail
+		_ = l.Close() // the error does not matter, because Close cannot fail
 	}
 }
 

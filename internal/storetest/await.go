@@ -19,7 +19,7 @@ func Await(t testing.TB, what string, f func() error) {
 	}
 }
 
-// await does the same as Await, but returns the error. It gives up when ended is closed.
+// await does what Await does, but returns the error. It gives up when ended is closed.
 func await(f func() error, ended <-chan struct{}) error {
 	deadline := time.Now().Add(Patience)
 	for {

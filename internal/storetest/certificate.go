@@ -21,7 +21,7 @@ func NewCertificates(t testing.TB) *Certificates {
 	authority := certtest.New(t)
 	node := authority.Issue(t, certtest.Subject{Name: "node of a test"})
 	c := &Certificates{Authority: authority.File, Certificate: node.CertFile, Key: node.KeyFile, config: authority.Client(node)}
-	c.config.ServerName = "" // without a name, package tls compares the certificate with the dialled address
+	c.config.ServerName = "" // without a name, package tls compares the certificate with the address that was dialled
 	return c
 }
 

@@ -20,7 +20,7 @@ const Slots = 16384
 
 // Cluster is a cluster of nodes. Masters have equal shares of the slots, in the order of Masters.
 type Cluster struct {
-	Masters, Replicas []*Node // as at the start; Replicas[i] copies Masters[i%len(Masters)]
+	Masters, Replicas []*Node // the roles at the start; Replicas[i] copies Masters[i%len(Masters)]
 	t                 testing.TB
 	engine            Engine
 	options           Options
@@ -66,7 +66,7 @@ func (c *Cluster) start(number int) *Node {
 	o.Args = append([]string{
 		"--cluster-enabled", "yes", "--cluster-node-timeout", milliseconds(o.NodeTimeout), "--cluster-port", bus,
 		"--cluster-announce-bus-port", bus, "--cluster-announce-ip", "127.0.0.1",
-		// Some tests need that a replica takes over however old its data is.
+		// Some tests need a replica that takes over however old its data is.
 		"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
 	}, o.Args...)
 	if o.Password != "" {

@@ -30,17 +30,18 @@ type Options struct {
 	// Password is the password of the user default, or "" for none.
 	Password string
 	// Users are lines of an ACL file, such as "user limiter on >secret ~cs:* +@read". If there are
-	// any, they determine the users, and Password is only that of clients.
+	// any, they determine the users, and only the clients use Password.
 	Users []string
 	// TLS makes nodes listen only with TLS and these certificates, and require client certificates.
-	// nil is no TLS.
+	// nil means that nodes do not use TLS.
 	TLS *Certificates
 	// NodeTimeout is the node timeout of a cluster, and the time after which sentinels consider a
 	// node as down; 0 is 2 s. With a shorter one, a node on a busy machine may be considered as
 	// down.
 	NodeTimeout time.Duration
-	// Front returns the address, such as that of a proxy, at which clients and other nodes of a
-	// cluster reach the node that will listen on addr. If Front is nil, that is addr itself.
+	// Front returns the address, such as the address of a proxy, at which clients and other nodes
+	// of a cluster reach the node that will listen on addr. If Front is nil, the address is addr
+	// itself.
 	Front func(addr string) string
 }
 
@@ -179,7 +180,7 @@ func (quiet) Printf(context.Context, string, ...any) {}
 // URL returns the URL for the option store, with the front of the node.
 func (n *Node) URL() string { return n.URLAt(n.Front) }
 
-// URLAt returns the URL for the option store, with another address, such as that of a proxy.
+// URLAt returns the URL for the option store, with another address, such as the address of a proxy.
 func (n *Node) URLAt(addr string) string { return storeURL(n.engine, n.options, addr) }
 
 func storeURL(e Engine, o Options, addrs ...string) string {

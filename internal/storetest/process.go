@@ -29,7 +29,7 @@ func launch(program string, args []string, dir string, said *log) (*process, err
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // the error usually says that the process was killed
+			_ = p.cmd.Wait() // the error usually says only that the process was killed
 		}
 	}()
 	return p, <-started
@@ -37,7 +37,7 @@ func launch(program string, args []string, dir string, said *log) (*process, err
 
 // kill ends the process with SIGKILL, and returns when it has ended.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // the process may have ended by itself
+	_ = p.cmd.Process.Kill() // the process may have ended already
 	<-p.ended
 }
 

@@ -22,7 +22,7 @@ const MasterName = "limits"
 
 // Sentinels has three sentinels, the master that they watch, and its replicas.
 type Sentinels struct {
-	Master    *Node // as at the start
+	Master    *Node // the master at the start, even after a failover
 	Replicas  []*Node
 	Sentinels []*Node
 	t         testing.TB
@@ -37,7 +37,8 @@ func (e Engine) Sentinels(t testing.TB, replicas int, o Options) *Sentinels {
 		o.NodeTimeout = 2 * time.Second
 	}
 	if o.Password != "" {
-		// The master needs the password, too, since it is a replica after a restart.
+		// The master needs the password for replication, too, since it is a replica after a
+		// restart.
 		o.Args = append(o.Args, "--masterauth", o.Password)
 	}
 	s := &Sentinels{t: t, Master: e.node(t, o)}

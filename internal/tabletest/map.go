@@ -11,12 +11,12 @@ import (
 
 // Map is a table that keeps entries in a fixed number of Go maps, chosen by the upper bits of the
 // hash. A scan iterates over the maps, since a key never moves from one map to another. The methods
-// are those of [dense.Table].
+// are the same as of [dense.Table].
 type Map struct {
 	mem   *dense.Memory
 	hash  func(key []byte) uint32
-	maps  [subMaps]map[string]uint32 // indexes of slots
-	slots []mapSlot                  // without gaps: the last slot moves into the place of a removed one
+	maps  [subMaps]map[string]uint32 // maps from keys to indices in slots
+	slots []mapSlot                  // the entries, without gaps: the last one moves into the place of a removed one
 	bytes int64
 }
 

@@ -8,12 +8,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Clock is the source of instants. The instants that [Clock.Now] returns never go back, except by
-// [System.Set] and [Manual.Set]. Unless the clock follows that of another server, an instant is the first instant of
-// the server plus the time for which the machine has been up since, including the time for which it
-// was suspended. So a step of the wall clock does not change a decision. A civil instant is the
-// time of day that users mean; it differs from the instant by a constant, unless a clock was
-// stepped.
+// Clock is the source of instants. The instants that [Clock.Now] returns never go back, except by [System.Set] and
+// [Manual.Set]. Unless the clock follows the clock of another server, an instant is the first instant of the server
+// plus the time for which the machine has been up since, including the time for which it was suspended. So a step of
+// the wall clock does not change a decision. A civil instant is the time of day that users mean; it differs from the
+// instant by a constant, unless a clock was stepped.
 type Clock interface {
 	// Now returns the present instant.
 	Now() limit.Instant
@@ -43,7 +42,7 @@ type Options struct {
 	// Set, Follow, ForgetPrimary or StopFollowing, since the clock is locked.
 	OnStep func(step time.Duration)
 
-	sources *sources // set by tests
+	sources *sources // the readings of the system's clocks that a test supplies; nil outside of tests
 }
 
 // System is the clock of a real server. It runs on its own or follows the clock of another server:
@@ -60,23 +59,25 @@ type System struct {
 	// the latest instant that was read, since offset may have been decreased.
 	follows atomic.Bool
 	latest  atomic.Int64
-	// boot0 is the boot-time clock minus the monotonic clock at the start.
+	// boot0 is the boot-time clock minus the monotonic clock at the start, in nanoseconds.
 	boot0 int64
-	// civil is the civil instant minus the instant.
+	// civil is the difference in nanoseconds between a civil instant and the same instant of the
+	// clock.
 	civil atomic.Int64
-	// step is the present difference between the wall clock and the instants, or 0 if that is at
-	// most a second. The gauge clock_step_seconds shows it.
+	// step is the present difference in nanoseconds between the wall clock and the clock's instant;
+	// 0 if it is at most a second. The gauge clock_step_seconds shows it.
 	step atomic.Int64
 
-	mu sync.Mutex // guards the fields below
+	mu sync.Mutex // mu guards the fields below
 	// suspended is the time for which the machine was suspended since the start: the growth of the
 	// difference between the boot-time clock and the monotonic clock.
 	suspended int64
 	primary   primary
-	// moved is the sum of the changes of offset by moveTo since civil was last adapted.
+	// moved is the sum in nanoseconds of the changes that moveTo has made to offset since civil was
+	// last adapted.
 	moved int64
-	// pending is the wall clock's time minus civil time, if that difference began at the instant in
-	// since and still lasts; 0 if there is none.
+	// pending is the wall clock's time minus civil time, in nanoseconds, if that difference began
+	// at the instant since and still lasts; 0 if there is none.
 	pending int64
 	since   limit.Instant
 }
@@ -84,7 +85,7 @@ type System struct {
 const (
 	// stepSize is the difference in nanoseconds beyond which the wall clock counts as stepped.
 	stepSize = int64(time.Second)
-	// stepLasts is the time for which a step must last before civil time follows it.
+	// stepLasts is the time in nanoseconds for which a step must last before civil time follows it.
 	stepLasts = 60 * time.Second
 )
 
@@ -174,7 +175,7 @@ func (c *System) sampleBoot() {
 // sampleWall compares the wall clock with civil time. It calls OnStep as soon as it sees a step.
 // Civil time follows once the step has lasted for a minute.
 func (c *System) sampleWall() {
-	// Don't use Now: a following clock that is ahead stands still.
+	// Now must not be used here: if the clock is ahead of its primary's, Now stands still.
 	now := limit.Instant(c.src.mono() + c.offset.Load())
 	apart := c.src.wall() - int64(now)
 	if beyond(apart, stepSize) {

@@ -37,10 +37,10 @@ func (c *System) Follow(at limit.Instant) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sampleBoot() // a suspension must not be taken for a change of the primary's clock
+	c.sampleBoot() // otherwise a suspension would look like a change of the primary's clock
 	mono := c.src.mono()
 	if !c.follows.Load() {
-		// Instants that were read before are not in latest, so offset must not decrease here.
+		// latest does not cover instants that were read before, so offset must not decrease here.
 		c.primary.forget(mono)
 		c.latest.Store(mono + c.offset.Load())
 		c.follows.Store(true)
@@ -51,7 +51,7 @@ func (c *System) Follow(at limit.Instant) {
 }
 
 // ForgetPrimary discards what Follow has learned about a primary, when another server takes the
-// primary's place. The clock of the new primary may be behind that of the old one. Without
+// primary's place. The clock of the new primary may be behind the clock of the old one. Without
 // ForgetPrimary, this clock would be ahead of the new primary by the difference for up to 20
 // seconds. If this server then became the primary, clients would be granted that time twice. Until
 // the next frame the clock runs on as it is.

@@ -21,17 +21,17 @@ var ErrManualEnd = errors.New("a manual clock ends with the year 2199")
 // Manual is a clock that moves only when it is told to, for tests of programs that use the server. Any goroutine may
 // call its methods.
 type Manual struct {
-	moving sync.Mutex // held by Advance, so that each call adds its whole duration
+	moving sync.Mutex // locked during Advance, so that concurrent calls add up
 	mu     sync.Mutex
 	now    limit.Instant
-	timers []*manualTimer // not sorted: there is one for each call that waits
+	timers []*manualTimer // the pending timers, in no order: one for each call that waits
 	serial int
 }
 
 type manualTimer struct {
 	clock  *Manual
 	at     limit.Instant
-	serial int // of the timers of one instant, the lowest serial fires first
+	serial int // order of creation; of the timers of one instant, the one with the lowest serial fires first
 	f      func()
 }
 

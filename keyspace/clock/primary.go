@@ -7,11 +7,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// A replica's clock follows that of its primary. A frame has the primary's instant at the time when
-// it was sent. It arrives later, so the difference between that instant and the monotonic clock of
-// the replica is at most the difference that there would be without a delay. The largest recent
-// difference is the best one: with it the replica's clock is behind the primary's by the smallest
-// delay, and never ahead.
+// A replica's clock follows the clock of its primary. A frame has the primary's instant at the time
+// when it was sent. It arrives later, so the difference between that instant and the monotonic
+// clock of the replica is at most the difference that there would be without a delay. The largest
+// recent difference is the best one: with it the replica's clock is behind the primary's by the
+// smallest delay, and never ahead.
 
 const (
 	// drift is the assumed maximum drift between two clocks, in parts per million. A measured
@@ -29,14 +29,14 @@ const (
 type primary struct {
 	best, before int64
 	at           int64
-	since        int64 // monotonic time at which the present period began
+	since        int64 // monotonic time in nanoseconds at which the present period began
 }
 
-// far is an instant later than any that a clock shows. An instant from another server is invalid if
-// it is not between 0 and far.
+// far is a later instant than any clock shows. An instant from another server is invalid if it is
+// not between 0 and far.
 const far = limit.MaxInstant / 2
 
-// none as a difference means that no difference was measured.
+// none is the value of a difference that was not measured.
 const none = math.MinInt64
 
 // forget drops all differences and begins a new period at the monotonic time mono.
@@ -53,7 +53,7 @@ func (p *primary) add(difference, mono int64) int64 {
 	p.best, p.before = worth(p.best, less), worth(p.before, less)
 	if lasted := mono - p.since; lasted >= int64(keep) {
 		if p.before = p.best; lasted >= 2*int64(keep) {
-			p.before = none // no frame has arrived for a long time
+			p.before = none // no frame has arrived for a long time, so the old difference is dropped
 		}
 		p.best, p.since = none, mono
 	}

@@ -17,7 +17,7 @@ func systemSources() sources {
 		boot: func() int64 {
 			var ts unix.Timespec
 			if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-				return 0 // with a constant time no suspension is noticed
+				return 0 // a constant time means that no suspension is noticed
 			}
 			return ts.Nano()
 		},

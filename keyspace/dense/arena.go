@@ -27,7 +27,7 @@ type Arena struct {
 	segments []*segment // free segments, whose slots are all 0
 	chunks   []*chunk   // free chunks
 	source   source
-	outside  atomic.Int64 // see Outside
+	outside  atomic.Int64 // bytes that the arena has mapped outside of Go's heap: see [Arena.Outside]
 }
 
 // source provides memory in batches and takes back single pieces. After a piece was taken back, its

@@ -15,7 +15,7 @@ import (
 // change, and a new value is stored elsewhere.
 type blobs struct {
 	list []blob
-	free []uint32 // numbers of list that are free
+	free []uint32 // the free numbers of list
 	mem  *Memory
 }
 

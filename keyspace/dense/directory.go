@@ -9,10 +9,10 @@ import (
 // segment is divided by the next bit, which moves only its own slots. The directory doubles only
 // when a segment becomes deeper than the directory.
 type directory struct {
-	leaves []leaf // 1<<depth of them, indexed by the upper depth bits of a hash
+	leaves []leaf // 1<<depth leaves, indexed by the upper depth bits of a hash
 	depth  uint8  // number of bits of a hash that the directory uses
-	shift  uint8  // 32 - depth
-	// deepest is the number of segments that are as deep as the directory.
+	shift  uint8  // 32 - depth, the number of bits by which a hash is shifted right to get its leaf
+	// deepest is the number of segments that have the same depth as the directory.
 	deepest int
 	// segments is the number of segments, each of one page.
 	segments int

@@ -6,7 +6,7 @@ import "sync/atomic"
 // nothing.
 type Memory struct {
 	used    atomic.Int64
-	objects atomic.Int64 // part of used that is in Go's heap even if tables are not
+	objects atomic.Int64 // part of used, in bytes, that is in Go's heap even if tables are not
 }
 
 // Add adds n bytes, which may be negative, to the count.

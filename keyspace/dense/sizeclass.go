@@ -11,10 +11,10 @@ const (
 
 // sizeClass describes the records of one class.
 type sizeClass struct {
-	size uint32 // bytes of a record, slack included
+	size uint32 // size of a record in bytes, slack included
 	per  uint32 // number of records in a chunk
-	bits uint8  // bits of a record number that are the place within a chunk
-	mask uint32 // 1<<bits - 1
+	bits uint8  // number of low bits of a record number that give the place within a chunk
+	mask uint32 // the mask for these bits: 1<<bits - 1
 }
 
 // classes has the size classes, numbered from 1, so that no record number is 0. The sizes increase

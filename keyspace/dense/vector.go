@@ -6,7 +6,7 @@ import "sync/atomic"
 // removed, the last record moves into its place, so that there is never a gap.
 type vector struct {
 	chunks []*chunk
-	n      uint32 // number of records
+	n      uint32 // number of records in use
 	// high is the number of records whose memory has been touched since it was mapped or last
 	// returned to the system; pages is the number of pages of these records.
 	high  uint32

@@ -26,7 +26,7 @@ func Check(e Effect) error {
 	case e.Entry.Kind.IsCollection():
 		return object.New(e.Entry.Kind).Apply(e.Entry.Value)
 	case len(e.Entry.Value) == 0:
-		return nil // only the expiry
+		return nil // an effect without a value changes only the expiry
 	case e.Entry.Kind.Remembers():
 		k := e.Entry.Kind.Plain()
 		if isHeldDelta(e.Entry.Value) {

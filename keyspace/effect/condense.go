@@ -58,7 +58,7 @@ func (s *step) name() keyID { return keyID{s.DB, string(s.Key)} }
 // next returns the effect that begins at buf[from]. ref is the index of the first reference that
 // may belong to the effect.
 func (r *Record) next(from, ref int) step {
-	e, n, rest, _ := effectHead(r.buf[from:]) // no error: the record is our own
+	e, n, rest, _ := effectHead(r.buf[from:]) // an error is impossible, because this server has written the record
 	s := step{Effect: e, from: from, to: len(r.buf) - len(rest)}
 	if ref < len(r.refs) && r.refs[ref].At == s.to {
 		s.refs = 1
@@ -79,9 +79,9 @@ func (r *Record) each(f func(i int, s *step)) {
 
 // voids describes which effects of a record later effects make void.
 type voids struct {
-	whole   map[keyID]int // number of the last effect that replaces or removes the whole key
-	flushed map[int]int   // number of the last flush of a database
-	patches map[keyID]int // number of bytes of a collection's patches that are not void
+	whole   map[keyID]int // index of the last effect that replaces or removes the whole key
+	flushed map[int]int   // index of the last effect that flushes a database
+	patches map[keyID]int // bytes of those patches of a collection that are not void
 }
 
 // of reports whether s, the i-th effect of the record, is void.

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// checkRemembering returns an error if value cannot be that of a limiter of kind k with remembered calls,
+// checkRemembering returns an error if value is not a valid value of a limiter of kind k with remembered calls,
 // reservations, or both.
 func checkRemembering(k entry.Kind, value []byte) (err error) {
 	state, records := value, true
@@ -43,7 +43,7 @@ func formOf(k entry.Kind) (f reservation.Form, ok bool) {
 	return 0, false
 }
 
-// isHeldDelta reports whether delta is that of a limiter with reservations.
+// isHeldDelta reports whether delta describes a change of a limiter with reservations.
 func isHeldDelta(delta []byte) bool { return len(delta) > 0 && delta[0] >= reservation.DeltaMark }
 
 // held is a decoded delta of a limiter with reservations: see [reservation.DeltaMark].

@@ -6,8 +6,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Object is a collection. The methods are those of the types of package collection, where they are
-// described.
+// Object is a collection. The types of package collection have these methods, and describe them.
 type Object interface {
 	Load(flat []byte)
 	Len() int

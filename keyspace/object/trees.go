@@ -12,7 +12,7 @@ import (
 type Trees struct {
 	list []Tree
 	free []uint32
-	cost int64 // sum of Cost of all trees
+	cost int64 // sum of the Cost of all trees, in bytes
 }
 
 // Tree is a large collection with Cost, the number of bytes that it took when [Trees.Weigh] last
@@ -69,7 +69,7 @@ func (l *Trees) Remove(m shared.Ledger, value []byte) {
 	t := l.At(value)
 	m.Count(-t.Cost)
 	l.cost -= t.Cost
-	if t.Object != nil { // otherwise it has moved
+	if t.Object != nil { // if the entry has moved, its new place refers to the tree
 		t.Object.Drop()
 	}
 	*t = Tree{}

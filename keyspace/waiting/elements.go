@@ -41,19 +41,19 @@ type PopQueue struct {
 	// Hash is the hash of the key.
 	Hash uint64
 
-	waiters list.List // of *PopWaiter
+	waiters list.List // the waiters, as values of type *PopWaiter
 	// kind is the kind of the key after its last change. Any goroutine may read it.
 	kind atomic.Uint32
 	// lacking is the last waiter that was not served because the goroutine had not locked all keys
 	// that the waiter needs; nil if there is none.
 	lacking *PopWaiter
 	ready   bool // the queue is in Server.ready of the goroutine that has locked the key
-	called  bool // Ready was called, and Again was not called since
+	called  bool // Ready was called, and Again has not been called since then
 }
 
 // Elements has the waiters for elements, in a queue for each key. The zero value has none.
 type Elements struct {
-	queues map[Key]*PopQueue // no queue is empty; nil while there are none
+	queues map[Key]*PopQueue // the queue of each key that has waiters; nil if there are none
 }
 
 // Any reports whether there are waiters.

@@ -29,7 +29,7 @@ type Waiter struct {
 // Room has the waiters for room, in a queue for each key in the order of their ranks and, with the same rank,
 // of their arrival. The zero value has none.
 type Room struct {
-	queues map[Key][]*Waiter // no queue is empty; nil while there are none
+	queues map[Key][]*Waiter // the waiters of each key that has any; nil if there are none
 }
 
 // Any reports whether there are waiters.

@@ -11,7 +11,7 @@ import (
 // keeps other goroutines from entering and waits until those inside have left, which takes as long
 // as the longest batch. The zero value is a lock that is not stopped.
 type Lock struct {
-	closed atomic.Bool // true while the world is stopped
+	closed atomic.Bool // whether the world is stopped
 	// missed is the number of goroutines that have waited in vain for the world to start since the
 	// world was stopped.
 	missed atomic.Int32
@@ -20,8 +20,8 @@ type Lock struct {
 	admits atomic.Int32
 
 	mu       sync.Mutex
-	stations []*Member // guarded by mu; replaced, never changed
-	waiters  []func()  // guarded by mu
+	stations []*Member // the participants; the slice is guarded by mu, and is replaced, never changed
+	waiters  []func()  // functions that wake goroutines which wait for the world to start; guarded by mu
 }
 
 // spins is the number of checks of a member that Stop makes before it yields to other goroutines.
@@ -52,7 +52,7 @@ type Member struct {
 // inside reports whether a batch of st runs.
 func (st *Member) inside() bool { return st.turns.Load()%2 == 1 }
 
-// pass makes st enter if it is outside, and leave if it is inside.
+// pass records that st enters, if it is outside, or leaves, if it is inside.
 func (st *Member) pass() { st.turns.Store(st.turns.Load() + 1) }
 
 // Add adds the member st, for whose batches Stop waits from now on.

@@ -11,11 +11,11 @@ import (
 // leave. Any goroutine may use it. The zero value has found no such instant yet.
 type Watermark struct {
 	mu    sync.Mutex
-	known limit.Instant // guarded by mu: the last result of Advance
+	known limit.Instant // the last result of Advance; guarded by mu
 	// next is the instant of the last reading of the clock. The batches of running were inside at
 	// that time; those that have left since are removed from running.
 	next    limit.Instant // guarded by mu
-	running []turn        // guarded by mu
+	running []turn        // the batches that were inside at next and have not left since; guarded by mu
 }
 
 // turn identifies a batch by its member and the member's turns while the batch is inside.
@@ -42,7 +42,7 @@ func (w *Watermark) Advance(g *Lock, now func() limit.Instant) limit.Instant {
 		return w.known
 	}
 	w.known = max(w.known, w.next)
-	next := now() // must be read before the members
+	next := now() // the clock must be read before the members
 	running := g.inside(w.running)
 	if g.closed.Load() {
 		w.running = running[:0]

@@ -30,7 +30,7 @@ type analyser struct {
 	facts    facts
 	nodes    int
 	parts    int
-	factor   int // the maximum number of runs of the node that is being analysed
+	factor   int // maximum number of times that the node which is being analysed runs
 	declared map[string]int
 	assigned map[string]bool
 	// keyLocals has, for each local that was set to KEYS[n], the index n, or anyKey if n is
@@ -43,7 +43,8 @@ type analyser struct {
 	returned map[*ast.FuncCallExpr]bool
 	// ignored has the calls whose value is not used.
 	ignored map[*ast.FuncCallExpr]bool
-	// known and plain are the facts known and plainKeys as far as the analysis has come.
+	// known and plain are the values of the facts known and plainKeys for the part that was
+	// analysed.
 	known bool
 	plain bool
 }
@@ -160,7 +161,7 @@ func (a *analyser) statement(s ast.Stmt) {
 		a.walk(s)
 	case *ast.BreakStmt:
 	default:
-		// These are other loops, functions, and goto.
+		// All other statements end the analysis: other loops, functions, and goto.
 		a.giveUp()
 	}
 }
@@ -232,7 +233,7 @@ func (a *analyser) expression(e ast.Expr) {
 		}
 		a.expression(e.Expr)
 	default:
-		// These are functions and "...".
+		// All other expressions end the analysis: functions, and "...".
 		a.giveUp()
 	}
 }
@@ -355,7 +356,7 @@ func (a *analyser) decideCalls() {
 	calls := make([]Call, 0, len(a.calls))
 	for _, e := range a.calls {
 		if len(e.Args) == 0 {
-			continue // The call names no command, so it is an error whenever it runs.
+			continue // The call names no command, so it fails whenever it runs.
 		}
 		call, ok := a.knownCall(e)
 		if !ok {

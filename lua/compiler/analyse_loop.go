@@ -25,7 +25,7 @@ func turns(s *ast.NumberForStmt) (n int, byArguments bool) {
 		return 0, false
 	}
 	if length, isLength := s.Limit.(*ast.UnaryLenOpExpr); isLength && isArguments(length.Expr) && first >= 0 && step >= 1 {
-		return maxBoundedArguments + 1, true // one more, since the loop may begin at 0
+		return maxBoundedArguments + 1, true // one more than the maximum, since the loop may begin at 0
 	}
 	last, ok := constant(s.Limit)
 	turns := (last-first)/step + 1
@@ -35,7 +35,7 @@ func turns(s *ast.NumberForStmt) (n int, byArguments bool) {
 	case turns >= 1:
 		return int(turns), false
 	}
-	return 1, false // the loop does not run at all
+	return 1, false // the loop does not run, which counts as one
 }
 
 // walked returns KEYS or ARGV if s is a loop over ipairs(KEYS) or ipairs(ARGV); else ok is false.
@@ -62,6 +62,6 @@ func constant(e ast.Expr) (float64, bool) {
 		return 0, false
 	}
 	f, ok := value.Parse(numeral.Value)
-	// A larger float is refused, since adding a step may not change it.
+	// A larger float is refused, since a step added to it may not change it.
 	return f, ok && f == math.Trunc(f) && math.Abs(f) <= 1<<30
 }

@@ -22,7 +22,7 @@ func keyIndex(e ast.Expr) int {
 	}
 	numeral, ok := get.Key.(*ast.NumberExpr)
 	if !ok {
-		return anyKey // KEYS[i] may also be nil, which is no valid argument
+		return anyKey // KEYS[i] may also be nil, which is not a valid argument
 	}
 	f, ok := value.Parse(numeral.Value)
 	if !ok || f < 1 || f > 1<<20 || f != float64(int(f)) {
@@ -50,7 +50,8 @@ func hiddenCall(name string, at ast.Expr, args []ast.Expr) *ast.FuncCallExpr {
 	return call
 }
 
-// place sets the line numbers of node, a new node, to those of at, the node that it replaces.
+// place sets the line numbers of node, a new node, to the line numbers of at, the node that it
+// replaces.
 func place(node, at ast.Expr) {
 	node.SetLine(at.Line())
 	node.SetLastLine(at.LastLine())

@@ -16,8 +16,8 @@ import (
 const maxParts = 100
 
 // rewriter changes a chunk so that functions of package libraries do what the interpreter does
-// differently from Lua 5.1 and cannot be configured to do. The numbers below are those of issues of
-// gopher-lua. A rule can be removed when TestTheInterpreterAloneAnswersOtherwise shows that the
+// differently from Lua 5.1 and cannot be configured to do. The numbers below are numbers of issues
+// of gopher-lua. A rule can be removed when TestTheInterpreterAloneAnswersOtherwise shows that the
 // interpreter no longer needs it.
 //
 // Two rules enforce bounds of this server:
@@ -42,7 +42,7 @@ const maxParts = 100
 //     constructor).
 //   - Numerals are read as C does: 1e400 is infinite and 0xffffffffffffffff is 2^64.
 type rewriter struct {
-	// locals has the names in scope, those of the innermost block last.
+	// locals has the names in scope, with the names of the innermost block at the end.
 	locals []string
 	// last is the name of the last parameter of the function that is being rewritten, or "".
 	last string
@@ -173,7 +173,7 @@ func (r *rewriter) statement(s ast.Stmt) {
 		s.Stmts = padded(s.Stmts, s)
 		depth := len(r.locals)
 		r.statements(s.Stmts)
-		// The condition sees the locals of the block.
+		// The condition of a repeat loop sees the locals of its block.
 		s.Condition = r.expression(s.Condition)
 		r.locals = r.locals[:depth]
 	case *ast.IfStmt:

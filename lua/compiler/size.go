@@ -46,7 +46,7 @@ func protoSize(p *glua.FunctionProto) int {
 	n += len(p.Code)*int(unsafe.Sizeof(p.Code[0])) + len(p.DbgSourcePositions)*int(unsafe.Sizeof(p.DbgSourcePositions[0]))
 	n += max(roomForStrings-len(p.Constants), 0) * int(unsafe.Sizeof(""))
 	for _, c := range p.Constants {
-		n += value.ElementSize + stringSize // as a value, and also as a string
+		n += value.ElementSize + stringSize // a constant is stored as a value, and also as a string
 		if text, ok := c.(glua.LString); ok {
 			n += len(text)
 		}

@@ -330,7 +330,7 @@ func (r *Runtime) loadFunction(l *glua.LState) int {
 	return r.loadText(l, string(source.Value()), name)
 }
 
-// compileBytes is the temporary memory of the compiler in bytes for each byte of source.
+// compileBytes is the temporary memory, in bytes, that the compiler takes for each byte of source.
 // functionBytes is the temporary memory for each function in source.
 const (
 	compileBytes  = 64
@@ -345,7 +345,7 @@ func (r *Runtime) loadText(l *glua.LState, source, name string) int {
 		l.Push(glua.LString(compiler.ErrTooLong(displayName(name)).Error()))
 		return 2
 	}
-	// Count an instruction for each byte of source, although compiling a byte takes about as long
+	// Each byte of source counts as an instruction, although compiling a byte takes about as long
 	// as 20 instructions.
 	r.Guard.Step(l, len(source))
 	r.Guard.Reserve(l, compileBytes*len(source)+functionBytes*strings.Count(source, "function"))

@@ -209,7 +209,7 @@ func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	case msgp.UintType:
 		var n uint64
 		n, u.rest, err = msgp.ReadUint64Bytes(b)
-		return value.Number(int64(n)), err // numbers from 2^63 on become negative, as in Redis
+		return value.Number(int64(n)), err // numbers of 2^63 and more become negative, as in Redis
 	case msgp.Float32Type:
 		var f float32
 		f, u.rest, err = msgp.ReadFloat32Bytes(b)

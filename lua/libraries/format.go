@@ -14,7 +14,7 @@ import (
 // spec is one conversion in a format of string.format: %[flags][width][.precision]letter.
 type spec struct {
 	minus, plus, space, sharp, zero bool
-	width, precision                int // precision is -1 if the format has none
+	width, precision                int // precision is -1 if the format does not have one
 }
 
 // format implements string.format with those conversions of C's printf that Lua 5.1 has.

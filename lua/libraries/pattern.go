@@ -37,7 +37,7 @@ func (r *Runtime) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 	if err != nil {
 		r.Guard.Stop(l)
 		if errors.Is(err, pattern.ErrBudget) {
-			// Leave no budget, so that the script gains nothing by catching the error.
+			// No budget is left, so the script gains nothing by catching the error.
 			r.Guard.Patterns = -1
 		}
 		sandbox.Raisef(l, "%s", err.Error())
@@ -198,7 +198,7 @@ func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, wi
 	var v glua.LValue
 	switch with := with.(type) {
 	case *glua.LFunction:
-		// The function may match patterns, too. It uses the same budget.
+		// The function may match patterns, too, with the same budget.
 		l.Push(with)
 		n := r.pushCaptures(l, m, start, end, true)
 		l.Call(n, 1)

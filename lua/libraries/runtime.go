@@ -11,7 +11,7 @@ import (
 type Runtime struct {
 	*sandbox.State
 
-	// The next fields are for the lifetime of the state.
+	// These fields are for the lifetime of the state.
 	//
 	// stringMeta is the table that getmetatable returns for a string.
 	stringMeta   *glua.LTable
@@ -19,7 +19,7 @@ type Runtime struct {
 	nextFunction *glua.LFunction
 	nullValue    *glua.LUserData
 
-	// The next fields are for one execution.
+	// These fields are for one execution.
 	//
 	// yielded is the number of values of the last yield.
 	yielded int

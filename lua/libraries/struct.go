@@ -12,7 +12,7 @@ import (
 )
 
 // structLibrary returns the functions of the library struct, which packs numbers and strings into
-// bytes by a format. Sizes are those of C on x86-64.
+// bytes by a format. Sizes are the same as in C on x86-64.
 func (r *Runtime) structLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{"pack": r.structPack, "unpack": r.structUnpack, "size": structSize}
 }
@@ -275,7 +275,7 @@ func (f *layout) number(data string, it item) glua.LValue {
 	for i := min(len(b), 8) - 1; i >= 0; i-- {
 		u = u<<8 | uint64(b[i])
 	}
-	signed := it.letter >= 'a' // the letters b, h, l and i
+	signed := it.letter >= 'a' // the letters b, h, l and i stand for signed numbers
 	if !signed {
 		return value.FromFloat(float64(u))
 	}

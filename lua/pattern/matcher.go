@@ -8,7 +8,7 @@ import (
 
 const (
 	maxCaptures = 32
-	// maxDepth bounds the recursion, which in Lua is bounded by the C stack.
+	// maxDepth is the maximum depth of the recursion. In Lua the C stack bounds it.
 	maxDepth = 20000
 
 	// open is the length of a capture that has not ended. position is the length of a capture of an
@@ -392,7 +392,7 @@ func (m *Matcher) back(s int, digit byte) int {
 	}
 	c := m.captures[i]
 	if c.length == position {
-		// Lua compares a text of length -2, which never matches.
+		// A capture of a position matches no text. In Lua its length is -2.
 		return -1
 	}
 	if !m.pay(c.length / 8) {

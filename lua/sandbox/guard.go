@@ -213,8 +213,8 @@ func (g *Guard) Reserve(l *glua.LState, n int) {
 // may continue.
 func (g *Guard) Fits(n int) bool {
 	g.usage.announced += int64(n)
-	// Check the heap before the first large allocation, since only growth after the first check is
-	// counted.
+	// The heap is checked before the first large allocation, since only growth after the first
+	// check is counted.
 	if g.usage.announced > memoryStep || g.left < 0 || n > 4096 && !g.usage.looked {
 		g.look()
 	}

@@ -10,8 +10,8 @@ type Limits struct {
 	// the last one.
 	Memory int64
 	// Room returns bound, the maximum number of bytes of objects in the heap of the process, and
-	// kept, the part of them that is used by other things than scripts, such as keys. A script may
-	// add to kept. If Room is nil, there is no maximum. Any goroutine may call Room.
+	// kept, the part of them that scripts do not use, such as keys. A script may add to kept. If
+	// Room is nil, there is no maximum. Any goroutine may call Room.
 	Room func() (bound, kept int64)
 	// FreeGarbage, if it is not nil, is called at the end of a script that has allocated 16 MiB or
 	// more, most of which is garbage by then. It must not block.

@@ -96,7 +96,7 @@ type usage struct {
 	samples [heapSamples]metrics.Sample
 	// looked says that allocated has been set, by the first check of the heap.
 	looked    bool
-	allocated uint64 // the number of bytes that the process had allocated at the last check
+	allocated uint64 // number of bytes that the process had allocated at the last check
 	// lacked says that the script was ended because the heap was at its bound, perhaps because of
 	// keys or other scripts.
 	lacked bool

@@ -130,7 +130,7 @@ func (c *calls) caught(l *glua.LState) int {
 }
 
 // failed stores the error value in c.Failure, with the position of the function that raised it. If
-// that function is one in Go, the position is that of its caller.
+// that function is one in Go, the position is in its caller.
 func (c *calls) failed(l *glua.LState, value glua.LValue) {
 	c.Failure = Failure{Value: value}
 	for level := 1; level <= 2; level++ {

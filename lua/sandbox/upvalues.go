@@ -65,7 +65,7 @@ func closeUpvaluesAfter(l *glua.LState, last *glua.Upvalue) {
 		next := *after(u)
 		u.Close()
 		if u.Value() == nil {
-			// The register no longer exists. A value of Lua must not be nil in Go.
+			// The register does not exist any more, and a Lua value must not be nil in Go.
 			u.SetValue(glua.LNil)
 		}
 		*after(u) = nil

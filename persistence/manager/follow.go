@@ -10,10 +10,10 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// keepsNone has the conditions in which changes are not written to files.
+// keepsNone has the conditions under which changes are not written to files.
 type keepsNone struct {
-	volatile  atomic.Bool // there is no file: the log only passes changes to replicas
-	suspended atomic.Bool // a full resynchronization is under way, and the state in memory is incomplete or not in the files
+	volatile  atomic.Bool // whether the log has no file, and only passes changes to replicas
+	suspended atomic.Bool // whether a full resynchronization is under way, so that the state in memory is incomplete or not in the files
 	making    sync.Mutex  // held while the volatile log is created
 }
 
@@ -64,7 +64,7 @@ func (m *Persistence) Origin() *persistence.Origin {
 func (m *Persistence) findOrigin() (*persistence.Origin, error) {
 	o := m.dir.Origin()
 	if m.dir.DataSet().Restored {
-		return nil, nil // the operator does not want the changes that the primary made after the origin
+		return nil, nil // the operator does not want the changes that the primary has made after the origin
 	}
 	if o == nil || !m.o.Follows() || !m.o.Settings.Yes("appendonly") {
 		return nil, nil
@@ -77,13 +77,14 @@ func (m *Persistence) findOrigin() (*persistence.Origin, error) {
 	return o, nil
 }
 
-// DataSet implements [replication.Files].
+// DataSet returns the ID of the data set of the keys in memory: see [replication.Files].
 func (m *Persistence) DataSet() string { return m.hasDataSet().ID }
 
-// Restored implements [replication.Files].
+// Restored reports whether that data set was restored from a backup: see [replication.Files].
 func (m *Persistence) Restored() bool { return m.hasDataSet().Restored }
 
-// hasDataSet returns the data set of the keys in memory. It is zero before findDataSet.
+// hasDataSet returns the data set of the keys in memory. It is the zero value before findDataSet
+// was called.
 func (m *Persistence) hasDataSet() persistence.DataSet {
 	if has := m.dataSet.has.Load(); has != nil {
 		return *has
@@ -97,8 +98,9 @@ func (m *Persistence) SetDataSet(id string) {
 	m.dataSet.changed.Store(true)
 }
 
-// findDataSet sets the data set in memory to that of the loaded files. If the server starts without
-// files, it begins a new data set. It logs a message if the files were restored from a backup.
+// findDataSet sets the data set in memory to the data set of the loaded files. If the server starts
+// without files, it begins a new data set. It logs a message if the files were restored from a
+// backup.
 func (m *Persistence) findDataSet() {
 	var has persistence.DataSet
 	if m.dir != nil {

@@ -65,7 +65,7 @@ func (m *Persistence) Info() []env.InfoField {
 
 // snapshots has the figures of INFO about the snapshots that this process has written.
 type snapshots struct {
-	written atomic.Int64 // the number of snapshots that were written completely
+	written atomic.Int64 // number of snapshots that were written completely
 	began   atomic.Int64 // reading of the stopwatch when the last snapshot began
 	took    atomic.Int64 // the time in nanoseconds that the last snapshot took, even if it failed; 0 before the first
 }

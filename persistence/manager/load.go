@@ -70,10 +70,10 @@ func (m *Persistence) ClockStart() limit.Instant { return m.start }
 
 // Prepare makes the keyspace report changes if the configuration persists them, or if replies wait
 // for replicas (repl-ack-replies). If there is nothing to load from files, Prepare also completes
-// loading, so that Loaded returns true. The error is that of Load.
+// loading, so that Loaded returns true. It returns the error of Load.
 func (m *Persistence) Prepare() error {
 	if m.keeps() {
-		m.keyspace.SetJournal(m) // without persistence, changes need not be reported
+		m.keyspace.SetJournal(m) // without persistence there is no journal, so changes are not reported
 	} else if m.replication != nil && m.o.Settings.Number("repl-ack-replies") > 0 {
 		if _, err := m.Log(); err != nil {
 			return err

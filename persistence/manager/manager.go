@@ -71,7 +71,7 @@ type Replication interface {
 
 // Options are the options of a [Persistence].
 type Options struct {
-	// FS is the file system of the files; nil uses that of the operating system.
+	// FS is the file system of the files; nil uses the file system of the operating system.
 	FS persistence.FS
 	// Settings is the configuration of the server.
 	Settings Settings
@@ -94,8 +94,8 @@ type Options struct {
 
 // dataSet has the data set of the keys in memory.
 type dataSet struct {
-	has     atomic.Pointer[persistence.DataSet] // nil until loaded
-	changed atomic.Bool                         // the manifest may name another data set
+	has     atomic.Pointer[persistence.DataSet] // the data set; nil until it is loaded
+	changed atomic.Bool                         // whether the manifest may name another data set
 }
 
 // Persistence runs the persistence of a server: it loads the files, passes changes to the log,
@@ -111,35 +111,35 @@ type Persistence struct {
 	o           Options
 	clock       clock.Clock
 	keyspace    Keyspace
-	replication Replication // nil if nothing is replicated
+	replication Replication // the state of replication; nil if nothing is replicated
 
 	// start is the instant at which the server's clock continues. It is 0 if no files were read.
 	start limit.Instant
-	log   atomic.Pointer[persistence.Log] // nil while loading, and without appendonly unless replicas need it
+	log   atomic.Pointer[persistence.Log] // the log; nil while loading, and without appendonly unless replicas need it
 
 	mu  sync.Mutex
-	dir *persistence.Dir // nil until the directory is first used; for its changes see take
+	dir *persistence.Dir // the directory; nil until it is first used; for its changes see take
 
 	keepsNone
-	changes   atomic.Int64  // the number of records of effects since the start
+	changes   atomic.Int64  // number of records of effects since the start
 	writing   sync.Mutex    // held while a snapshot is written
-	saving    atomic.Bool   // a snapshot is being written
-	heal      chan struct{} // receives when Run has to repair the log
+	saving    atomic.Bool   // whether a snapshot is being written
+	heal      chan struct{} // receives a value when Run has to repair the log
 	work      sync.WaitGroup
 	closeOnce sync.Once
 
-	lastSave   atomic.Int64 // in Unix seconds of civil time
+	lastSave   atomic.Int64 // time of the last snapshot, in Unix seconds of civil time
 	savedAt    atomic.Int64 // reading of the stopwatch at the last snapshot
-	savedTo    atomic.Int64 // the number of changes that the last snapshot contains
+	savedTo    atomic.Int64 // number of changes that the last snapshot contains
 	saveFailed atomic.Bool
-	failures   atomic.Int64 // the number of consecutive failures of snapshots
+	failures   atomic.Int64 // number of snapshots that have failed since the last success
 	retryAt    atomic.Int64 // reading of the stopwatch before which no snapshot is due
 	snapshots  snapshots
 
 	progress persistence.Progress
-	began    atomic.Int64           // reading of the stopwatch when loading began
-	loaded   atomic.Pointer[loaded] // nil until loading is done
-	left     atomic.Bool            // the server stops before loading is done
+	began    atomic.Int64           // reading of the stopwatch at which loading began
+	loaded   atomic.Pointer[loaded] // the result of loading; nil until loading is done
+	left     atomic.Bool            // whether the server stops before loading is done
 
 	dataSet dataSet
 }
@@ -377,7 +377,7 @@ func (m *Persistence) begin() bool {
 	}
 	m.work.Go(func() {
 		defer m.release()
-		_ = m.write(context.Background()) // write has recorded the error
+		_ = m.write(context.Background()) // write itself records the error
 	})
 	return true
 }
@@ -469,7 +469,7 @@ func (m *Persistence) write(ctx context.Context) error {
 // the snapshot could not be written.
 func (m *Persistence) SaveAtStop(mode env.StopMode) error {
 	if m.left.Load() || !m.Loaded() {
-		return nil // memory has nothing that the files lack
+		return nil // the files have everything that memory has
 	}
 	if m.suspended.Load() {
 		if mode != env.StopSaving || !m.replication.IsWhole() {
@@ -482,7 +482,7 @@ func (m *Persistence) SaveAtStop(mode env.StopMode) error {
 	if !wanted && !m.Refuses() {
 		return nil
 	}
-	m.writing.Lock() // wait for a snapshot that is being written, since it lacks the last changes
+	m.writing.Lock() // the lock waits for a snapshot that is being written, since it lacks the last changes
 	m.saving.Store(true)
 	defer m.release()
 	if err := m.write(context.Background()); err != nil {
@@ -496,7 +496,7 @@ func (m *Persistence) SaveAtStop(mode env.StopMode) error {
 // ends before that is done, rewriteState returns an error, and persistence stays suspended. Any
 // other error of the snapshot is returned after the suspension has ended.
 func (m *Persistence) rewriteState(ctx context.Context) (err error) {
-	m.changes.Add(1) // count a change for the save points, since no file has the new state
+	m.changes.Add(1) // a change is counted for the save points, since no file has the new state
 	if m.fileLog() != nil {
 		m.saving.Store(true)
 		err = m.write(ctx)

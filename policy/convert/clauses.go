@@ -34,6 +34,6 @@ func window(limit, seconds int64, anchor string) string {
 // checksum returns the FNV-1a hash of text.
 func checksum(text string) uint32 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(text)) // Write never fails
+	_, _ = h.Write([]byte(text)) // Write of a hash never fails
 	return h.Sum32()
 }

@@ -53,8 +53,8 @@ type envoy struct {
 	names  *names
 	faults strict.Faults
 	domain string
-	// named maps the names of limits to policies. replacing has the descriptors whose limits
-	// replace limits with a name.
+	// named maps the name of a limit to the name of its policy. replacing has the descriptors whose
+	// limits replace limits with a name.
 	named     map[string]string
 	replacing []replacing
 }
@@ -88,9 +88,9 @@ func (e *envoy) level(name []string, raw string, path []step, list []*descriptor
 }
 
 // group converts list, the descriptors with the same key in one list of the file. The other
-// parameters are those of level.
+// parameters have the same meaning as in level.
 func (e *envoy) group(name []string, raw string, path []step, list []*descriptor) {
-	var base *descriptor // the descriptor for any value, or nil
+	var base *descriptor // the descriptor without a value, which is for any value; nil if there is none
 	var with []*descriptor
 	for _, d := range list {
 		if d.value == "" && d.limit != nil {
@@ -130,8 +130,7 @@ func (e *envoy) group(name []string, raw string, path []step, list []*descriptor
 	}
 }
 
-// raw returns the key and the value as one text. No other descriptor of the same list has the same
-// text.
+// raw returns the key and the value of d as one text, which is unique in the list of d.
 func (d *descriptor) raw() string { return strconv.Quote(d.key) + strconv.Quote(d.value) }
 
 // apartness returns the reason why d cannot be an override in the policy of its group, or "" if it
@@ -153,7 +152,8 @@ func apartness(path []step, d *descriptor, shadow bool) string {
 
 // shared adds the policy of a group. base is the descriptor with the limits of the policy, or nil.
 // inside has the descriptors that become overrides, and apart those that do not belong to the
-// policy. shadow says whether the policy is a shadow. The other parameters are those of level.
+// policy. shadow says whether the policy is a shadow. The other parameters have the same meaning as
+// in level.
 func (e *envoy) shared(name []string, raw string, path []step, base *descriptor, inside, apart []*descriptor, shadow bool) {
 	first := base
 	if base == nil {
@@ -196,7 +196,7 @@ func (e *envoy) shared(name []string, raw string, path []step, base *descriptor,
 }
 
 // single adds a policy for d alone. beside has the descriptors with the same key in the same list.
-// The other parameters are those of level.
+// The other parameters have the same meaning as in level.
 func (e *envoy) single(name []string, raw string, path []step, d *descriptor, beside []*descriptor) {
 	p := document.Policy{Name: e.names.unique(raw+d.raw(), append(slices.Clone(name), allowed(d.composite()))...), Flags: policy.Flags{Shadow: d.shadow}, Line: d.line}
 	p.Limits, p.Comment = e.limits(d, p.Name), remark(d.limit.name)
@@ -235,13 +235,13 @@ func (e *envoy) limits(d *descriptor, policy string) []string {
 	return []string{window(l.requests, l.seconds, "")}
 }
 
-// whyUnit explains how a unit is converted.
+// whyUnit explains, for each unit, how it is converted.
 var whyUnit = map[string]string{
 	"month": "it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month: SW n MONTH does that",
 	"year":  "it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January: SW n YEAR does that",
 }
 
-// whyNot explains why fields do not convert.
+// whyNot explains, for each field that is not converted, why not.
 var whyNot = map[string]string{
 	"quota_mode":      "each limit denies by itself. ratelimit denies only when all quotas are used up: ANY between policies in one call of RL.USE charges the first that passes",
 	"detailed_metric": "it is not needed: each key is counted by itself, and RL.TOP shows it",
@@ -285,8 +285,8 @@ func (e *envoy) noteOrder(list []*descriptor) {
 	}
 }
 
-// call adds a [Call] for policy to the result. Its conditions are those of the steps of path and of
-// last.
+// call adds a [Call] for policy to the result. Its conditions are the conditions of the steps of
+// path and of last.
 func (e *envoy) call(path []step, last step, policy string) {
 	c := Call{Was: e.domain, Policy: policy}
 	for _, s := range append(slices.Clone(path), last) {

@@ -25,7 +25,7 @@ type descriptor struct {
 type rateLimit struct {
 	requests  int64
 	seconds   int64
-	unit      string // in lower case
+	unit      string // unit of the window in lower case, such as "minute"
 	unlimited bool
 	name      string
 	replaces  []string
@@ -112,7 +112,7 @@ func (e *envoyReader) noteRemarks() {
 			e.result.note(r.File, r.Line, "domain "+shown(r.Name), "it is in %s, too: they are one, as with MERGE_DOMAIN_CONFIG", r.Other)
 		case rulefile.Star:
 			e.result.note(r.File, r.Line, "key "+shown(r.Name), "its star stands for any text in ratelimit: the caller chooses the policy, which does not know that")
-		case rulefile.Idle, rulefile.Repeated: // they are faults
+		case rulefile.Idle, rulefile.Repeated: // these remarks are reported as faults elsewhere
 		}
 	}
 	e.result.Left += e.Omitted

@@ -12,12 +12,13 @@ type step struct {
 	// values. within has descriptors of the same policy with exact values, which in turn take
 	// precedence over the patterns in beside.
 	beside, within []*descriptor
-	// condition is the result of when.
+	// condition is the text of the condition under which a call takes this step: the result of
+	// when.
 	condition string
 }
 
 func newStep(d *descriptor, beside, within []*descriptor) step {
-	const most = 1000 // only this many are considered for the condition
+	const most = 1000 // maximum number of descriptors that the condition considers
 	s := step{descriptor: d, beside: beside[:min(len(beside), most)], within: within[:min(len(within), most)]}
 	s.condition = s.when()
 	return s

@@ -42,14 +42,14 @@ type limitador struct {
 	groups     map[string]*limitGroup
 	order      []*limitGroup
 	namespaces map[string]*namespace
-	names      []string // of the namespaces, in the order of the files
+	names      []string // names of the namespaces, in the order of the files
 }
 
 // namespace has the policies that one request to Limitador may be about.
 type namespace struct {
 	first   *counterLimit
 	calls   []Call
-	clauses int // of all its policies
+	clauses int // number of clauses of all policies of the namespace
 }
 
 // counterLimit is one limit of a file, with its conditions and variables as sorted texts.
@@ -58,10 +58,10 @@ type counterLimit struct {
 	conditions, variables []string
 }
 
-// limitGroup has the limits that apply to the same calls.
+// limitGroup has the limits that apply to the same calls and become one policy.
 type limitGroup struct {
 	limits []*counterLimit
-	// seconds is the set of the lengths of the windows.
+	// seconds is the set of the lengths of the windows, in seconds.
 	seconds map[int64]bool
 }
 

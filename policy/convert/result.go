@@ -1,5 +1,5 @@
 // Package convert converts the files of other rate limiters to a document of policies. [FromEnvoy]
-// reads those of envoyproxy/ratelimit, and [FromLimitador] those of Limitador.
+// reads the files of envoyproxy/ratelimit, and [FromLimitador] the files of Limitador.
 //
 // Both return a [Result]: the document, a [Call] for each converted limit, which tells how to call
 // RL.USE for it, and a [Note] for each difference from the original. The package only processes
@@ -21,7 +21,7 @@ import (
 
 // File is a file to convert.
 type File struct {
-	// Name is the name in faults and notes.
+	// Name is the name of the file in faults and notes.
 	Name string
 	Text []byte
 }
@@ -47,16 +47,17 @@ type Result struct {
 
 // Call describes how a caller uses a policy.
 type Call struct {
-	// Was is the converted limit in the terms of the other program.
+	// Was describes the converted limit in the terms of the other program.
 	Was string
 	// When has the conditions for calling the policy. The caller has to check that all of them
 	// hold.
 	When []string
 	// Policy is the name of the policy.
 	Policy string
-	// Key has the parts of the key. <x> stands for the value of x.
+	// Key has the parts of the key that the caller builds. <x> stands for the value of x.
 	Key []string
-	// And has the calls whose policies the same call also names. All are charged or none.
+	// And has further calls, whose policies are named in the same command. It charges all of them
+	// or none.
 	And []Call
 }
 
@@ -70,7 +71,7 @@ const MaxNotes = 100
 type Note struct {
 	File string
 	Line int
-	// What is the field or the part.
+	// What names the field or the part.
 	What string
 	// Why says how What was converted, and why.
 	Why string
@@ -173,7 +174,7 @@ func literal(value string) string {
 
 // remark returns text in a form that the comment of a policy may have.
 func remark(text string) string {
-	const most = 1000 // bytes, within policy.MaxComment
+	const most = 1000 // maximum length in bytes, less than policy.MaxComment
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) {
 			return ' '
@@ -236,7 +237,7 @@ func (n *names) unique(raw string, parts ...string) string {
 // allowed returns text with '_' in place of each character that the name of a policy must not have.
 // It shortens a long text and appends a checksum. For "" it returns "_".
 func allowed(text string) string {
-	const most = 64 // policy.MaxName
+	const most = 64 // maximum length in bytes: policy.MaxName
 	clean := strings.Map(func(c rune) rune {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':

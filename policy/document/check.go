@@ -61,7 +61,7 @@ func (p *parser) clause(words [][]byte, millis bool) error {
 	switch {
 	case err != "":
 		text := strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: ")
-		if strings.Contains(text, ", must be ") { // the text is enough: there may be a hundred faults
+		if strings.Contains(text, ", must be ") { // no hint is needed after such a text, and there may be a hundred faults
 			text, _, _ = strings.Cut(text, "; usage: ")
 		}
 		return errors.New(text)
@@ -76,7 +76,7 @@ func (p *parser) clause(words [][]byte, millis bool) error {
 func (p *parser) check(e policy.Entry, key strict.Key, comment strict.Value) {
 	e.Until = limit.MaxInstant
 	if e.Limits == nil {
-		e.Limits = &policy.Limits{} // a fault for this exists already
+		e.Limits = &policy.Limits{} // the fault of the limits was reported already
 	}
 	switch err := e.Check(); {
 	case errors.Is(err, policy.ErrComment):

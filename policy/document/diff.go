@@ -14,14 +14,14 @@ const (
 
 // Change is a difference between two documents in one policy or override.
 type Change struct {
-	// Op is the kind of the change.
+	// Op says whether the entry was added, removed or replaced.
 	Op Op
 	// Policy is the name of the policy.
 	Policy string
 	// Pattern is the pattern of the override. It is empty if the policy itself changes.
 	Pattern string
-	// Before and After are the entry as YAML on one line. Before of Add and After of Remove
-	// are empty.
+	// Before and After are the entry as YAML on one line. Before is empty for Add, and After for
+	// Remove.
 	Before, After string
 }
 

@@ -92,7 +92,7 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 	p.check(e, name, comment)
 	pol.Limits = textOf(e.Limits)
 	if overrides.IsSet() {
-		lines := map[string]int{} // of the patterns, because several texts are the same network
+		lines := map[string]int{} // the line of each pattern in its normal form, since several texts may be the same network
 		for pattern, value := range overrides.Fields("overrides") {
 			o := p.override(pattern, value, &pol)
 			if first, twice := lines[o.Pattern]; twice {
@@ -105,7 +105,7 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 	p.d.Policies = append(p.d.Policies, pol)
 }
 
-// fields names the fields of a policy.
+// fields has the names of the fields of a policy, for errors.
 var fields = func() string {
 	s := "comment, ms, "
 	for i := range policy.Switches {
@@ -201,7 +201,7 @@ func classes(v strict.Value) string {
 const validName = "policy"
 
 func textOf(l *policy.Limits) []string {
-	if l == nil { // a fault for this exists already
+	if l == nil { // the fault of the limits was reported already
 		return nil
 	}
 	return l.Text

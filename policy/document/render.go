@@ -60,7 +60,7 @@ func (d *Document) Append(dst []byte) []byte {
 	return dst
 }
 
-// sorted returns the policies by name.
+// sorted returns the policies in the order of their names.
 func (d *Document) sorted() []*Policy {
 	list := make([]*Policy, len(d.Policies))
 	for i := range d.Policies {
@@ -70,7 +70,7 @@ func (d *Document) sorted() []*Policy {
 	return list
 }
 
-// sorted returns the overrides by pattern.
+// sorted returns the overrides in the order of their patterns.
 func (p *Policy) sorted() []*Override {
 	list := make([]*Override, len(p.Overrides))
 	for i := range p.Overrides {
@@ -158,8 +158,8 @@ func appendExpires(dst []byte, at time.Time) []byte {
 	return at.UTC().AppendFormat(append(dst, "expires: "...), time.RFC3339Nano)
 }
 
-// longKey is the length in bytes from which on a key is written with a question mark. Without the
-// mark YAML accepts only keys of up to 1,024 characters, including their escape sequences.
+// longKey is the length in bytes from which a key is written with a question mark. Without the mark
+// YAML accepts only keys of up to 1,024 characters, including their escape sequences.
 const longKey = 200
 
 // appendKey appends the line, or for a long key the lines, of a key whose value is the mapping

@@ -38,7 +38,7 @@ type File struct {
 	// due says that the content has not been put in force yet. It is guarded by mu.
 	due bool
 
-	applied atomic.Pointer[string] // see Hash
+	applied atomic.Pointer[string] // the hash of the content in force; nil before the first: see Hash
 }
 
 // New returns the file at path, whose policies go to r, and passes path to

@@ -88,7 +88,7 @@ func (r *Registry) Apply(st Store, by Author, d *document.Document, bounds polic
 	return changed, err
 }
 
-// name identifies an entry.
+// name identifies an entry by its kind, policy and pattern.
 type name struct {
 	kind            policy.Kind
 	policy, pattern string
@@ -106,14 +106,14 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 		wanted[nameOf(e)] = true
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
 		if is != nil && !byFile && r.Fixed(is) {
-			e.File = true // a document may repeat an unchanged entry of the file
+			e.File = true // a document may repeat an entry of the file without a change
 		}
 		if is == nil || !same(is, e) {
 			edits = append(edits, Set(e))
 		}
 	}
 	var gone []Edit
-	without := make(map[string]bool) // policies whose entries are removed with them
+	without := make(map[string]bool) // names of the policies whose other entries are removed with them
 	b.Each("", func(e *policy.Entry) bool {
 		if e.Kind == policy.Main && !wanted[name{e.Kind, e.Policy, ""}] && r.ruled(e) == "" && r.Defines(e) == byFile {
 			without[e.Policy] = true
@@ -129,10 +129,10 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 		}
 		return true
 	})
-	slices.SortFunc(gone, func(a, b Edit) int { // order for the history
+	slices.SortFunc(gone, func(a, b Edit) int { // the history shows the changes in this order
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pattern, b.Pattern))
 	})
-	return append(gone, edits...), nil // removals come first, because they make room
+	return append(gone, edits...), nil // removals come first, because they make room for the other changes
 }
 
 // same reports whether a and b, which have the same kind, policy and pattern, are equal except for

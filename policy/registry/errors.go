@@ -43,5 +43,5 @@ func (e *PatternError) Error() string {
 	return fmt.Sprintf("the %s '%s' of policy '%s' is for no address or network, as KEY IP needs it: delete it first", e.Kind, e.Pattern, e.Policy)
 }
 
-// Unwrap returns [policy.ErrNetwork].
+// Unwrap returns [policy.ErrNetwork], so that errors.Is finds it.
 func (e *PatternError) Unwrap() error { return policy.ErrNetwork }

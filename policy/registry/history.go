@@ -13,16 +13,17 @@ import (
 
 // Change is one change of the policies, with its author, time and content.
 type Change struct {
-	ID int64 `json:"-"` // part of the key of its record
+	ID int64 `json:"-"` // number of the change; it is in the key of its record
 	// At is the civil time in Unix milliseconds.
 	At int64 `json:"at"`
-	// User and Address are those of the author. For the policy file the address is its path.
+	// User and Address are the name and the address of the author. For the policy file, Address is
+	// its path.
 	User    string `json:"user"`
 	Address string `json:"address"`
-	// What is the command that made the change, or policy-file.
+	// What is the name of the command that made the change, or policy-file.
 	What string `json:"what"`
-	// Policy and Pattern are those of the changed entry. If one command changes several entries of
-	// a policy, this is one change, without a pattern if their patterns differ.
+	// Policy and Pattern name the changed entry. If one command changes several entries of a
+	// policy, this is one change, and Pattern is "" if their patterns differ.
 	Policy  string `json:"policy"`
 	Pattern string `json:"pattern,omitempty"`
 	// Before and After are the texts of the changed entries before and after the change, one on
@@ -50,7 +51,7 @@ func changeKey(id int64) []byte { return fmt.Appendf(nil, "%s%020d", changePrefi
 type history struct {
 	changes map[int64][]byte
 	next    int64 // the ID of the next change
-	bytes   int64 // the approximate memory of changes
+	bytes   int64 // the approximate memory of changes in bytes
 }
 
 // changeBytes is the approximate memory of a change in bytes, in addition to its value.
@@ -87,7 +88,7 @@ func (h *history) load(is record) {
 	case err != nil || id < 1 || !bytes.Equal(changeKey(id), is.key):
 	case is.gone || len(is.value) == 0:
 		h.drop(id)
-	case id > h.next-1-MaxChanges: // records of a snapshot have no order
+	case id > h.next-1-MaxChanges: // the records of a snapshot come in no order
 		h.add(id, is.value)
 	}
 }
@@ -108,7 +109,7 @@ func (l Latest) All() iter.Seq[Change] {
 		for _, is := range l {
 			c, err := decodeChange(is.id, is.value)
 			if err != nil {
-				c = Change{ID: is.id} // cannot happen: newest has left out such records
+				c = Change{ID: is.id} // impossible, because newest has left out invalid records
 			}
 			if !yield(c) {
 				return
@@ -123,7 +124,7 @@ func (h *history) newest(which *Which) (newest Latest) {
 	name, pattern := []byte(which.Policy), []byte(nil)
 	if utf8.ValidString(which.Pattern) {
 		pattern, _ = json.Marshal(which.Pattern) // a string can always be encoded
-		pattern = bytes.Trim(pattern, `"`)       // also removes quotes at the ends of the pattern itself; the rest is found just as well
+		pattern = bytes.Trim(pattern, `"`)       // Trim may also remove quotes of the pattern itself; what is left is still found
 	}
 	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < which.Count; id-- {
 		value, there := h.changes[id]
@@ -139,7 +140,7 @@ func (h *history) newest(which *Which) (newest Latest) {
 
 // hasNetwork reports whether value, a record, contains the stored form of the pattern of which.
 func hasNetwork(value []byte, which *Which) bool {
-	return which.network != "" && bytes.Contains(value, []byte(which.network)) // a network has no escaped characters
+	return which.network != "" && bytes.Contains(value, []byte(which.network)) // the text of a network has no characters that JSON escapes
 }
 
 // unreadable returns n, the number of changes that cannot be read, and why, the error of the oldest

@@ -85,7 +85,7 @@ func (r *Registry) ObserveAll(records iter.Seq2[[]byte, []byte]) {
 	t.records, t.void = all, nil
 	t.mu.Unlock()
 	if !r.mu.TryLock() {
-		r.behind.Store(true) // the change in progress, or the next call, takes them
+		r.behind.Store(true) // the change in progress, or the next call, takes the records
 		return
 	}
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *Registry) loadEntry(is record) error {
 	case is.gone:
 		r.remove(name{kind, policyName, pattern})
 		return nil
-	case len(is.value) == 0: // deleted; the key itself is removed later
+	case len(is.value) == 0: // an empty value marks a removed entry; the key is removed later
 		r.remove(name{kind, policyName, pattern})
 		r.told.addVoid(is.key)
 		return nil

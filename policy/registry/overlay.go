@@ -17,8 +17,8 @@ import (
 // The builder has the entries of the file, and those records that are not hidden and whose policy can
 // use their pattern. The other records are in covered and in unfit.
 type overlay struct {
-	// file has the entries of all files. plain has those of the policy file, and rules has the policies of rules. If
-	// both have an entry of the same name, the one of rules counts.
+	// file has the entries of all files. plain has the entries of the policy file, and rules has the policies of rules.
+	// If both have an entry for the same name, rules takes precedence.
 	file         map[name]*policy.Entry
 	plain, rules []*policy.Entry
 	// covered has the records that entries of the file hide.
@@ -29,8 +29,8 @@ type overlay struct {
 	unfit *policy.Builder
 }
 
-// unbounded are the bounds of builders for a store. Registry.Update bounds the number of records: see
-// update.checkRoom.
+// unbounded are the sizes of builders for a store: no bound applies. Registry.Update bounds the
+// number of records: see update.checkRoom.
 var unbounded = policy.Sizes{Policies: math.MaxInt, Overrides: math.MaxInt, Others: math.MaxInt}
 
 func (o *overlay) reset() {
@@ -46,12 +46,12 @@ func (o *overlay) bytes() int64 {
 
 func nameOf(e *policy.Entry) name { return name{e.Kind, e.Policy, e.Pattern} }
 
-// Overlay makes the entries of d, which has been checked, those of the policy file. It is for a
-// Registry with Options.Shared: the entries are in force, but not written to the store. They hide
+// Overlay makes the entries of d, which has been checked, the entries of the policy file. It is for
+// a Registry with Options.Shared: the entries are in force, but not written to the store. They hide
 // records with the same kind, policy and pattern. A record is in force again when the file does not
 // hide it any more. now is the present instant, and bounds has the bounds of the limits. changed is
-// the number of entries that differ from those of the file before. With an error nothing is changed.
-// Overlay does not use the store. It waits for other changes.
+// the number of entries that differ from the entries of the file before. With an error nothing is
+// changed. Overlay does not use the store. It waits for other changes.
 func (r *Registry) Overlay(d *document.Document, now limit.Instant, bounds policy.Bounds) (changed int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,8 +126,8 @@ func (r *Registry) cover(e *policy.Entry) {
 	kept(r.place(e))
 }
 
-// uncover removes the entry called n from those of the policy file, and puts the record that it has
-// hidden in force, if there is one. The caller holds mu.
+// uncover removes the entry called n from the entries of the policy file, and puts the record that
+// it has hidden in force, if there is one. The caller holds mu.
 func (r *Registry) uncover(n name) {
 	o := r.overlay
 	delete(o.file, n)
@@ -263,8 +263,8 @@ func (r *Registry) hasRecord(n name) bool {
 	return r.builder.Get(n.kind, n.policy, n.pattern) != nil
 }
 
-// dropExpired removes the entries that have ended at now. It returns those of records, and whether
-// the table changes. The caller holds mu.
+// dropExpired removes the entries that have ended at now. ended has those of them that are records,
+// and changed says whether the table changes. The caller holds mu.
 func (r *Registry) dropExpired(now limit.Instant) (ended []*policy.Entry, changed bool) {
 	dropped := r.builder.DropExpired(now)
 	o := r.overlay
@@ -324,7 +324,7 @@ func (r *Registry) hasRecords(policyName string) (has bool) {
 // the numbers before the edits.
 func (u *update) checkRoom(before policy.Sizes) error {
 	if u.registry.overlay == nil {
-		return nil // the builder has bounds
+		return nil // the builder checks its own bounds
 	}
 	switch is := u.registry.records(); {
 	case is.Policies > max(before.Policies, policy.DefaultPolicies):

@@ -33,7 +33,7 @@ func (r *Registry) Tidy(st Store, primary bool) {
 		r.drain()
 		return
 	}
-	now, err := st.Refresh() // before drain: it may bring records
+	now, err := st.Refresh() // Refresh comes before drain, because it may bring records
 	r.drain()
 	if err != nil {
 		return
@@ -54,7 +54,7 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 	}
 	for _, key := range r.told.takeVoid() {
 		kind, policyName, pattern, err := policy.ParseKey(key)
-		if err != nil || !r.hasRecord(name{kind, policyName, pattern}) { // it is a change, or the entry was not set again
+		if err != nil || !r.hasRecord(name{kind, policyName, pattern}) { // the entry was removed by another change, or was not set again
 			keys = append(keys, key)
 		}
 	}
@@ -67,12 +67,12 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 
 // Which selects changes of the history.
 type Which struct {
-	Count int // the maximum number
+	Count int // the maximum number of changes
 	// Policy and Pattern select the changes of this policy and pattern; "" selects all. An address or a network
 	// also selects the changes of its stored form: see [policy.KeyForm.Pattern].
 	Policy, Pattern string
 
-	network string // that form of Pattern, "" if there is none
+	network string // the stored form of Pattern, if it is an address or a network; otherwise ""
 }
 
 // has reports whether w selects c. It does not consider Count.

@@ -73,32 +73,32 @@ type Registry struct {
 	published atomic.Pointer[published]
 	// behind is true if records have arrived which the table does not contain yet.
 	behind atomic.Bool
-	bytes  atomic.Int64           // see Bytes
-	file   atomic.Pointer[string] // the policy file, nil without one
-	shared bool                   // Options.Shared
+	bytes  atomic.Int64           // approximate memory of all records: see Bytes
+	file   atomic.Pointer[string] // path of the policy file; nil if there is none
+	shared bool                   // Options.Shared: other servers change the records, too
 	failed func(err error)
-	// readable is Options.Readable.
+	// readable is Options.Readable, or nil.
 	readable func(level int) error
-	// absent is Options.Missing.
+	// absent is Options.Missing, or nil.
 	absent func(zone, policy string)
-	unfit  atomic.Int64 // see Unfit
-	// tellUnfit is Options.Unfit.
+	unfit  atomic.Int64 // number of records with an unsuitable pattern: see Unfit
+	// tellUnfit is Options.Unfit, or nil.
 	tellUnfit func(n int)
 	// urgent is the number of urgent changes that wait or are in progress. Other changes give way
 	// to them.
 	urgent atomic.Int32
 
 	mu         sync.Mutex
-	calm       *sync.Cond                       // uses mu: signals that no urgent change is left
-	patient    bool                             // guarded by mu: the change in progress gives way
-	builder    *policy.Builder                  // guarded by mu
-	overlay    *overlay                         // guarded by mu; nil without Options.Shared and Options.Rules
-	files      ruleFiles                        // guarded by mu: see SetRules and SetLimits
-	history    history                          // guarded by mu
-	fault      error                            // guarded by mu: the error of the first record of an entry that could not be read
-	unreadable unreadable                       // guarded by mu
-	unread     atomic.Pointer[map[string]error] // see UnreadablePolicy; nil for none
-	missing    map[string]bool                  // guarded by mu: the zones with which absent was called
+	calm       *sync.Cond                       // signals, with mu, that no urgent change is left
+	patient    bool                             // whether the change in progress gives way to urgent ones; guarded by mu
+	builder    *policy.Builder                  // the entries from which the next table is made; guarded by mu
+	overlay    *overlay                         // the entries of files; nil without Options.Shared and Options.Rules; guarded by mu
+	files      ruleFiles                        // the rules that SetRules and SetLimits have set; guarded by mu
+	history    history                          // the latest changes; guarded by mu
+	fault      error                            // the error of the first record of an entry that could not be read; guarded by mu
+	unreadable unreadable                       // the records that cannot be read; guarded by mu
+	unread     atomic.Pointer[map[string]error] // an error for each policy with such records: see UnreadablePolicy; nil for none
+	missing    map[string]bool                  // the zones with which absent was called; guarded by mu
 
 	told told
 }

@@ -47,12 +47,12 @@ func (f *ruleFiles) path(policy string) string {
 
 func (f *ruleFiles) bytes() int64 { return f.rules.Bytes() + f.limits.Bytes() }
 
-// SetRules makes the policies of the rules of c those of this server, in the place of those of earlier rules. It is
-// for a Registry with Options.Rules. The policies are no records, so they are neither written to a store nor
-// replicated, and commands cannot change them. They hide records and entries of the policy file with the same names.
-// Overrides, boosts, blocks and exemptions of their keys are records as ever, also while there is no such rule. path
-// is the option that names the files. c may be nil: then there are no rules. changed is the number of policies
-// that differ from those before. SetRules does not use the store. It waits for other changes.
+// SetRules puts the policies of the rules of c in force, in place of the policies of earlier rules. It is for a
+// Registry with Options.Rules. The policies are not records, so they are neither written to a store nor replicated, and
+// commands cannot change them. They hide records and entries of the policy file with the same names. Overrides, boosts,
+// blocks and exemptions of their keys are records as for other policies, and remain while there is no such rule. path
+// is the option that names the files. If c is nil, there are no rules. changed is the number of policies that were
+// added, removed or changed. SetRules does not use the store. It waits for other changes.
 func (r *Registry) SetRules(path string, c *rls.Config) (changed int) {
 	return r.setFiles(func(f *ruleFiles) { f.rules, f.rulesPath = c, path })
 }

@@ -7,7 +7,7 @@ import (
 // told has the records from a file or a primary that the builder does not contain yet.
 type told struct {
 	mu      sync.Mutex
-	records []record // guarded by mu
+	records []record // the records in the order of their arrival; guarded by mu
 	// void has the keys of records that have no meaning any more and have to be deleted. It is
 	// guarded by mu.
 	void [][]byte

@@ -6,11 +6,11 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// unreadable has the records of entries that cannot be read. Its calls are those of one registry, whose mu the caller
-// holds.
+// unreadable has the records of entries that cannot be read. It belongs to one registry, whose mu the caller of each
+// method holds.
 type unreadable struct {
 	records map[string]error // the error of each unreadable record, by its key
-	changed bool             // since they were published
+	changed bool             // whether records has changed since the errors were published
 }
 
 // note records that the record with the given key cannot be read because of err. A nil err means that it can be read or

@@ -12,7 +12,7 @@ import (
 // Author is the author of a change, for the history.
 type Author struct {
 	User, Address string
-	// What is the command, or policy-file.
+	// What is the name of the command, or policy-file.
 	What string
 	// File says that the author is the policy file, which may change the entries that it defines.
 	File bool
@@ -62,11 +62,11 @@ func (e *FileError) Error() string {
 	return what + " is defined by the policy file " + e.Path
 }
 
-// Update changes entries. plan gets the current entries and the present instant, and returns the
-// edits; it must be fast. Either all edits take effect or none. The error is that of plan or of the
-// store, one for an invalid entry or for too many entries, a *[FileError] or a *[PatternError]. Update waits for
-// other changes, so no event loop may call it. plan may be called again if the change gives way to
-// an urgent one. Update also removes the entries that have ended.
+// Update changes entries. plan gets the current entries and the present instant, and returns the edits; it must be
+// fast. Either all edits take effect or none. It returns the error of plan or of the store, one for an invalid entry or
+// for too many entries, a *[FileError] or a *[PatternError]. Update waits for other changes, so no event loop may call
+// it. plan may be called again if the change gives way to an urgent one. Update also removes the entries that have
+// ended.
 func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
 	if by.Urgent {
 		r.urgent.Add(1)
@@ -120,7 +120,7 @@ func (r *Registry) endUrgent() {
 
 // update makes one attempt of Update. The caller holds mu.
 func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
-	now, err := st.Refresh() // before drain: it may bring records
+	now, err := st.Refresh() // Refresh comes before drain, because it may bring records
 	r.drain()
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ type update struct {
 	by       Author
 	now      limit.Instant
 	// before has the entry that each of edits replaces; nil if there was none. edits has the edits
-	// that apply has made.
+	// that apply has made so far.
 	before []*policy.Entry
 	edits  []Edit
 }
@@ -289,7 +289,7 @@ func (u *update) undo() {
 		if was := u.before[i]; was == nil {
 			b.Delete(e.Kind, e.Policy, e.Pattern)
 		} else if err := b.Set(was); err != nil {
-			panic(errors.Join(errUndo, err)) // there was room for it before
+			panic(errors.Join(errUndo, err)) // there was room for the entry before the change
 		}
 	}
 	for _, e := range u.edits {
@@ -303,7 +303,7 @@ var errUndo = errors.New("registry: a change cannot be taken back")
 
 // write writes the records of the edits and of the history, and deletes the records of removed
 // entries. A removed entry is first written as an empty value, so that all edits happen at one
-// instant. The error is that of the store, or errGivesWay; then nothing is written.
+// instant. It returns the error of the store, or errGivesWay; then nothing is written.
 func (u *update) write(edits []Edit) error {
 	var pairs, gone [][]byte
 	need := Frees
@@ -350,7 +350,7 @@ func (u *update) write(edits []Edit) error {
 	}
 	for i, key := range gone {
 		if u.registry.step(i) != nil {
-			u.registry.told.addVoid(key) // it is deleted later
+			u.registry.told.addVoid(key) // the key of the record is deleted later
 			continue
 		}
 		if u.store.Delete(key) != nil {

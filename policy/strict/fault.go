@@ -48,8 +48,8 @@ func (f Faults) Err() error {
 	return f
 }
 
-// add appends fault. In place of the fault with number MaxFaults it appends one that says that
-// there are more, and nothing after that.
+// add appends fault. Instead of the fault with the number MaxFaults, it appends a fault that says
+// that there are more. It ignores all faults after that.
 func (f *Faults) add(fault Fault) {
 	switch n := len(*f); {
 	case n < MaxFaults-1:

@@ -31,7 +31,7 @@ func ReadLoosely(name string, text []byte, most int) (root Value, r *Reader, sec
 type expander struct {
 	r     *Reader
 	added int
-	over  bool // the fault for too many was added
+	over  bool // whether the fault for too many values was added
 }
 
 // expand returns a copy of n without aliases, anchors and merge keys. depth is the depth of n, from

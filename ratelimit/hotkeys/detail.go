@@ -16,10 +16,10 @@ type Detail struct {
 	// Command is the name of the command, in lower case.
 	Command string
 
-	retry  int64 // RetryAfter of the decision in nanoseconds; negative if there is nothing to wait for
+	retry  int64 // RetryAfter of the decision in nanoseconds; negative if waiting does not help
 	words  [stats.MaxSeenArgs]byte
-	length uint8 // the number of bytes of words in use
-	limit  uint8 // the number of bytes of words, from the beginning, that give the limit
+	length uint8 // number of bytes of words that are in use
+	limit  uint8 // number of bytes at the beginning of words that give the limit
 }
 
 // Add appends word to the arguments of the call that are shown. It cuts off what exceeds
@@ -93,7 +93,7 @@ func (t *span) note(now limit.Instant) {
 }
 
 // manner has the details of the newest sampled call on the key of a slot, and the latest clients of
-// such calls. If known is false, callers and newest are those of an earlier key of the slot.
+// such calls. If known is false, callers and newest belong to an earlier key of the slot.
 type manner struct {
 	known   bool
 	callers callers

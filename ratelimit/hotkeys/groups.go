@@ -7,7 +7,7 @@ import (
 // seenGroups has the records of one recorder about groups of keys since the latest take. Apart from
 // the calls that lacked memory, it includes only the calls that are sampled for the tables.
 type seenGroups struct {
-	byName map[string]*seenGroup // at most maxSeenGroups
+	byName map[string]*seenGroup // the groups by name, at most maxSeenGroups
 	// last is the group of the keys that begin with prefix. It is a cache, because most calls are
 	// of the same group as the call before. none is the group of the keys without a delimiter; nil
 	// until there is such a key.
@@ -21,7 +21,7 @@ type seenGroups struct {
 // kind that makes up more than a fifth of the calls.
 type seenGroup struct {
 	name    string
-	used    bool // the group has had calls since the latest take
+	used    bool // whether the group has had calls since the latest take
 	denied  stats.Sketch
 	refused int64
 	kinds   [4]seenKind

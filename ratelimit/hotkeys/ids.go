@@ -11,8 +11,8 @@ import (
 // ids has the statistics of calls with the option ID. Any goroutine may use it.
 type ids struct {
 	repeats, forgotten atomic.Int64
-	// shortest is one more than the least time in nanoseconds for which a call was remembered that was
-	// forgotten early; 0 if there was none.
+	// shortest is one more than the minimum time, in nanoseconds, for which a call that was
+	// forgotten early was remembered; 0 if there was no such call.
 	shortest atomic.Int64
 }
 
@@ -20,9 +20,9 @@ type ids struct {
 type IDs struct {
 	// Repeats is the number of calls that repeated a remembered one, and so charged nothing.
 	Repeats int64
-	// Forgotten is the number of calls that were forgotten early, because their key remembered as many
-	// as it may. Shortest is the least time for which one of them was remembered, if Forgotten is not
-	// 0.
+	// Forgotten is the number of calls that were forgotten early, because their key remembered as
+	// many calls as it may. Shortest is the minimum time for which any of them was remembered, if
+	// Forgotten is not 0.
 	Forgotten int64
 	Shortest  time.Duration
 }
@@ -39,8 +39,8 @@ func (k *Keys) ResetIDs() {
 	k.ids.shortest.Store(0)
 }
 
-// forgot counts n calls that were forgotten early. One of them was remembered for the time shortest,
-// and none for less.
+// forgot counts n calls that were forgotten early. The minimum time for which any of them was
+// remembered is shortest.
 func (s *ids) forgot(n uint32, shortest time.Duration) {
 	s.forgotten.Add(int64(n))
 	now := min(int64(shortest), math.MaxInt64-1) + 1

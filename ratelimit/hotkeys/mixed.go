@@ -17,9 +17,9 @@ type mixed struct {
 	calls atomic.Int64
 
 	mu     sync.Mutex
-	keys   map[topName]*mixedKey // guarded by mu: at most maxMixed
-	warned limit.Instant         // guarded by mu: the instant of the latest warning, 0 before the first
-	told   int64                 // guarded by mu: the value of calls at the latest warning
+	keys   map[topName]*mixedKey // the keys that are remembered, at most maxMixed; guarded by mu
+	warned limit.Instant         // the instant of the latest warning; 0 before the first; guarded by mu
+	told   int64                 // the value of calls at the latest warning; guarded by mu
 }
 
 // mixedKey has the number of calls that found the state of another limit under one key, and the

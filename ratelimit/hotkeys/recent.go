@@ -15,7 +15,7 @@ const recentPeriod = 10 * time.Second
 // current period, plus a fraction of the count of the previous period: the part of that period that
 // lies within the last recentPeriod.
 type recentCount struct {
-	period     int64 // the number of the period that curr counts
+	period     int64 // number of the period whose calls curr counts
 	curr, prev int64
 }
 

@@ -30,18 +30,19 @@ type Caller interface {
 type Recorder struct {
 	keys   *Keys
 	counts *stats.GroupLane
-	// noted has the samples of the denied calls of this batch, and called has those of all its calls.
+	// noted has the samples of the denied calls of this batch, and called has the samples of all
+	// its calls.
 	noted, called []notedKey
-	details       []Detail // the details of sampled calls, referred to by index
+	details       []Detail // the details of sampled calls, to which samples refer by index
 	denials       stats.Sampler
-	calledOnce    bool // at least one call was sampled
+	calledOnce    bool // whether at least one call was sampled
 	// untilCall is the number of calls to skip before the next one is sampled. untilDetail is the
 	// number of sampled calls until the next one whose details are kept.
 	untilCall, untilDetail int
 
 	mu     sync.Mutex
-	tables [kinds]topTable // guarded by mu; the index is a Kind
-	groups seenGroups      // guarded by mu: what was recorded about groups of keys
+	tables [kinds]topTable // the table of each Kind, which is the index; guarded by mu
+	groups seenGroups      // the records about groups of keys; guarded by mu
 }
 
 const (
@@ -144,7 +145,7 @@ func (r *Recorder) countManyClauses(a *decide.Ask, delimiter string, calls int64
 	type group struct {
 		name, fixed string
 	}
-	tells := make(map[group]int) // the index of the clause that counts for each group
+	tells := make(map[group]int) // index of the clause that counts for each group
 	for i := range a.Details {
 		name, fixed := stats.GroupOf(a.Clauses[i].Key, delimiter)
 		is := group{string(name), fixed}
@@ -230,7 +231,7 @@ func (r *Recorder) noteCalled(from Caller, a *decide.Ask, key []byte, d *limit.D
 		k.is, k.like = r.detailed(from, a.Family, d), weight*detailSample
 	}
 	r.called = append(r.called, k)
-	if len(r.called) >= maxNoted { // a script may make any number of calls
+	if len(r.called) >= maxNoted { // a script may make any number of calls, so the samples are moved early
 		r.Flush(from.Now())
 	}
 }
@@ -294,7 +295,7 @@ func (r *Recorder) Flush(now limit.Instant) {
 		r.tables[Calls].add(k, now, is)
 	}
 	r.mu.Unlock()
-	clear(r.noted) // the keys refer to the input of the batch, which is reused
+	clear(r.noted) // the samples are cleared, because their keys refer to the input of the batch
 	clear(r.called)
 	r.noted, r.called, r.details = r.noted[:0], r.called[:0], r.details[:0]
 }
@@ -325,8 +326,8 @@ func (r *Recorder) Decay() {
 	}
 }
 
-// Reset sets the counts of keys, and those of decisions by group of keys, to 0. Any goroutine may
-// call it.
+// Reset sets the counts of keys, and the counts of decisions by group of keys, to 0. Any goroutine
+// may call it.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,7 +16,7 @@ type Summary struct{ tops [kinds]top }
 // top has the most frequent keys of one kind, in the order of RL.TOP.
 type top struct {
 	keys  []Key
-	total int64 // the number of calls on all keys
+	total int64 // number of calls on all keys
 	// omitted is the maximum of the counts of keys that are left out.
 	omitted int64
 }
@@ -24,7 +24,7 @@ type top struct {
 // These are the bounds of a summary of one kind: the number of its keys and their bytes.
 const (
 	summaryKeys  = 500
-	summaryBytes = 20 << 10 // of the keys, with overhead for each
+	summaryBytes = 20 << 10 // bytes of the keys, with an overhead for each
 	summaryEach  = 32
 )
 
@@ -71,7 +71,7 @@ func (s *Summary) Append(dst []byte) []byte {
 	return dst
 }
 
-// errSummary is the error of bytes that are no summary.
+// errSummary is the error for bytes that are not a summary.
 var errSummary = errors.New("the bytes are no summary of the most frequent keys")
 
 // ParseSummary returns the summary whose bytes are b. The result does not refer to b.
@@ -115,7 +115,7 @@ func TopOf(own Summary, others [][]byte, kind Kind, db, n int, shown func(key st
 				s = Key{DB: k.DB, Name: k.Name}
 			}
 			s.Count, s.PerSecond, s.Servers = limit.SatAdd(s.Count, k.Count), s.PerSecond+k.PerSecond, s.Servers+1
-			s.Missing = limit.SatAdd(s.Missing, t.omitted) // of the servers that have the key, to be subtracted from omitted
+			s.Missing = limit.SatAdd(s.Missing, t.omitted) // the sum is over the servers that have the key, and is subtracted from omitted
 			sum[name] = s
 		}
 	}

@@ -14,10 +14,10 @@ import (
 // never higher than the sum of the weights of its samples.
 type topTable struct {
 	slots  []topSlot
-	more   []topDetail // parallel to slots
-	total  int64       // the number of calls on all keys; halved together with the counts of the slots
-	recent recentCount // of the calls on all keys
-	seen   int64       // a sum of the counts that locate has read, so that the compiler keeps the reads
+	more   []topDetail // the details of each slot, at the same index as in slots
+	total  int64       // number of calls on all keys; halved together with the counts of the slots
+	recent recentCount // number of recent calls on all keys
+	seen   int64       // a sum of counts that locate has read, so that the compiler does not remove the reads
 }
 
 // topSlot has the fields of a slot that most calls need, in one cache line.
@@ -146,8 +146,8 @@ func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 type notedKey struct {
 	key    []byte
 	db     int
-	is     int    // the index of the details in Recorder.details, or -1
-	weight int64  // the number of calls for which the sample stands
-	like   int64  // the number of calls in the group for which the details stand
-	hash   uint64 // of key and db
+	is     int    // index of the details in Recorder.details; -1 if there are none
+	weight int64  // number of calls for which the sample stands
+	like   int64  // number of calls in the group for which the details stand
+	hash   uint64 // hash of key and db
 }

@@ -14,7 +14,7 @@ type queues struct {
 	number atomic.Int64 // the number of all waiting clients
 
 	mu    sync.Mutex
-	byKey map[string]*list.List // guarded by mu: lists of tickets; none is empty
+	byKey map[string]*list.List // the tickets of each key that has any, in their order; guarded by mu
 }
 
 // ticket is the place of a waiting client in the queue of a key.
@@ -22,7 +22,7 @@ type ticket struct {
 	key   string
 	rank  int64
 	wake  func()
-	place *list.Element // guarded by the mutex of the queues: nil after the ticket has left its queue
+	place *list.Element // the element with the ticket; nil after the ticket has left its queue; guarded by the mutex of the queues
 }
 
 // enqueue adds a client to the queues of keys at once, after all of its rank, and reports whether it is the first in

@@ -35,8 +35,8 @@ func (s *Stores) NewStore() env.Store { return &store{shared: s} }
 // Waiting returns the number of places of clients that wait for room, in the queues of all keys together.
 func (s *Stores) Waiting() int { return int(s.waiting.number.Load()) }
 
-// store is the store of one worker. It implements [env.Store] but no interface for the values of
-// keys, because these are not in this process.
+// store is the store of one worker. It implements [env.Store], but no interface for the values of
+// keys, because no value is in this process.
 type store struct {
 	shared *Stores
 	now    limit.Instant

@@ -51,8 +51,8 @@ type Clock struct {
 	// MaxSkew is the largest difference between the engine's clock and this clock that does not
 	// count as a jump; 0 means that there are no jumps.
 	MaxSkew time.Duration
-	// OnJump is called by Add once for each jump; by is how far the engine's clock is ahead. It
-	// may be nil. It must not call methods of the Clock that lock, such as State.
+	// OnJump is called by Add once for each jump; by is the time by which the engine's clock is
+	// ahead. It may be nil. It must not call methods of the Clock that lock, such as State.
 	OnJump func(by time.Duration)
 
 	course atomic.Pointer[course]
@@ -62,8 +62,8 @@ type Clock struct {
 	read atomic.Bool
 
 	mu      sync.Mutex
-	samples map[string][]Sample // guarded by mu: of each node, the newest last
-	jumped  bool                // guarded by mu: the last sample was beyond MaxSkew, and OnJump was called
+	samples map[string][]Sample // the samples of each node, the newest last; guarded by mu
+	jumped  bool                // the last sample was beyond MaxSkew, and OnJump was called; guarded by mu
 }
 
 // course describes how the clock runs. When the stopwatch showed from, the clock was ahead of it
@@ -94,7 +94,7 @@ func (c *Clock) Ready() bool { return c.course.Load() != nil }
 // the time does not jump back.
 func (c *Clock) Now(elapsed time.Duration) (limit.Instant, bool) {
 	if !c.read.Load() && c.Ready() {
-		c.mu.Lock() // wait until Add has returned
+		c.mu.Lock() // locking waits until Add has returned
 		c.read.Store(true)
 		c.mu.Unlock()
 	}
@@ -119,7 +119,7 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 		kept = slices.Delete(kept, 0, len(kept)-samplesKept)
 	}
 	c.samples[s.Node] = kept
-	target := c.agreed(min(elapsed, s.Received)) // the process may have been suspended after Received
+	target := c.agreed(min(elapsed, s.Received)) // the process may have been suspended since Received
 	way := c.course.Load()
 	if way == nil || !c.read.Load() {
 		c.course.Store(&course{from: elapsed, offset: target, target: target})
@@ -172,8 +172,8 @@ func (c *Clock) agreed(now time.Duration) int64 {
 // number of nodes with samples, and Jumps the number of jumps since the start.
 type State struct {
 	Ready bool
-	// Offset is how far the clock is ahead of the stopwatch. Slewing is how far it still has to
-	// move.
+	// Offset is the time by which the clock is ahead of the stopwatch. Slewing is the change of
+	// Offset that is still to come.
 	Offset, Slewing time.Duration
 	// Spread is the difference between the fastest and the slowest clock of the nodes, by the
 	// newest sample of each node.

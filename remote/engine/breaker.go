@@ -34,7 +34,8 @@ func newBreaker(changed func(open bool, why string)) *breaker {
 	br := &breaker{}
 	br.b = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests: 1,
-		// The breaker must be half open when the next probe comes, after probeEvery.
+		// The time-out is shorter than probeEvery, so that the breaker is half open when the next
+		// probe comes.
 		Timeout:  probeEvery - probeEvery/10,
 		Interval: window, BucketPeriod: window / 5,
 		ReadyToTrip: func(c gobreaker.Counts) bool {

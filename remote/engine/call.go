@@ -37,10 +37,10 @@ func (e *Engine) Eval(ctx context.Context, script string, keys, args []string) (
 type call struct {
 	script *script
 	words  []any
-	key    word // the first key: see word
+	key    word // the first key: see the type word
 	slot   int
-	eval   bool // send the text of the script
-	asking bool // send ASKING before it
+	eval   bool // whether the text of the script is sent, and not only its digest
+	asking bool // whether ASKING is sent before the script
 	// confirm, if not nil, waits for replicas after the script.
 	confirm *confirmation
 }
@@ -83,7 +83,7 @@ func (e *Engine) call(ctx context.Context, c *call) (any, *Error) {
 			n, why = e.redirected(n, c, err.Error(), why)
 		case "TRYAGAIN":
 			why = pause(ctx, time.Millisecond<<tries, why)
-		case Broken: // the node has closed an idle connection, for example
+		case Broken: // for example, the node has closed an idle connection
 			if tries == 0 {
 				n, why = e.nodeOf(c.slot)
 			}

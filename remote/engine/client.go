@@ -21,7 +21,8 @@ const (
 	// controlTimeout is the time limit of requests for the topology, of probes, and of requests for
 	// operations on all keys.
 	controlTimeout = time.Second
-	// callTimeout is the maximum time limit of a call of Eval. Usually that of its context is less.
+	// callTimeout is the maximum time limit of a call of Eval. Usually the context has an earlier
+	// deadline.
 	callTimeout = time.Minute
 	// bufferSize is the size of a connection's buffers for reading and writing.
 	bufferSize = 64 << 10
@@ -42,7 +43,7 @@ func (e *dialError) Unwrap() error { return e.err }
 // dialer makes connections to nodes.
 type dialer struct {
 	timeout time.Duration
-	connect func(ctx context.Context, network, address string) (net.Conn, error) // makes a connection, without TLS
+	connect func(ctx context.Context, network, address string) (net.Conn, error) // function that makes a connection, without TLS
 	tls     *tls.Config                                                          // nil for connections without TLS
 }
 
@@ -70,7 +71,7 @@ func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
 		if _, err := keyPair(t); err != nil {
 			return nil, fmt.Errorf("certificate for the store: %w", err)
 		}
-		// Read the files again for each connection, because they may have been renewed.
+		// The files are read for each connection, because they may have been renewed.
 		d.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			c, err := keyPair(t)
 			return &c, err
@@ -137,7 +138,7 @@ func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 var quiet = sync.OnceFunc(logging.Disable)
 
 // newClient returns a client of the node at addr. The client connects when it is used, and logs in
-// with who. timeout is the time limit of each read and write.
+// with the login who. timeout is the time limit of each read and write.
 func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.Client {
 	quiet()
 	return redis.NewClient(&redis.Options{
@@ -148,8 +149,7 @@ func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.
 		// The engine decides whether to send a request again, since it knows whether that is
 		// safe.
 		MaxRetries: -1,
-		// Use RESP2 without naming the client: every engine supports that and allows it to every
-		// user.
+		// RESP2 and no name of the client: every engine supports that and allows it to every user.
 		Protocol: 2, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		PoolSize:                 connections, PipelinePoolSize: -1,
@@ -159,7 +159,7 @@ func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.
 }
 
 // newSentinel returns a client of the Sentinel at addr. The client connects when it is used, and
-// logs in with who.
+// logs in with the login who.
 func newSentinel(addr string, who Login, d *dialer) *redis.SentinelClient {
 	quiet()
 	return redis.NewSentinelClient(&redis.Options{

@@ -12,7 +12,7 @@ import (
 
 // Confirmed is the result of [Engine.Confirm].
 type Confirmed struct {
-	// Reply is that of the script: see [Engine.Eval].
+	// Reply is the reply of the script: see [Engine.Eval].
 	Reply any
 	// Replicas is the number of replicas that are connected to the node, and Have the number of those that have
 	// confirmed the writes of the node.
@@ -50,7 +50,7 @@ type confirmation struct {
 	wait *redis.IntCmd // the WAIT that was sent with the script; nil if there was none
 }
 
-// pipeline returns a pipeline on the connection to the node n, which it takes from those of n.
+// pipeline returns a pipeline on a connection to the node n, which it takes from the pool of n.
 func (c *confirmation) pipeline(n *node) redis.Pipeliner {
 	c.end()
 	c.node, c.conn = n, n.calls.Conn()

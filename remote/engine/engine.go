@@ -24,7 +24,7 @@ type Options struct {
 	// no key is hidden.
 	Hidden string
 	// MaxValue is the maximum number of bytes of a value that [Engine.Get] returns: for a longer
-	// value it fails with the reason WRONGTYPE. Default 1 MiB.
+	// value it fails with the reason WRONGTYPE. The default is 1 MiB.
 	MaxValue int
 	// Timeout is the time limit of one answer of a node.
 	Timeout time.Duration
@@ -45,8 +45,8 @@ type Engine struct {
 	clock clock.Clock
 
 	routes  atomic.Pointer[routes]
-	known   atomic.Bool // the nodes were known at some time
-	settled atomic.Bool // the clock may be read: see timed
+	known   atomic.Bool // whether the nodes were ever known
+	settled atomic.Bool // whether the clock may be read: see timed
 	stale   chan struct{}
 	refused *queue // requests that are answered without being sent to a node
 	tasks   *tasks
@@ -56,7 +56,7 @@ type Engine struct {
 	closing atomic.Bool
 	done    sync.WaitGroup
 	later   sync.WaitGroup
-	ending  sync.WaitGroup // counts nodes that are being closed
+	ending  sync.WaitGroup // counts the nodes that are being closed
 
 	mu        sync.Mutex
 	nodes     map[string]*node
@@ -67,7 +67,7 @@ type Engine struct {
 
 // routes maps slots to nodes. A routes is never changed: a new one replaces it.
 type routes struct {
-	slots []*node // the nodes by slot; nil for a standalone node
+	slots []*node // the node of each slot; nil for a standalone node
 	all   *node
 	// masters are the masters, in the order of their first slots.
 	masters []*node

@@ -10,8 +10,8 @@ import (
 
 const (
 	// refreshEvery is the interval at which the topology is read from the nodes if nothing happens.
-	// sentinelLook is the interval with Sentinels. refreshGap is the shortest time between two
-	// reads, and retryEvery the time after a failed read.
+	// sentinelLook is this interval if there are Sentinels. refreshGap is the minimum time between
+	// two reads, and retryEvery the time between a failed read and the next one.
 	refreshEvery = 15 * time.Second
 	sentinelLook = time.Second
 	refreshGap   = 100 * time.Millisecond
@@ -67,7 +67,7 @@ func (e *Engine) lost(err error) {
 }
 
 // look asks the known nodes, or the Sentinels, one by one until one of them reports the topology.
-// It blocks for 5 seconds at most. The error is that of the last node or Sentinel that it has
+// It blocks for 5 seconds at most. It returns the error of the last node or Sentinel that it has
 // asked.
 func (e *Engine) look() (*topology, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -152,8 +152,8 @@ func (e *Engine) sentinel(addr string) *redis.SentinelClient {
 	return c
 }
 
-// adopt replaces the routes by those of t, so that requests are sent to the nodes of t. The routes
-// stay as they are if a node of t cannot be created.
+// adopt replaces the routes by the routes of t, so that requests are sent to the nodes of t. The
+// routes stay as they are if a node of t cannot be created.
 func (e *Engine) adopt(t *topology) {
 	old := e.fault.Swap(nil)
 	if first := !e.known.Swap(true); old != nil || first {

@@ -20,18 +20,17 @@ const (
 	maxLine = 16 << 10
 )
 
-// errReply is the error for a reply that is too long or not RESP2.
+// errReply is the error for a reply that is too long or is not in RESP2.
 var errReply = errors.New("the reply is too long, or is none")
 
 // guardedConn is a connection that refuses replies which are too long. It parses only the heads
 // of replies. After an invalid reply every read fails.
 type guardedConn struct {
 	net.Conn
-	skip int64 // remaining bytes of the current string, including its line end
+	skip int64 // number of remaining bytes of the current string, including its line end
 	line []byte
-	size int // length of the current line so far, of which line has the beginning
-	// open has the numbers of missing elements of the arrays that are being read, the innermost
-	// last.
+	size int // length in bytes of the current line so far; line has its beginning
+	// open has the number of missing elements of each array that is being read, the innermost last.
 	open []int64
 	err  error
 }

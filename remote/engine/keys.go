@@ -71,7 +71,7 @@ func (e *Engine) Flush(done func(err error)) {
 		err := e.each(func(n *node, keys []string) error {
 			ctx := context.Background()
 			pipe := n.control.Pipeline()
-			for _, key := range keys { // one by one, since the keys of a cluster are in many slots
+			for _, key := range keys { // one request for each key, since the keys of a cluster are in many slots
 				pipe.Del(ctx, key)
 			}
 			cmds, err := pipe.Exec(ctx)
@@ -113,7 +113,7 @@ func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	}
 	at := int(cursor >> cursorBits)
 	if at >= len(way.masters) {
-		return 0, nil, nil // the cursor comes from a time with more nodes
+		return 0, nil, nil // the cursor is from a time when there were more nodes
 	}
 	n := way.masters[at]
 	if why := n.breaker.closedTo(); why != nil {

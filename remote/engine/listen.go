@@ -94,10 +94,10 @@ var (
 // subscription is a connection that is subscribed to a channel, or will be.
 type subscription struct {
 	*redis.PubSub
-	channel    string // with the prefix
-	sharded    bool   // the node has sharded channels, as far as is known
-	began      bool   // the node has confirmed the subscription
-	unanswered bool   // the node has not answered the latest subscribe
+	channel    string // name of the channel, including the prefix
+	sharded    bool   // whether the node has sharded channels, as far as is known
+	began      bool   // whether the node has confirmed the subscription
+	unanswered bool   // whether the node has not answered the latest subscribe
 }
 
 // subscribe sends the command that subscribes. It does not change an existing subscription.
@@ -122,7 +122,7 @@ func (s *subscription) receive(ctx context.Context, d time.Duration) (news bool,
 	switch {
 	case errors.As(err, &late) && late.Timeout():
 		return false, nil
-	case s.sharded && !s.began && isReply(err) && strings.Contains(err.Error(), "unknown command"): // before Redis 7
+	case s.sharded && !s.began && isReply(err) && strings.Contains(err.Error(), "unknown command"): // the node is older than Redis 7
 		s.sharded = false
 		return false, s.subscribe(ctx)
 	case err != nil:

@@ -35,14 +35,14 @@ type hooks struct {
 type node struct {
 	addr    string
 	timeout time.Duration
-	client  *redis.Client // used by the workers
-	control *redis.Client // uses the same connections with controlTimeout
-	calls   *redis.Client // uses the same connections with callTimeout
+	client  *redis.Client // client of the node for the workers
+	control *redis.Client // client with the same connections and the time limit controlTimeout
+	calls   *redis.Client // client with the same connections and the time limit callTimeout
 	hooks   hooks
 	queue   *queue
 	breaker *breaker
 	stats   nodeStats
-	listed  atomic.Bool // the node has slots, as far as is known
+	listed  atomic.Bool // whether the node has slots, as far as is known
 	used    atomic.Int64
 	// replicas is the number of replicas when Confirm last read it.
 	replicas atomic.Int64
@@ -54,7 +54,7 @@ type node struct {
 // nodeStats counts the requests to a node, and has the round-trip time of its latest probe.
 type nodeStats struct {
 	gets, swaps, pipelines, failures, redirected atomic.Int64
-	rtt                                          atomic.Int64 // in nanoseconds
+	rtt                                          atomic.Int64 // the round-trip time in nanoseconds
 }
 
 // newNode returns the node at addr, and starts its workers. timeout is the time limit of a
@@ -192,7 +192,7 @@ func (n *node) execute(cmds []redis.Cmder) {
 // unusable for all of them, why is the reason; otherwise why is nil.
 func (n *node) handOut(batch []*request) (why *Error) {
 	useful := false
-	var scripts [2]bool // a request is already sent again with the text of swapOne, swapSeveral
+	var scripts [2]bool // whether a request is already sent again with the text of the script: of swapOne, and of swapSeveral
 	for _, r := range batch {
 		n.count(r)
 		err := r.cmd.Err()
@@ -235,7 +235,7 @@ func (n *node) classify(r *request, err error, scripts *[2]bool) (e *Error, agai
 	if !isReply(err) || !r.key.sent {
 		e = failed(err, r.key.sent)
 		n.hooks.trouble()
-		// If the node has closed an idle connection, that does not mean that it has failed.
+		// A connection that the node has closed because it was idle is not a failure of the node.
 		if again = e.Reason == Broken && (e.NotDone || !r.writes()) && n.tryAgain(r, 1); again {
 			n.hooks.again(r)
 		}

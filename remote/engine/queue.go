@@ -68,7 +68,7 @@ func (q *queue) take(into []*request) []*request {
 		if yielded || len(q.pending) >= fewest {
 			break
 		}
-		yielded = true // the goroutine that submits requests may be about to submit more
+		yielded = true // the goroutine that submits requests may submit more now
 		q.mu.Unlock()
 		runtime.Gosched()
 		q.mu.Lock()

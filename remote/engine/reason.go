@@ -57,7 +57,7 @@ func replied(text string) *Error {
 	if _, known := replyWords[word]; known {
 		return &Error{Reason: word, Text: why, NotDone: true}
 	}
-	// Before Redis 7, the error of a script contains the inner error reply in its middle.
+	// Before Redis 7, the error of a script has the inner error reply in its middle.
 	for field := range strings.FieldsSeq(text) {
 		field = strings.TrimLeft(field, "-")
 		if _, known := replyWords[field]; known {
@@ -67,7 +67,7 @@ func replied(text string) *Error {
 	if strings.Contains(text, "max number of clients") {
 		return &Error{Reason: Refused, Text: "the store has its maximum of clients", NotDone: true}
 	}
-	if why != "" { // an error in the middle of a script
+	if why != "" { // why comes from the middle of the error of a script
 		return &Error{Reason: "NOPERM", Text: why}
 	}
 	return &Error{Reason: Unknown, Text: "the store replied an error that is unknown"}
@@ -110,7 +110,7 @@ func isReply(err error) bool {
 // failed returns the error for err, the error of a connection. sent says that bytes of the
 // request may have been sent.
 func failed(err error, sent bool) *Error {
-	if isReply(err) { // such as a reply to the login, before the request was sent
+	if isReply(err) { // for example a reply to the login, before the request was sent
 		e := replied(lastReply(err))
 		e.NotDone = e.NotDone || !sent
 		return e
@@ -121,7 +121,7 @@ func failed(err error, sent bool) *Error {
 		e.NotDone = true
 	}
 	if e.Reason == Untrusted {
-		e.Text = err.Error() // it is about certificates and names, and contains no key
+		e.Text = err.Error() // the text is about certificates and names, and contains no key
 	}
 	return e
 }

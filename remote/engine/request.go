@@ -41,27 +41,27 @@ func (w *word) MarshalBinary() ([]byte, error) {
 // request is one command that waits for a node or was sent to one. Only one goroutine at a time
 // uses it.
 type request struct {
-	at      time.Duration // the time at which it was submitted
+	at      time.Duration // the time at which the request was submitted
 	slot    int
 	size    int    // approximate number of bytes to write
-	tries   uint8  // how often it was sent again, to the same or another node
-	asking  bool   // the next node is still importing the slot, so ASKING has to be sent first
-	eval    bool   // send the text of the script, because the node does not have it
-	refusal *Error // the reason if it is answered without being sent to a node
+	tries   uint8  // number of times that the request was sent again, to the same or another node
+	asking  bool   // ASKING has to be sent first, because the next node is still importing the slot
+	eval    bool   // the text of the script has to be sent, because the node does not have it
+	refusal *Error // the error, if the request is answered without being sent to a node; otherwise nil
 
 	key, tag, value word
 	keep            int64
 	last            int64 // index of the last byte of the value to read
 	get             *redis.StringCmd
 	swap            *redis.Cmd
-	args            [7]any // arguments of swap
+	args            [7]any // the arguments of the swap script
 	script          *script
-	cmd             redis.Cmder // the command in use
+	cmd             redis.Cmder // the command that is in use for the request
 
 	onGet  func(raw []byte, err error)
 	onSwap func(applied bool, now []byte, err error)
 	onAll  func(applied bool, now [][]byte, err error)
-	keys   int // number of keys for onAll
+	keys   int // number of keys, for onAll
 }
 
 var requests = sync.Pool{New: func() any {
@@ -99,8 +99,8 @@ func newSwap(prefix string, w Write, slot int, done func(bool, []byte, error)) *
 	return r
 }
 
-// newSwapAll returns a request for the writes ws, to several keys of one slot. Such requests are
-// rare, so each allocates memory.
+// newSwapAll returns a request for the writes ws to several keys of one slot. It allocates memory
+// each time, because such requests are rare.
 func newSwapAll(prefix string, ws []Write, slot int, done func(bool, [][]byte, error)) *request {
 	r := newRequest(prefix, ws[0].Key, slot)
 	words := make([]word, 3*len(ws))
@@ -175,7 +175,7 @@ func (r *request) answer() bool {
 			get(nil, &Error{Reason: "WRONGTYPE", Text: "the value is longer than any state", NotDone: true})
 			return true
 		}
-		if len(raw) == 0 { // the key is absent; an empty string counts as absent
+		if len(raw) == 0 { // the key is absent, as is a key with an empty string
 			raw = nil
 		}
 		r.free()

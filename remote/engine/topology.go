@@ -20,7 +20,7 @@ const slots = 16384
 type topology struct {
 	cluster bool
 	masters []string
-	slots   []int16 // nil for a standalone node
+	slots   []int16 // the index of the node of each slot; nil for a standalone node
 }
 
 var errNoCluster = errors.New("several hosts are named, but they are no cluster")

@@ -64,8 +64,8 @@ func takeText(text string) (s, rest string, err error) {
 
 // change is an entry of the log.
 type change struct {
-	id, previous uint64 // the ids of this change and of the change before; 0 for none
-	millis       int64  // the civil time in Unix milliseconds
+	id, previous uint64 // the id of this change and of the change before it; 0 for none
+	millis       int64  // the civil time of the change in Unix milliseconds
 	// whole says that the change is too long for the log, so that all records must be read again.
 	whole bool
 	// pairs has keys and values alternately. An empty value deletes the record.
@@ -82,7 +82,8 @@ func (c *change) head() string {
 	return fmt.Sprintf("%016x%016x%d%s", c.id, c.previous, c.millis, mark)
 }
 
-// all returns the pairs of c. The bytes of a pair are valid until the next.
+// all returns the pairs of c. The bytes of a pair are valid until the iterator yields the next
+// pair.
 func (c *change) all() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		var k, v []byte

@@ -84,7 +84,7 @@ func (s *Store) commit(ctx context.Context, pairs [][]byte) error {
 	if err != nil {
 		return err
 	}
-	doubt := false // an earlier try may have been done, or may be done later
+	doubt := false // whether an earlier try may have been done, or may be done later
 	for range tries {
 		reply, err := s.eval(ctx, commitScript, keys, args...)
 		var head Version
@@ -165,7 +165,7 @@ func (s *Store) resolve(ctx context.Context, next Version) error {
 		case ids[0] != 0 || head.Number < next.Number: // another change has the number, or the engine has lost the change in a failover
 			return registry.ErrStale
 		}
-		return errDoubt // the log no longer has the change, so the outcome is unknown
+		return errDoubt // the log does not have the change any more, so the outcome is unknown
 	}
 	return errDoubt
 }

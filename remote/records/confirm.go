@@ -24,7 +24,7 @@ type Changing struct {
 	made Version
 }
 
-// SetStrings does what [Store.SetStrings] does.
+// SetStrings does what [Store.SetStrings] does, and remembers the change.
 func (c *Changing) SetStrings(pairs [][]byte, _ registry.Need) error {
 	made, err := c.Store.set(pairs)
 	if err == nil && made != (Version{}) {
@@ -33,7 +33,7 @@ func (c *Changing) SetStrings(pairs [][]byte, _ registry.Need) error {
 	return err
 }
 
-// Delete does what [Store.Delete] does.
+// Delete does what [Store.Delete] does, and remembers the change.
 func (c *Changing) Delete(keys ...[]byte) error { return c.SetStrings(deletions(keys), registry.Frees) }
 
 // Changing returns a Changing of s.
@@ -53,19 +53,19 @@ func (c *Changing) Confirm() error {
 
 // confirms has the changes that wait for a replica.
 type confirms struct {
-	turn chan struct{} // has a buffer of one; the caller that has sent an element makes the request for all that wait
+	turn chan struct{} // has a buffer of one; the caller that has sent an element makes the request for all waiting changes
 
 	mu      sync.Mutex
-	waiting []*waiting // guarded by mu
+	waiting []*waiting // the changes that no request has taken yet; guarded by mu
 
-	unconfirmed atomic.Int64           // see Unconfirmed
-	fault       atomic.Pointer[string] // see ConfirmFault
+	unconfirmed atomic.Int64           // number of changes that no replica has confirmed: see Unconfirmed
+	fault       atomic.Pointer[string] // the reason why the last change was not confirmed: see ConfirmFault
 }
 
 // waiting is a change that waits for a replica.
 type waiting struct {
 	made Version
-	done chan error // has a buffer of one
+	done chan error // receives the result; has a buffer of one
 }
 
 // Unconfirmed returns the number of changes that no replica has confirmed in time. It does not wait.
@@ -80,7 +80,7 @@ func (s *Store) ConfirmFault() string {
 	return ""
 }
 
-// confirm is [Changing.Confirm] for the change to the version made.
+// confirm does what [Changing.Confirm] does, for the change to the version made.
 func (s *Store) confirm(made Version) error {
 	c, w := &s.confirms, &waiting{made: made, done: make(chan error, 1)}
 	c.mu.Lock()

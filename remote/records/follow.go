@@ -17,7 +17,7 @@ var errFast = errors.New("the records change faster than they can be read")
 // Follow applies the changes of other servers. It reads all records if the log no longer has the
 // changes since the version of this server, or does not have that version at all. changed reports
 // whether the observer has a new version. It waits for the engine: for one reply if nothing has
-// changed. The error is that of the engine, or one that names a record that cannot be read; the
+// changed. It returns the error of the engine, or one that names a record that cannot be read; the
 // changes that were observed before the error remain.
 func (s *Store) Follow(ctx context.Context) (changed bool, err error) {
 	s.mu.Lock()
@@ -27,7 +27,7 @@ func (s *Store) Follow(ctx context.Context) (changed bool, err error) {
 	return s.at != before || s.loaded.Load() != loaded, err
 }
 
-// follow is Follow for a caller that holds mu.
+// follow does what Follow does, for a caller that holds mu.
 func (s *Store) follow(ctx context.Context) error {
 	if !s.loaded.Load() {
 		return s.reload(ctx)

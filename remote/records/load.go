@@ -19,15 +19,16 @@ const loads = 8
 var errRestless = errors.New("the records changed too much while they were read")
 
 // Load reads all records and passes them to the observer at once. It waits for the engine, for a
-// round trip per 1000 records at least. If there is an error, nothing is passed. The error is that
-// of the engine, or one that names a record that cannot be read.
+// round trip per 1000 records at least. If there is an error, nothing is passed. It returns the
+// error of the engine, or one that names a record that cannot be read.
 func (s *Store) Load(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reload(ctx)
 }
 
-// reload is Load for a caller that holds mu. It also counts the versions that the engine has lost.
+// reload does what Load does, for a caller that holds mu. It also counts the versions that the
+// engine has lost.
 func (s *Store) reload(ctx context.Context) error {
 	is, err := s.read(ctx)
 	if err != nil {
@@ -87,7 +88,7 @@ type table struct {
 	now     limit.Instant // the engine's time at which it had the version
 }
 
-// all returns the records. The bytes of a pair are valid until the next.
+// all returns the records. The bytes of a pair are valid until the iterator yields the next pair.
 func (t *table) all() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		var k, v []byte
@@ -156,7 +157,7 @@ func (s *Store) scan(ctx context.Context, t *table) (seen map[Version]struct{}, 
 		}
 		part, err := parseScanned(reply)
 		if err == nil && (part.bucket < bucket || part.bucket == bucket && part.cursor == "0") {
-			err = errReply // it would never end
+			err = errReply // otherwise a scan that never ends would loop forever
 		}
 		if err != nil {
 			return nil, fmt.Errorf("record %q of the store: %w", bucketKey(bucket), err)

@@ -38,8 +38,8 @@ func ScriptName(script string) string {
 	return ""
 }
 
-// errReply is the error for a reply that the scripts never return, for example one with the wrong
-// form.
+// errReply is the error for a reply that none of the scripts returns, for example one with the
+// wrong form.
 var errReply = errors.New("the store replied what no script of ours returns")
 
 // textsOf returns the strings of an array of at least n strings.
@@ -69,7 +69,7 @@ func headOf(text string) (Version, error) {
 // followed is the reply of follow.lua.
 type followed struct {
 	head Version
-	now  limit.Instant // the engine's time
+	now  limit.Instant // the time of the engine, as an instant
 	// reload says that the known version is not in the log, so that all records must be read.
 	reload  bool
 	entries []string
@@ -104,9 +104,9 @@ func parseFollowed(reply any) (f followed, err error) {
 // scanned is the reply of scan.lua.
 type scanned struct {
 	head   Version
-	bucket int // the hash to read next; buckets at the end
+	bucket int // the hash to read next; equal to buckets at the end
 	cursor string
-	pairs  []string // keys and values alternately
+	pairs  []string // the keys and the values of the records alternately
 }
 
 // parseScanned returns the parts of reply, the reply of scan.lua.
@@ -137,7 +137,7 @@ func parseIDs(reply any, n int) (head Version, ids []uint64, err error) {
 	}
 	ids = make([]uint64, n)
 	for i, text := range texts[1:] {
-		ids[i], _ = parseID(text) // an entry that cannot be read has no id
+		ids[i], _ = parseID(text) // the id of an entry that cannot be read is 0
 	}
 	return head, ids, nil
 }

@@ -24,7 +24,7 @@ type Engine interface {
 	// [*engine.Error] says NotDone means that the script did not run and never will. After any
 	// other error it is unknown whether it ran, or will run. Any goroutine may call Eval.
 	Eval(ctx context.Context, script string, keys, args []string) (reply any, err error)
-	// Confirm runs a script as Eval does, and waits until a replica has its writes, for d at most.
+	// Confirm runs a script as Eval does, and waits until a replica has its writes, for at most d.
 	Confirm(ctx context.Context, script string, keys, args []string, d time.Duration) (engine.Confirmed, error)
 	// Listen subscribes to channel, whose name is without the prefix of the engine, until ctx ends. It calls heard
 	// with nil when a subscription begins and for each message, and with an error when it ends or
@@ -50,19 +50,19 @@ type Options struct {
 	// Now returns the present instant by the clock of the engine, in Unix nanoseconds; 0 before that
 	// clock is known.
 	Now func() limit.Instant
-	// Timeout is the time limit of one request, which is extended for a request with much data.
-	// Default 2 s.
+	// Timeout is the time limit of one request, which is extended for a request with much data. The
+	// default is 2 s.
 	Timeout time.Duration
-	// ID returns the random id of a change. Default is a generator of math/rand.
+	// ID returns the random id of a change. The default is a generator of math/rand.
 	ID func() uint64
 	// Moved, if not nil, is called after each change of [Store.Version], when the observer has the records of the new
 	// version. A change that the server itself makes is not observed. Moved must neither block nor call the Store.
 	Moved func()
-	// Log gets messages for operators. It gets no keys of clients. Default is no log.
+	// Log gets messages for operators. It gets no keys of clients. The default is no log.
 	Log *slog.Logger
 }
 
-// bounds are limits of a store. Tests use small ones.
+// bounds are the bounds of a store, which are smaller in tests.
 type bounds struct {
 	logEntries  int // the number of changes in the log
 	logPairs    int // the maximum size of the pairs of a change in the log, in bytes
@@ -89,20 +89,20 @@ type Store struct {
 	bounds bounds
 
 	version    atomic.Pointer[Version]
-	followed   atomic.Int64 // see LastFollowed
-	lag        atomic.Int64 // see Lag
+	followed   atomic.Int64 // the time at which the records were last up to date: see LastFollowed
+	lag        atomic.Int64 // what the method Lag returns, in nanoseconds
 	lost       atomic.Int64
-	loaded     atomic.Bool // all records were read once
-	subscribed atomic.Bool // see Subscribed
+	loaded     atomic.Bool // whether all records were ever read
+	subscribed atomic.Bool // whether the subscription to changes is in force: see Subscribed
 
 	confirms confirms
 
 	mu sync.Mutex
-	at Version // guarded by mu: the version that the observer has
+	at Version // the version that the observer has; guarded by mu
 	// base is the version at the latest Refresh or change, whose records the registry has taken over.
 	// It is guarded by mu.
 	base  Version
-	known []Version // guarded by mu: the latest versions that were observed, the newest last
+	known []Version // the latest versions that were observed, the newest last; guarded by mu
 }
 
 var _ registry.Store = (*Store)(nil)
@@ -187,7 +187,7 @@ func (s *Store) move(v Version) {
 	if v == (Version{}) {
 		return
 	}
-	if s.known = append(s.known, v); len(s.known) >= 2*s.bounds.known { // copies seldom
+	if s.known = append(s.known, v); len(s.known) >= 2*s.bounds.known { // append copies the versions only now and then
 		s.known = append([]Version(nil), s.known[len(s.known)-s.bounds.known:]...)
 	}
 }

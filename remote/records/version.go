@@ -32,7 +32,7 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d %016x", v.Number, v.ID)
 }
 
-// id returns the id as 16 hexadecimal digits.
+// id returns the ID of v as 16 hexadecimal digits.
 func (v Version) id() string { return fmt.Sprintf("%016x", v.ID) }
 
 // ParseVersion returns the version that [Version.String] has written as text.

@@ -11,8 +11,8 @@ import (
 // again. One goroutine calls seen and missed, and any may load n.
 type count struct {
 	n     atomic.Int64
-	since limit.Instant // the instant at which the engine has answered again
-	away  bool          // the latest beat has failed
+	since limit.Instant // the instant at which the engine answered again after a failure
+	away  bool          // whether the latest beat has failed
 }
 
 // seen records a successful beat at the instant now, which has found n servers.

@@ -50,7 +50,7 @@ func ScriptName(script string) string {
 
 // Engine runs scripts where the records are.
 type Engine interface {
-	// Eval is that of [records.Engine].
+	// Eval runs a script in the engine, as [records.Engine] describes.
 	Eval(ctx context.Context, script string, keys, args []string) (reply any, err error)
 }
 
@@ -63,7 +63,7 @@ type Options struct {
 	Own func() Record
 	// Counted, if not nil, is called with [List.Count] after each beat that has succeeded. It must not block.
 	Counted func(n int)
-	// Log gets messages for operators. Default is no log.
+	// Log gets messages for operators. The default is no log.
 	Log *slog.Logger
 }
 
@@ -78,7 +78,7 @@ type List struct {
 	soon  chan struct{} // has an element if a beat is needed before the period has passed
 
 	mu      sync.Mutex
-	waiting []chan []Server // guarded by mu: the calls that wait for the result of the next beat
+	waiting []chan []Server // the calls that wait for the result of the next beat; guarded by mu
 }
 
 // New returns the list of a server. [List.Run] fills it.
@@ -120,7 +120,7 @@ func (l *List) Changed() {
 
 // Run keeps the record of this server in the engine until ctx ends, and then removes it.
 func (l *List) Run(ctx context.Context) {
-	failed := 0 // the number of beats since the latest that has succeeded
+	failed := 0 // number of beats since the latest one that has succeeded
 	for {
 		if l.beat(ctx) {
 			if failed >= int(Live/Period) {
@@ -136,7 +136,7 @@ func (l *List) Run(ctx context.Context) {
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	_, _ = l.eval(end, "") // otherwise the record expires
+	_, _ = l.eval(end, "") // if this fails, the record expires
 }
 
 // pause waits until the time d has passed or early has an element. It returns false if ctx ends before.
@@ -152,7 +152,8 @@ func pause(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	return true
 }
 
-// beat writes the record of this server and reads those of all. It reports whether it has succeeded.
+// beat writes the record of this server and reads the records of all servers. It reports whether it
+// has succeeded.
 func (l *List) beat(ctx context.Context) bool {
 	l.mu.Lock()
 	waiting := l.waiting

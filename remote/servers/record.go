@@ -35,9 +35,9 @@ type stored struct {
 	Address string `json:"address"`
 	Version string `json:"policies"`
 	File    string `json:"file"`
-	Level   *int   `json:"level"` // required, so that no other JSON counts as the record of an old server
+	Level   *int   `json:"level"` // required, so that other JSON does not count as the record of an old server
 	Tzdata  string `json:"tzdata"`
-	Started int64  `json:"started"` // Unix milliseconds
+	Started int64  `json:"started"` // civil time in Unix milliseconds
 }
 
 // These are the bounds of a record, in bytes.

@@ -15,8 +15,8 @@ import (
 const (
 	// SummaryPeriod is the time between two summaries of a server.
 	SummaryPeriod = 5 * time.Second
-	// SummaryLate is the age from which on a summary is late, because its server should have
-	// published two more since.
+	// SummaryLate is the age from which a summary is late: its server should have published two
+	// more since then.
 	SummaryLate = 3 * SummaryPeriod
 	// summaryLive is the time after which a summary expires.
 	summaryLive = 2 * SummaryLate

@@ -136,7 +136,7 @@ func checkPart(e *entry.Entry) error {
 	return Check(e)
 }
 
-// checkRemembering returns an error if value cannot be that of a limiter of kind k with remembered calls,
+// checkRemembering returns an error if value is not a valid value of a limiter of kind k with remembered calls,
 // reservations, or both.
 func checkRemembering(k entry.Kind, value []byte) error {
 	state, err := forgetful(k, value)
@@ -173,7 +173,7 @@ func Plain(e *entry.Entry) entry.Entry {
 	plain := *e
 	if k := e.Kind; k.Remembers() && k.IsLimiter() {
 		plain.Kind = k.Plain()
-		plain.Value, _ = forgetful(plain.Kind, e.Value) // e was checked
+		plain.Value, _ = forgetful(plain.Kind, e.Value) // there is no error, because e was checked
 	}
 	return plain
 }
@@ -193,15 +193,15 @@ func formOf(k entry.Kind) (f reservation.Form, ok bool) {
 
 // Decide decides a, a [decide.Joint] about one state, on the entry e at now. parts is memory for the decision, from
 // which [EntryOf] makes the new entry if parts.Changed is set. most is the maximum number of bytes of that entry. If e
-// is the state of one limiter, that state is the first part. The error is that of the program.
+// is the state of one limiter, that state is the first part. It returns the error of the program.
 func Decide(parts *decide.Parts, a *decide.Ask, e *entry.Entry, now limit.Instant, most int) error {
 	parts.Others = parts.Others[:0]
 	load(&parts.State, e, now, most)
 	return parts.Run(a, now)
 }
 
-// DecideSeveral is [Decide] for n entries. entryOf returns the entry with the given index: 0 is that of the key of a,
-// and the others are those of a.Others.
+// DecideSeveral is [Decide] for n entries. entryOf returns the entry with the given index: 0 is the entry of the key of
+// a, and the others are the entries of a.Others.
 func DecideSeveral(
 	parts *decide.Parts, a *decide.Ask, n int, entryOf func(i int) *entry.Entry, now limit.Instant, most int,
 ) error {
@@ -224,7 +224,7 @@ func load(s *decide.State, e *entry.Entry, now limit.Instant, most int) {
 	case entry.None:
 	case Joint:
 		s.All = AppendLive(s.All, e.Value, now)
-	default: // a tool has copied the value from a server that has a key for each part
+	default: // a tool has copied the value from a server that stores each part under a key of its own
 		s.All = append(s.All, decide.Part{Number: 1, Entry: *e})
 	}
 	s.Most, s.Each = most, partHead

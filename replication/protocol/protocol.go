@@ -22,34 +22,34 @@ const (
 
 // PSync is a PSYNC call, together with what the replica has sent by REPLCONF before.
 type PSync struct {
-	Client int64          // the client ID of the replica
-	Peer   transport.Peer // the replica's connection, which is woken when there is something to send
-	ReplID string         // the ID of the history that the replica has; "?" if it has none
+	Client int64          // ID of the replica in CLIENT LIST
+	Peer   transport.Peer // connection of the replica, which is woken when there is something to send
+	ReplID string         // ID of the history that the replica has; "?" if it has none
 	// Offset is the number of the first byte that the replica lacks, counted from 1; -1 if the
 	// replica has no history.
 	Offset   int64
-	Failover bool // the replica asks this node to take over
+	Failover bool // whether the replica asks this node to take over
 	Port     int  // the port at which the replica listens; 0 if it has not sent it
 	IP       string
 	Capa     Capa
-	DataSet  string // the ID of its data set; "?" if unknown, "" if it has not sent one
-	Tzdata   string // its release of tzdata, such as "2025c"; "" if it has not sent one
-	Addr     string // the address of its connection, as in CLIENT LIST
-	Version  string // the version that it has sent; "" if it has not sent one
+	DataSet  string // ID of the replica's data set; "?" if it is unknown, "" if the replica has not sent one
+	Tzdata   string // the replica's release of tzdata, such as "2025c"; "" if the replica has not sent one
+	Addr     string // address of the replica's connection, as CLIENT LIST shows it
+	Version  string // version of the replica; "" if the replica has not sent one
 }
 
 // Ack is a REPLCONF ACK of a replica that is being served.
 type Ack struct {
-	Applied   uint64 // every byte before this offset is applied
-	Synced    uint64 // every byte before this offset is durable on the replica; valid if HasSynced
+	Applied   uint64 // offset before which the replica has applied all bytes
+	Synced    uint64 // offset before which all bytes are durable on the replica; valid if HasSynced is true
 	HasSynced bool
 }
 
 // Failover is a FAILOVER call whose arguments were checked.
 type Failover struct {
-	Host, Port string // the replica that takes over; both are "" for any replica
-	Force      bool   // proceed when Timeout has passed, even if the replica has not caught up
-	Abort      bool   // abort the failover that is in progress; the other fields are ignored
+	Host, Port string // address of the replica that takes over; both are "" for any replica
+	Force      bool   // whether to proceed when Timeout has passed, even if the replica has not caught up
+	Abort      bool   // whether to abort the failover that is in progress; the other fields are ignored then
 	Timeout    time.Duration
 }
 
@@ -78,9 +78,9 @@ func (c Failover) Refused(replica bool, replicas int) resp.Error {
 // Role is the reply of ROLE: the present role of a node.
 type Role struct {
 	Replica bool
-	Host    string // the host of the primary; "" unless Replica
+	Host    string // host of the primary; "" unless Replica is true
 	Port    int
-	State   string // "connect", "connecting", "sync" or "connected"; "" unless Replica
+	State   string // "connect", "connecting", "sync" or "connected"; "" unless Replica is true
 	// Offset is the number of the last byte of the stream that was written or, on a replica,
 	// applied. It is -1 while that is unknown.
 	Offset   int64
@@ -97,7 +97,7 @@ type Replica struct {
 // the bytes of streams.
 type Counts struct {
 	SyncFull, SyncPartialOK, SyncPartialErr int64
-	BytesIn, BytesOut                       int64 // bytes of streams
+	BytesIn, BytesOut                       int64 // numbers of bytes of streams
 }
 
 // Field is a line of INFO: its name and its value.
@@ -106,14 +106,14 @@ type Field struct{ Name, Value string }
 // PrimaryInfo has the values that the section replication of INFO shows of a primary: its
 // history, its backlog and its replicas.
 type PrimaryInfo struct {
-	ReplID, ReplID2 string // ReplID2 is "" if there is none
+	ReplID, ReplID2 string // the replication ID and the previous one; ReplID2 is "" if there is none
 	// Offset is the number of the last byte of the stream. SecondOffset is second_repl_offset:
 	// bytes with larger numbers do not belong to ReplID2. It is ignored if ReplID2 is "".
 	Offset, SecondOffset int64
-	FailoverState        string // "" stands for no-failover
+	FailoverState        string // the state of a FAILOVER as INFO shows it; "" stands for no-failover
 	BacklogActive        bool
 	BacklogSize          int64
-	BacklogFrom, Backlog int64 // the number of the first byte in the backlog, and the backlog's length in bytes
+	BacklogFrom, Backlog int64 // number of the first byte in the backlog, and length of the backlog in bytes
 	Replicas             []Field
 }
 

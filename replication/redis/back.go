@@ -20,8 +20,8 @@ var ErrOvertaken = errors.New("the replica was overtaken by the backlog")
 
 // Tail is the stream of this server's frames. replication.Tail implements it.
 type Tail interface {
-	// Read copies bytes of the stream from offset on into dst, as many as there are, and returns
-	// their number. ok is false if the byte at offset is no longer available.
+	// Read copies the bytes of the stream that begin at offset into dst, as many as there are, and
+	// returns their number. ok is false if the byte at offset is no longer available.
 	Read(dst []byte, offset uint64) (n int, ok bool)
 	// End returns the offset after the latest byte of the stream.
 	End() uint64
@@ -62,7 +62,7 @@ type Encoder struct {
 	copy   wholeCopy
 	ends   endings
 
-	// at is the offset in Tail behind the bytes that were read. frames has the bytes of an
+	// at is the offset in Tail after the bytes that were read. frames has the bytes of an
 	// incomplete frame.
 	at     uint64
 	frames []byte
@@ -97,7 +97,7 @@ type phase uint8
 
 const (
 	copying phase = iota // the RDB is being sent
-	waiting              // the RDB was sent. Until Redis has loaded it, Redis takes everything that follows for a part of the RDB, so nothing is sent
+	waiting              // nothing is sent until Redis has loaded the RDB, because Redis takes all bytes until then for a part of it
 	live
 )
 
@@ -293,7 +293,7 @@ func (e *Encoder) note(record []byte) error {
 		}
 		alone = alone && len(rest) == 0
 		switch k := ef.Entry.Kind; {
-		case ef.DB == keyspace.System: // no Redis has this database
+		case ef.DB == keyspace.System: // this database does not exist in a Redis
 		case ef.Flush:
 			e.flush(ef.DB)
 		case alone && k != entry.None && !sendable(k):
@@ -388,8 +388,8 @@ func (e *Encoder) control() {
 // and acknowledgements up to them count later.
 const maxMarks = 4096
 
-// mark records that the commands so far contain everything in Tail before offset. It does nothing
-// if the last mark has the same offset.
+// mark records that the commands so far have the effect of everything in Tail before offset. It
+// does nothing if the last mark has the same offset.
 func (e *Encoder) mark(offset uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

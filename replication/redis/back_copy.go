@@ -48,7 +48,7 @@ func (c *wholeCopy) begin(ks *keyspace.Keyspace) error {
 	c.seen = newFilter(keys)
 	c.clock, c.db = ks.Clock(), -1
 	c.steps = ks.Steps(func(db int, key []byte, e entry.Entry) {
-		if db == keyspace.System { // no Redis has this database
+		if db == keyspace.System { // this database does not exist in a Redis
 			return
 		}
 		e.Value = slices.Clone(e.Value)

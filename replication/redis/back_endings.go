@@ -11,8 +11,8 @@ type endings struct {
 	next int64
 }
 
-// databaseEndings has the endings of one database. due has the keys by the second in which they
-// are to be checked. filed has this second by key.
+// databaseEndings has the endings of one database. due has the keys by the second in which they are
+// to be checked. filed has the same second for each key.
 type databaseEndings struct {
 	due   map[int64]map[string]struct{}
 	filed map[string]int64
@@ -35,7 +35,7 @@ func (e *endings) file(n name, at limit.Instant) {
 		d = &databaseEndings{due: map[int64]map[string]struct{}{}, filed: map[string]int64{}}
 		e.databases[n.db] = d
 	}
-	// s is rounded up, and is never a second that was already processed.
+	// s is rounded up, and is always after the seconds that were processed.
 	s := max(second64(at)+1, e.next)
 	if was, is := d.filed[n.key]; is && was <= s {
 		return

@@ -34,8 +34,8 @@ func Authenticate(ctx context.Context, conn net.Conn, user, password string, tim
 	return conn, nil
 }
 
-// auth sends the command words and reads the reply, but no byte beyond the reply. The error says
-// what was wrong with the reply.
+// auth sends the command words and reads the reply, but no byte after it. The error describes what
+// is wrong with the reply.
 func auth(conn net.Conn, words []string) error {
 	if _, err := conn.Write(resp.AppendCommand(nil, words...)); err != nil {
 		return fmt.Errorf("sending AUTH: %w", err)
@@ -59,7 +59,7 @@ func auth(conn net.Conn, words []string) error {
 // deadlineConn is a connection that is closed when a read or a write takes longer than timeout.
 type deadlineConn struct {
 	net.Conn
-	timeout time.Duration // 0 means no limit
+	timeout time.Duration // maximum time of a read or write; 0 means no limit
 }
 
 func (c *deadlineConn) Read(p []byte) (int, error) {

@@ -42,14 +42,14 @@ type reached struct {
 	read int64
 }
 
-// keyTable records which keys are dirty or were read ahead of the stream, and how far the stream
-// was applied. Any goroutine may call its methods.
+// keyTable records which keys are dirty or were read ahead of the stream, and the offset up to
+// which the stream was applied. Any goroutine may call its methods.
 type keyTable struct {
 	mu sync.Mutex
 	// The fields below are guarded by mu.
-	changed  sync.Cond // signals that fewer keys are dirty or that the table was closed; changed.L is &mu
+	changed  sync.Cond // signals that fewer keys are dirty, or that the table was closed; changed.L is &mu
 	keys     map[name]*tracked
-	queue    []name // dirty keys that are to be read, each once
+	queue    []name // the dirty keys that are to be read; each is there once
 	settled  []reached
 	dirty    int
 	position int64
@@ -72,13 +72,13 @@ func (t *keyTable) reset(position int64) {
 	t.queue, t.settled, t.dirty, t.position = nil, nil, 0, position
 }
 
-// standing says what to do with a command, as the state of its keys requires.
+// standing says what happens to a command because of the state of its keys.
 type standing uint8
 
 const (
-	free     standing = iota // no key is tracked: execute the command
-	included                 // the values of all keys include the command: skip it
-	dirtied                  // do not execute the command, but make its keys dirty
+	free     standing = iota // none of the keys is tracked, so the command is executed
+	included                 // the values of all keys include the command, so it is skipped
+	dirtied                  // the command is not executed, and its keys become dirty
 )
 
 // judge returns what to do with a command on the keys names that ends at the offset end. It removes
@@ -91,7 +91,7 @@ func (t *keyTable) judge(names []name, end int64) standing {
 	for _, n := range names {
 		k := t.keys[n]
 		if k != nil && !k.dirty && k.read <= t.position {
-			delete(t.keys, n) // the stream has reached that offset
+			delete(t.keys, n) // the stream has reached the offset at which the key was read
 			k = nil
 		}
 		if k != nil {
@@ -154,7 +154,7 @@ func (t *keyTable) touchAll(chosen func(n name, k *tracked) bool, start, end int
 // another history. Their values may include commands that are not in that history. Until these
 // keys are read again, not everything before the position counts as stored.
 func (t *keyTable) doubt() {
-	position, _ := t.at() // the position does not change meanwhile, because doubt is called between two links
+	position, _ := t.at() // the position cannot change meanwhile, because doubt is called between two links
 	t.touchAll(func(_ name, k *tracked) bool { return k.dirty || k.read > position }, position-1, position)
 }
 
@@ -195,7 +195,7 @@ func (t *keyTable) stored(n name, at int64) {
 	defer t.mu.Unlock()
 	k := t.keys[n]
 	if k == nil || !k.dirty {
-		return // the table was reset since
+		return // the table was reset since then
 	}
 	if k.read = at; k.touched > at {
 		k.since = max(k.since, at)
@@ -213,7 +213,7 @@ func (t *keyTable) stored(n name, at int64) {
 func (t *keyTable) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// The keys are read one batch after another, so their offsets are in order.
+	// The keys are read one batch after another, so their offsets increase.
 	n := 0
 	for ; n < len(t.settled) && t.settled[n].read <= t.position; n++ {
 		if k := t.keys[t.settled[n].name]; k != nil && !k.dirty && k.read <= t.position {

@@ -23,7 +23,7 @@ type Options struct {
 	Runner   Runner
 	// Dial opens a second connection to the primary that is followed, and authenticates it. The
 	// user needs DUMP, PEXPIRETIME, PTTL, ROLE, TIME, SELECT, MULTI and EXEC. Reads and writes of
-	// the connection must have a timeout, as those of the link have.
+	// the connection must have a timeout, like the reads and writes of the link.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Begin is called before the first key of a full copy, or at the end of a copy without a key.
 	// When Begin returns, the keyspace must be empty and hidden from clients. Whole is called when
@@ -56,7 +56,7 @@ type Follower struct {
 	o        Options
 	keyTable *keyTable
 	skipped  Tally
-	storing  sync.Mutex // see view.storing
+	storing  sync.Mutex // the lock that [view] describes under this name
 	// kick makes the pulse read dirty keys and acknowledge at once. It has capacity one.
 	kick                   chan struct{}
 	commands, loaded, read atomic.Int64
@@ -124,7 +124,7 @@ func (f *Follower) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, 
 		f.Forget()
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return cause // the error of the closed connection has no information
+		return cause // the error of the closed connection says nothing more
 	}
 	return err
 }
@@ -303,9 +303,9 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 		}
 		if begun := t.tx != nil; begun {
 			f.inTransaction(true)
-			continue // the next link must begin before the transaction
+			continue // the next link must begin before the transaction, so the offset does not advance
 		}
-		f.db = t.db // set before advance, which may return false: the next link continues from here
+		f.db = t.db // set before advance, which may return false, because the next link continues from here
 		if !f.keyTable.advance(base + c.consumed) {
 			return context.Canceled
 		}
@@ -319,7 +319,7 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 
 func (f *Follower) inTransaction(inside bool) {
 	if f.inside == inside {
-		return // only this goroutine writes f.inside
+		return // no lock is needed, because only this goroutine writes f.inside
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

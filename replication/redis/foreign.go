@@ -17,10 +17,10 @@ const markSize = 40
 // errTransfer is wrapped by errors in the framing of an RDB.
 var errTransfer = errors.New("the transfer of the RDB")
 
-// transfer is the framing of an RDB: its size is announced, or a mark follows its end.
+// transfer says how an RDB is framed: its size is announced, or a mark follows its end.
 type transfer struct {
-	size int64  // -1 if there is a mark
-	mark []byte // nil if there is a size
+	size int64  // number of bytes of the RDB; -1 if there is a mark
+	mark []byte // the bytes that follow the RDB; nil if there is a size
 }
 
 // readTransfer reads the line before an RDB. It skips empty lines, which a primary sends while it

@@ -23,8 +23,8 @@ type pace struct {
 // due reports whether keys may be read at the instant now.
 func (p *pace) due(now limit.Instant) bool { return now >= p.next }
 
-// read records that bytes bytes were read up to the instant now. They determine the pause until the
-// next reading, which is at most longestRest.
+// read records that the given number of bytes were read up to the instant now. They determine the
+// pause until the next reading, which is at most longestRest.
 func (p *pace) read(bytes int64, now limit.Instant) {
 	seconds := float64(bytes) / bytesEachSecond
 	p.next = now.Add(min(time.Duration(seconds*float64(time.Second)), longestRest))

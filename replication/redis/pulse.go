@@ -28,12 +28,12 @@ type pulse struct {
 	keyTable *keyTable
 	ks       *keyspace.Keyspace
 	dial     func(ctx context.Context) (net.Conn, error)
-	values   *values // its store is pulse.take
+	values   *values // converts the values that were read; its store is pulse.take
 	// kick makes run read dirty keys and acknowledge at once. count is the number of keys that were
 	// read.
 	kick    <-chan struct{}
 	count   *atomic.Int64
-	storing *sync.Mutex // see view.storing
+	storing *sync.Mutex // the lock that [view] describes under this name
 	// second is the second connection to the primary. It is nil until there is a dirty key.
 	second *second
 	view   view

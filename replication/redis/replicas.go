@@ -19,7 +19,7 @@ type Replicas struct {
 	Source   *replication.Source
 	Log      *slog.Logger
 
-	unsent Tally // counts values and commands for which Redis has no equivalent
+	unsent Tally // counts the values and commands for which Redis has no equivalent
 }
 
 // Serve answers c, the PSYNC of a Redis or Valkey. p sends the RDB and the commands after reply. If
@@ -28,7 +28,7 @@ type Replicas struct {
 // connection.
 func (r *Replicas) Serve(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error) {
 	var history [20]byte
-	_, _ = rand.Read(history[:]) // it never fails
+	_, _ = rand.Read(history[:]) // Read never fails, as its documentation says
 	p, failed := r.Source.ServeRedis(c, func(start replication.EncoderStart) (replication.Encoder, error) {
 		o := EncoderOptions{
 			Keyspace: r.Keyspace, Tail: start.Tail, From: start.From, Wake: start.Wake, Sleep: start.Sleep, Skipped: &r.unsent,

@@ -70,7 +70,7 @@ func (s *second) read(names []name, store func(n name, at int64, read func() (fo
 		if !errors.As(err, &refused) || !strings.HasPrefix(string(refused), "CROSSSLOT") {
 			return err
 		}
-		s.clustered = true // EXEC was refused, so nothing was read
+		s.clustered = true // the server has refused EXEC, so nothing was read
 	}
 	return s.transactions(names, 1, store)
 }
@@ -79,7 +79,7 @@ func (s *second) read(names []name, store func(n name, at int64, read func() (fo
 // key.
 func (s *second) transactions(names []name, size int, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	db := s.db
-	var queued []int // the number of commands of each transaction
+	var queued []int // number of commands of each transaction
 	for part := range slices.Chunk(names, size) {
 		var n int
 		n, db = s.ask(part, db)
@@ -216,7 +216,7 @@ func (s *second) decode(n name, found bool, ms int64) error {
 	if ms > 0 {
 		head = binary.LittleEndian.AppendUint64(append(head, 0xfc), uint64(ms))
 	}
-	head = append(head, body[0], 0x80) // the type, and the prefix of a length with four bytes
+	head = append(head, body[0], 0x80) // the type of the value, and the prefix of a length of four bytes
 	head = binary.BigEndian.AppendUint32(head, uint32(len(n.key)))
 	head = append(head, n.key...)
 	s.source.Reset(io.MultiReader(bytes.NewReader(head), bytes.NewReader(body[1:]), bytes.NewReader(end[:])))
@@ -246,7 +246,8 @@ func (s *second) role() (offset int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		// In the reply of a primary the offset is at index 1, in that of a replica at index 4.
+		// The offset is at index 1 in the reply of a primary, and at index 4 in the reply of a
+		// replica.
 		if is && (i == 1 || i == 4) {
 			offset = number
 		}

@@ -44,7 +44,7 @@ type translator struct {
 // queued commands would then overwrite.
 type transaction struct {
 	start  int64
-	queued bool // commands were passed to the Runner
+	queued bool // whether commands were passed to the Runner
 	// ran has the keys of the commands that were passed to the Runner. marked has the keys of the
 	// other commands.
 	ran    []name
@@ -53,8 +53,7 @@ type transaction struct {
 	flushed []int
 }
 
-// allDatabases is used in place of the number of a database, after FLUSHALL, and means all
-// databases.
+// allDatabases stands for all databases, where the number of one is expected.
 const allDatabases = -1
 
 // apply applies the command args, which is at (start, end] of the stream. It counts an unknown
@@ -106,7 +105,7 @@ func (t *translator) change(w word, args [][]byte, start, end int64) error {
 	args, relative := absolute(args)
 	t.names = w.appendNames(t.names[:0], t.db, args)
 	if len(t.names) == 0 {
-		t.skipped.Add(string(args[0]), 1) // a script without keys
+		t.skipped.Add(string(args[0]), 1) // the command is a script without keys
 		return nil
 	}
 	standing := t.keyTable.judge(t.names, end)
@@ -183,7 +182,7 @@ func (t *translator) flush(args [][]byte, start, end int64) error {
 	} else if db >= t.databases {
 		return nil
 	}
-	runs := min(t.db, t.databases-1) // FLUSHALL may run in a database that this server does not have
+	runs := min(t.db, t.databases-1) // FLUSHALL may run in a database that this server does not have, so the number is limited
 	if t.tx != nil {
 		if err := t.hand(runs, args[:1]); err != nil {
 			return fmt.Errorf("%w: %w", ErrResync, err)
@@ -241,7 +240,7 @@ func (t *translator) commit(end int64) error {
 // transaction again.
 func (t *translator) leave() {
 	if t.tx != nil && t.tx.queued {
-		_ = t.runner.Run(0, [][]byte{[]byte("DISCARD")}) // without a transaction the Runner may return an error
+		_ = t.runner.Run(0, [][]byte{[]byte("DISCARD")}) // the Runner returns an error if there is no transaction, which does not matter
 	}
 	t.tx = nil
 }
@@ -261,7 +260,7 @@ func (t *translator) lacks(w word, args [][]byte) (lacks bool) {
 	case w.action == put && !(is(args[0], "set") && len(args) > 3 && is(args[3], "keepttl")):
 		return false
 	case is(args[0], "rename"):
-		names = names[:1] // the other key is replaced
+		names = names[:1] // only the first key matters, because the other one is replaced
 	}
 	t.view.within(func(v *keyspace.Handle) {
 		for _, n := range names {
@@ -293,7 +292,7 @@ func absolute(args [][]byte) (done [][]byte, relative bool) {
 	case is(name, "set"):
 		return absoluteSet(args)
 	case is(name, "expireat"), is(name, "pexpireat"):
-		args = args[:min(len(args), 3)] // without NX, XX, GT and LT
+		args = args[:min(len(args), 3)] // the arguments without the options NX, XX, GT and LT
 	}
 	args[0] = name
 	return args, false

@@ -29,8 +29,8 @@ type values struct {
 	// store gets each entry. It may keep the entry's Value.
 	store func(db int, key []byte, e entry.Entry) error
 
-	// The fields below have the collection that is being read, and the reason why its key is
-	// skipped, "" if it is not.
+	// These fields have the collection that is being read, and the reason why its key is skipped,
+	// "" if it is not.
 	hash collection.Hash
 	set  collection.Set
 	list collection.List
@@ -157,7 +157,7 @@ func (v *values) text(text []byte, expire int64) entry.Entry {
 		return plain
 	}
 	e := entry.Entry{Kind: entry.Cell, Expiry: min(tat, entry.NoExpiry-1)}
-	if ends.Add(ttlSlack) < e.Expiry { // the expiry was shortened by a command
+	if ends.Add(ttlSlack) < e.Expiry { // a command has shortened the expiry
 		e.Expiry, e.Value = ends, gcra.AppendState(nil, tat)
 	}
 	return e

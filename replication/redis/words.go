@@ -9,21 +9,21 @@ import (
 type action uint8
 
 const (
-	// The zero action: do not execute the command, and count it by its name.
+	// The zero action means that the command is not executed, and is counted by its name.
 	_ action = iota
-	// put: the Runner executes the command, whatever the values of its keys are.
+	// put means that the Runner executes the command, whatever the values of its keys are.
 	put
-	// run: the Runner executes the command if its keys exist here, because the outcome depends on
-	// their values.
+	// run means that the Runner executes the command if its keys exist here, because the outcome
+	// depends on their values.
 	run
-	// reread: do not execute the command, but read its keys from the primary.
+	// reread means that the command is not executed, and its keys are read from the primary.
 	reread
-	// ignore: the command changes no key.
+	// ignore means that the command changes no key, so it is skipped.
 	ignore
-	// flush: the command empties one database or all databases.
+	// flush means that the command empties one database or all databases.
 	flush
-	// The actions below control the stream itself: they belong to SELECT, MULTI, EXEC, REPLCONF
-	// and SWAPDB.
+	// The actions below are for commands that control the stream itself: SELECT, MULTI, EXEC,
+	// REPLCONF and SWAPDB.
 	selects
 	begins
 	commits
@@ -101,7 +101,7 @@ func lookUp(name []byte) (w word, known bool) {
 
 func is(arg []byte, lower string) bool { return bytes.EqualFold(arg, []byte(lower)) }
 
-// name is a key and its database.
+// name identifies a key by its name and its database.
 type name struct {
 	db  int
 	key string

@@ -93,7 +93,7 @@ enum_type {
 }
 `
 
-// file is the file of described.
+// file has the descriptor of the file in described.
 var file = sync.OnceValue(func() protoreflect.FileDescriptor {
 	var is descriptorpb.FileDescriptorProto
 	if err := prototext.Unmarshal([]byte(described), &is); err != nil {
@@ -106,12 +106,13 @@ var file = sync.OnceValue(func() protoreflect.FileDescriptor {
 	return f
 })
 
-// New returns an empty message, with the name Request, Response or that of a part of these. It panics for any other name.
+// New returns an empty message, with the name Request, Response or the name of a part of these. It panics for any other
+// name.
 func New(name string) *dynamicpb.Message {
 	return dynamicpb.NewMessage(file().Messages().ByName(protoreflect.Name(name)))
 }
 
-// ErrJSON says that a text is no request in JSON.
+// ErrJSON means that a text is not a request in JSON.
 var ErrJSON = errors.New("the text is no request in JSON")
 
 // AppendRequest appends the request that text has in JSON to dst, as protocol buffers. The error is [ErrJSON], with what the

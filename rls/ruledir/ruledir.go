@@ -22,14 +22,14 @@ const (
 	MaxTexts = 64 << 20
 )
 
-// State is what the files were when [Look] has looked at them.
+// State describes the files at the time when [Look] has examined them.
 type State struct {
 	paths []string
 	infos []fs.FileInfo
 }
 
 // Look looks at the files that path names. If path is a directory, they are the regular files in it whose names end in
-// .yaml or .yml and do not begin with a dot, in the order of their names. Links are followed. The error is that of
+// .yaml or .yml and do not begin with a dot, in the order of their names. Links are followed. It returns the error of
 // the file system, also for a link that leads nowhere, or says that there are more than [MaxFiles].
 func Look(path string) (*State, error) {
 	info, err := optionfile.Stat(path)
@@ -86,8 +86,8 @@ func (s *State) Same(other *State) bool {
 	return true
 }
 
-// Read reads the files of s. Their names in the result are their paths. The error is that of the file system, or says
-// that a file has more than [rulefile.MaxText] bytes, or all files more than [MaxTexts].
+// Read reads the files of s. Their names in the result are their paths. It returns the error of the file system, or
+// says that a file has more than [rulefile.MaxText] bytes, or all files more than [MaxTexts].
 func (s *State) Read() ([]rulefile.File, error) {
 	files := make([]rulefile.File, len(s.paths))
 	left := MaxTexts

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Pattern is a text in which each star stands for any text, also for none.
+// Pattern is a text in which each star stands for any text, including none.
 type Pattern struct {
 	first, last []byte
 	middle      [][]byte

@@ -12,11 +12,12 @@ const MaxRemarks = 100
 
 // Reader reads files. The zero Reader is ready for use.
 type Reader struct {
-	// Merge accepts files with the same domain, whose descriptors are then one list. Otherwise this is a fault.
+	// Merge accepts several files with the same domain, and joins their lists of descriptors. If it is false, a
+	// repeated domain is a fault.
 	Merge bool
-	// Strict makes faults of what would be remarks of the kinds Idle and Repeated. There are no remarks of the kind Values.
+	// Strict treats remarks of the kinds Idle and Repeated as faults, and leaves out remarks of the kind Values.
 	Strict bool
-	// Domains are the domains so far, in the order of the files.
+	// Domains are the domains of the files that were read, in the order of the files.
 	Domains []*Domain
 	// Remarks are the first [MaxRemarks] remarks, and Omitted is the number of the others.
 	Remarks []Remark
@@ -90,17 +91,19 @@ func (e *Reader) repeated(key strict.Key, first int) {
 	e.remark(Remark{Kind: Repeated, File: e.file, Line: key.Line, Name: key.Text, First: first})
 }
 
-// fields are the fields that ratelimit knows. It accepts each of them in every mapping.
+// fields has the names of the fields that ratelimit knows. It accepts each of them in every
+// mapping.
 var fields = map[string]bool{
 	"domain": true, "descriptors": true, "key": true, "value": true, "rate_limit": true, "unit": true, "requests_per_unit": true,
 	"unlimited": true, "name": true, "replaces": true, "shadow_mode": true, "share_threshold": true, "quota_mode": true,
 	"detailed_metric": true, "value_to_metric": true, metadata: true,
 }
 
-// metadata is the field in which ratelimit accepts any fields.
+// metadata is the name of the field in which ratelimit accepts any fields.
 const metadata = "metadata"
 
-// other reads a field that has no effect where it is. A field that ratelimit does not know is a fault.
+// other reads a field that has no effect at its place. A field that ratelimit does not know is a
+// fault.
 func (e *Reader) other(key strict.Key, value strict.Value) {
 	if !fields[key.Text] {
 		e.r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
@@ -157,7 +160,7 @@ func (e *Reader) domain(name string, root strict.Value) *Domain {
 	return d
 }
 
-// list reads a list of descriptors. texts is the set of the texts so far; list adds those of the descriptors. A
+// list reads a list of descriptors. texts is the set of the texts so far; list adds the texts of the descriptors. A
 // text that is in the set already is a fault.
 func (e *Reader) list(v strict.Value, texts map[string]bool) (list []*Descriptor) {
 	if !v.IsSet() || v.IsNull() {
@@ -233,7 +236,7 @@ func (e *Reader) values(key strict.Key, value strict.Value) bool {
 	return is
 }
 
-// plain returns the fields of metadata.
+// plain returns the fields of the value of metadata.
 func plain(v strict.Value) strict.Struct {
 	if !v.IsMapping() {
 		if !v.IsNull() {
@@ -245,7 +248,7 @@ func plain(v strict.Value) strict.Struct {
 	return s
 }
 
-// limit reads v as a rate_limit.
+// limit reads v as the value of a rate_limit.
 func (e *Reader) limit(v strict.Value) *Limit {
 	l := new(Limit)
 	unit := ""

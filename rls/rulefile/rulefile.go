@@ -18,15 +18,15 @@ const MaxText = 16 << 20
 
 // File is a file to read.
 type File struct {
-	// Name is the name in faults and remarks.
+	// Name is the name of the file in faults and remarks.
 	Name string
-	// Text is the content: at most [MaxText] bytes.
+	// Text is the content of the file: at most [MaxText] bytes.
 	Text []byte
 }
 
 // Domain holds the descriptors of all files with the same domain.
 type Domain struct {
-	// Name is not "". It may have any characters.
+	// Name is the name of the domain, which is not "". It may have any characters.
 	Name string
 	// File is the name of the first file of the domain.
 	File string
@@ -37,22 +37,23 @@ type Domain struct {
 	texts map[string]bool
 }
 
-// Descriptor is a descriptor of a file, with the descriptors below it.
+// Descriptor is a descriptor of a file, with the descriptors that it contains.
 type Descriptor struct {
-	// File and Line are the place of the descriptor. Line is counted from 1.
+	// File and Line say where the descriptor is. Line is counted from 1.
 	File string
 	Line int
-	// Key is not "". A descriptor whose Value is "" is for any value.
+	// Key and Value are the texts of the descriptor. Key is not "". If Value is "", the descriptor
+	// is for any value.
 	Key, Value string
-	// Limit is the rate_limit, or nil.
+	// Limit is the rate_limit of the descriptor, or nil.
 	Limit *Limit
-	// Shadow, Share and Quota are shadow_mode, share_threshold and quota_mode.
+	// Shadow, Share and Quota are the fields shadow_mode, share_threshold and quota_mode.
 	Shadow, Share, Quota bool
-	// Detailed and ValueToMetric are detailed_metric and value_to_metric.
+	// Detailed and ValueToMetric are the fields detailed_metric and value_to_metric.
 	Detailed, ValueToMetric bool
-	// Metadata is nil if there is none.
+	// Metadata is the metadata of the descriptor, or nil.
 	Metadata strict.Struct
-	// Children are the descriptors below, in the order of the file.
+	// Children are the nested descriptors, in the order of the file.
 	Children []*Descriptor
 }
 
@@ -72,13 +73,13 @@ type Limit struct {
 	Unit Unit
 	// Unlimited says that there is no limit.
 	Unlimited bool
-	// Name is a name for replaces, or "".
+	// Name is the name by which other limits can replace this one, or "".
 	Name string
 	// Replaces has the names of the limits that this one replaces.
 	Replaces []string
 }
 
-// Unit is the length of a window. The numbers are those of RateLimitResponse.RateLimit.Unit in Envoy's API.
+// Unit is the length of a window. The numbers are the same as of RateLimitResponse.RateLimit.Unit in Envoy's API.
 type Unit uint8
 
 // These are the units. A month has 30 days, and a year 365.
@@ -138,31 +139,32 @@ func (u Unit) String() string {
 // Kind is the kind of a [Remark].
 type Kind uint8
 
-// These are the kinds.
+// These are the kinds of remarks.
 const (
 	// Idle is a known field at a place where it has no effect.
 	Idle Kind = iota
-	// Repeated is a field that is there twice. The last one counts.
+	// Repeated is a field that occurs twice. The last one counts.
 	Repeated
-	// Further is a document after the first, which is not read.
+	// Further is a document after the first one in a file, which is not read.
 	Further
 	// Star is a key with a star, which stands for any text as it does in a value.
 	Star
-	// Merged is a domain that another file has, too.
+	// Merged is a domain that is also in another file.
 	Merged
-	// Values is a field that asks for statistics of each value, which there are not.
+	// Values is a field that asks for statistics of each value, which this server does not have.
 	Values
 )
 
-// Remark is about a part that ratelimit accepts, and of which the author of the file may expect another effect.
+// Remark is about a part of a file that ratelimit accepts, but that may not have the effect that its author expects.
 type Remark struct {
 	Kind Kind
-	// File and Line are the place. Line is counted from 1.
+	// File and Line say where the part is. Line is counted from 1.
 	File string
 	Line int
 	// Name is the name of the field or of the domain, or the key of the descriptor. It is "" for Further.
 	Name string
-	// First is the line of the first field for Repeated. Other is the file that has the domain, too, for Merged.
+	// First is the line of the first field, if the kind is Repeated. Other is the other file with the domain, if the
+	// kind is Merged.
 	First int
 	Other string
 }

@@ -12,15 +12,15 @@ import (
 // several times, and lets the request of its client pass if this service answers with an error.
 const MaxRequest = 1 << 20
 
-// These are the errors of Decode besides [rls.ErrDescriptors] and [rls.ErrEntries].
+// These are the errors of Decode, in addition to [rls.ErrDescriptors] and [rls.ErrEntries].
 var (
-	// ErrRequest says that a message is no RateLimitRequest.
+	// ErrRequest means that a message is not a RateLimitRequest.
 	ErrRequest = errors.New("the message is not a RateLimitRequest")
-	// ErrTooLong says that a message is longer than MaxRequest.
+	// ErrTooLong means that a message is longer than MaxRequest.
 	ErrTooLong = errors.New("a request has at most 1048576 bytes")
 )
 
-// These are the numbers of fields.
+// These are the numbers of fields in the messages of a request.
 const (
 	requestDomain      protowire.Number = 1
 	requestDescriptors protowire.Number = 2
@@ -36,7 +36,7 @@ const (
 	ownRequests protowire.Number = 1
 	ownUnit     protowire.Number = 2
 
-	wrapped protowire.Number = 1 // the value of a UInt64Value
+	wrapped protowire.Number = 1 // number of the field value of a UInt64Value
 )
 
 // Decode sets r to the RateLimitRequest in message, and reuses the memory of r. The texts of r refer to message. Unknown
@@ -83,7 +83,7 @@ func descriptor(message []byte, d *rls.Descriptor) error {
 			d.Entries = append(d.Entries, e)
 			return err
 		case f.is(descriptorLimit, protowire.BytesType):
-			d.HasOwn = true // a second message is merged with the first
+			d.HasOwn = true // protobuf merges a second message with the first
 			return fields(f.bytes, func(f field) error {
 				switch {
 				case f.is(ownRequests, protowire.VarintType):
@@ -106,7 +106,7 @@ func descriptor(message []byte, d *rls.Descriptor) error {
 	})
 }
 
-// entry returns the Entry in message.
+// entry decodes message into an Entry.
 func entry(message []byte) (e rls.Entry, err error) {
 	err = fields(message, func(f field) error {
 		switch {
@@ -124,15 +124,15 @@ func entry(message []byte) (e rls.Entry, err error) {
 type field struct {
 	of     protowire.Number
 	kind   protowire.Type
-	number uint64 // the value of a varint
-	bytes  []byte // the value of bytes
+	number uint64 // the value of a field that is a varint
+	bytes  []byte // the value of a field that is bytes
 }
 
 // is reports whether f has the number n and the type kind. A field with another type counts as unknown.
 func (f *field) is(n protowire.Number, kind protowire.Type) bool { return f.of == n && f.kind == kind }
 
-// fields calls each with the fields of message, until one of the calls returns an error. The error is that one, or
-// [ErrRequest].
+// fields calls each with the fields of message, until one of the calls returns an error. It returns this error, or
+// [ErrRequest] if message is not valid.
 func fields(message []byte, each func(f field) error) error {
 	for len(message) > 0 {
 		var f field

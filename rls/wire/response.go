@@ -9,10 +9,10 @@ import (
 	"github.com/cellserver/cellserver/rls"
 )
 
-// Headers are the names of the header fields of the answer, all empty if it has none.
+// Headers are the names of the header fields of an answer; all are "" if it has none.
 type Headers struct{ Limit, Remaining, Reset string }
 
-// These are the numbers of fields.
+// These are the numbers of fields in the messages of a response.
 const (
 	responseOverall  protowire.Number = 1
 	responseStatuses protowire.Number = 2
@@ -34,7 +34,7 @@ const (
 	headerValue protowire.Number = 2
 )
 
-// AppendResponse appends the RateLimitResponse for a to dst. The header fields are those of the status a.Header.
+// AppendResponse appends the RateLimitResponse for a to dst. The header fields show the status a.Header.
 func AppendResponse(dst []byte, a *rls.Answer, h Headers) []byte {
 	dst = appendNumber(dst, responseOverall, uint64(a.Overall))
 	for i := range a.Statuses {
@@ -134,10 +134,10 @@ func appendValue(dst []byte, v any) []byte {
 			return dst
 		})
 	}
-	return dst // there are no other types
+	return dst // a Struct has no values of other types
 }
 
-// appendNumber appends a field with the number n, which is not sent if it is 0.
+// appendNumber appends the field with the number of and the value n. It appends nothing if n is 0.
 func appendNumber(dst []byte, of protowire.Number, n uint64) []byte {
 	if n == 0 {
 		return dst
@@ -145,7 +145,8 @@ func appendNumber(dst []byte, of protowire.Number, n uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, of, protowire.VarintType), n)
 }
 
-// appendText appends a field with text, which is not sent if it is empty.
+// appendText appends the field with the number of and the value text. It appends nothing if text is
+// empty.
 func appendText(dst []byte, of protowire.Number, text string) []byte {
 	if text == "" {
 		return dst
@@ -153,8 +154,9 @@ func appendText(dst []byte, of protowire.Number, text string) []byte {
 	return protowire.AppendString(protowire.AppendTag(dst, of, protowire.BytesType), text)
 }
 
-// appendMessage appends a field with the message that fill appends. The length is in front of the message, and most are
-// shorter than 128 bytes, so one byte is kept free for the length, and the message is moved if that is too little.
+// appendMessage appends the field with the number of, whose value is the message that fill appends. The length is in
+// front of the message, and most are shorter than 128 bytes, so one byte is kept free for the length, and the message
+// is moved if that is too little.
 func appendMessage(dst []byte, of protowire.Number, fill func(dst []byte) []byte) []byte {
 	dst = append(protowire.AppendTag(dst, of, protowire.BytesType), 0)
 	from := len(dst)

@@ -5,8 +5,13 @@ go 1.26.0
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/cellserver/cellserver v0.0.0
+	github.com/cellserver/cellserver/clients/go v0.0.0
+	github.com/cellserver/cellserver/clients/go/rueidislimit v0.0.0
+	github.com/go-chi/httprate v0.12.0
+	github.com/go-chi/httprate-redis v0.5.0
 	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.79
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sys v0.49.0
@@ -43,4 +48,8 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/cellserver/cellserver => ../..
+replace (
+	github.com/cellserver/cellserver => ../..
+	github.com/cellserver/cellserver/clients/go => ../../clients/go
+	github.com/cellserver/cellserver/clients/go/rueidislimit => ../../clients/go/rueidislimit
+)

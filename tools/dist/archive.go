@@ -82,7 +82,7 @@ func (r *release) zip(name string, files []file) error {
 
 // writeSums writes the SHA-256 of every file in the directory to the file sumsName in it.
 func writeSums(dir string) error {
-	entries, err := os.ReadDir(dir) // sorted by name
+	entries, err := os.ReadDir(dir) // ReadDir returns the entries sorted by name
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (r *release) modulesOf(ctx context.Context, p *program, path string) ([]mod
 	modules := []module{std}
 	for _, dep := range built.Deps {
 		if dep.Path == ownModule {
-			continue // a program in a module of its own is compiled from packages of the server's
+			continue // a program that is a separate module is compiled from packages of the server's module
 		}
 		m, err := r.download(ctx, p, dep)
 		if err != nil {

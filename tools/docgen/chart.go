@@ -8,7 +8,7 @@ import (
 // The measures of the picture are in pixels.
 const (
 	chartWidth  = 720
-	panelTop    = 30 // from the top of a panel to its first bar
+	panelTop    = 30 // distance from the top of a panel to its first bar
 	barStep     = 22
 	barHeight   = 14
 	panelGap    = 14

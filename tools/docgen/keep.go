@@ -21,11 +21,11 @@ const keepFile = "images/keep.svg"
 const (
 	bucketTokens = 100
 	bucketRate   = 50
-	batchKeeps   = 30  // tokens
-	batchCalls   = 200 // in each second
-	warmSeconds  = 5   // before the picture starts, so that the bucket is not full then
+	batchKeeps   = 30  // number of tokens that a batch call leaves for others
+	batchCalls   = 200 // number of batch calls in each second
+	warmSeconds  = 5   // seconds before the picture starts, so that the bucket is not full at its start
 	keepSeconds  = 60
-	calmSeconds  = 40 // from then on web calls ask for more than the rate
+	calmSeconds  = 40 // second from which web calls ask for more than the rate
 )
 
 // webCalls returns the number of web calls in a second, counted from the start of the picture.
@@ -34,7 +34,7 @@ func webCalls(second int) int {
 	case second < 10:
 		return 0
 	case second == 20:
-		return 70 // less than the tokens kept and those of a second
+		return 70 // less than the tokens that are kept, plus the tokens of a second
 	case second >= 30 && second < calmSeconds:
 		return 40
 	case second >= calmSeconds && second < 50:
@@ -104,13 +104,13 @@ const (
 	keepLeft    = 42
 	keepRight   = keepLeft + keepSeconds*perSecond
 	perSecond   = 11
-	keepPanel   = 150 // height of a panel
-	keepBase    = 142 // from the top of a panel to no tokens
+	keepPanel   = 150 // height of a panel in pixels
+	keepBase    = 142 // distance from the top of a panel to the line for 0 tokens
 	keepLegend  = keepHeight - 12
 	legendWidth = 170
 )
 
-// keepStyle adds to chartStyle.
+// keepStyle has the styles that this picture needs in addition to chartStyle.
 const keepStyle = `<style>.c{text-anchor:middle}.m{font-family:monospace}.g{stroke:#d8dee4}.d{stroke:#cf222e;stroke-dasharray:4 3}` +
 	`.l{fill:none;stroke:#24292f;stroke-width:1.5}` +
 	`@media(prefers-color-scheme:dark){.g{stroke:#30363d}.d{stroke:#ff7b72}.l{stroke:#e6edf3}}</style>`

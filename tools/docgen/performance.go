@@ -81,8 +81,8 @@ func ofRedis(command string) string {
 // the same name, the first one counts.
 type figures map[string]string
 
-// readFigures parses all tables of a page. Of a cell such as "6.31 (6.26..8.03)" it takes the
-// median.
+// readFigures parses all tables of a page. For a cell such as "6.31 (6.26..8.03)" it takes the
+// median, 6.31.
 func readFigures(page string) figures {
 	f := figures{}
 	heading, caption, last := "", "", ""

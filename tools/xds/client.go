@@ -14,10 +14,10 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Server is a server of rules.
+// Server is a server that uses the rules.
 type Server interface {
 	// Reload makes the server load the files of rules, and returns when they are in force. It waits for a server that
-	// does not answer yet. The error has the faults for which the server has refused the files, or is that of ctx.
+	// does not answer yet. The error says why the server has refused the files, or is the error of ctx.
 	Reload(ctx context.Context) error
 }
 
@@ -67,7 +67,8 @@ func (c *Client) Run(ctx context.Context) error {
 // stream opens a stream and applies its responses until it ends. received says that there was a
 // response.
 func (c *Client) stream(ctx context.Context, conn *grpc.ClientConn) (received bool, err error) {
-	// A client of its own for each stream: the nonce of a response means nothing to the next stream.
+	// Each stream gets a new client, because the nonce of a response has no meaning for the next
+	// stream.
 	ads := sotw.NewADSClient(metadata.NewOutgoingContext(ctx, metadata.New(c.Settings.Headers)), c.Settings.node(), resource.RateLimitConfigType)
 	if err := ads.InitConnect(conn, grpc.WaitForReady(true)); err != nil {
 		return false, err //nolint:wrapcheck // a status of gRPC

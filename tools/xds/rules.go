@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// root is a file of rules.
+// root is one file of rules.
 type root struct {
 	Domain      string       `yaml:"domain"`
 	Descriptors []descriptor `yaml:"descriptors,omitempty"`

@@ -18,16 +18,16 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Settings are those variables of ratelimit that say where the rules are from, with the defaults of ratelimit.
+// Settings are the variables of ratelimit that say where the rules come from, with the defaults of ratelimit.
 type Settings struct {
 	ConfigType string `envconfig:"CONFIG_TYPE" default:"FILE"`
 
 	NodeID       string            `envconfig:"CONFIG_GRPC_XDS_NODE_ID" default:"default"`
-	NodeMetadata string            `envconfig:"CONFIG_GRPC_XDS_NODE_METADATA"` // key=value,key=value
+	NodeMetadata string            `envconfig:"CONFIG_GRPC_XDS_NODE_METADATA"` // a list of the form key=value,key=value
 	Address      string            `envconfig:"CONFIG_GRPC_XDS_SERVER_URL" default:"localhost:18000"`
 	ConnectRetry time.Duration     `envconfig:"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL" default:"3s"`
 	Headers      map[string]string `envconfig:"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS"`
-	MaxMessage   int               `envconfig:"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES"` // in bytes; 0 is the default of gRPC
+	MaxMessage   int               `envconfig:"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES"` // maximum size in bytes; 0 means the default of gRPC
 
 	UseTLS bool   `envconfig:"CONFIG_GRPC_XDS_SERVER_USE_TLS" default:"false"`
 	Cert   string `envconfig:"CONFIG_GRPC_XDS_CLIENT_TLS_CERT"`
@@ -63,7 +63,7 @@ func (s *Settings) Rules() string {
 	return filepath.Join(s.RuntimeRoot, s.RuntimeSubdirectory, s.RuntimeAppDirectory)
 }
 
-// node returns what the control plane chooses the rules by.
+// node returns the description by which the control plane chooses the rules for this client.
 func (s *Settings) node() *core.Node {
 	fields := make(map[string]*structpb.Value)
 	for pair := range strings.SplitSeq(s.NodeMetadata, ",") {

@@ -21,21 +21,21 @@ type Conn struct {
 	session Session
 	o       Origin
 
-	wake    chan struct{} // has an element if Wake was called and Feed was not called since
+	wake    chan struct{} // has an element if Wake was called and Feed was not called since then
 	aborted atomic.Bool
-	input   atomic.Int64 // bytes of commands that the session has not consumed
-	output  atomic.Int64 // bytes of replies that no call has got yet
+	input   atomic.Int64 // number of bytes of commands that the session has not consumed
+	output  atomic.Int64 // number of bytes of replies that no call has got yet
 	moved   traffic
 
 	mu    sync.Mutex
 	queue []*call // calls that wait until another one has finished
-	busy  bool    // a call uses the session and the fields below
-	ended error   // the error of further calls, nil if c is open
-	user  bool    // the client has logged in
+	busy  bool    // whether a call uses the session and the fields below
+	ended error   // the error of further calls; nil while c is open
+	user  bool    // whether the client has logged in
 
 	batch    []*call
 	in, out  []byte
-	received []byte // the beginning of a reply whose rest has not come yet
+	received []byte // the beginning of a reply whose rest has not arrived
 }
 
 // traffic counts the bytes that were fed to a session, and those that it has returned.
@@ -44,7 +44,7 @@ type traffic struct{ in, out, feeds atomic.Int64 }
 // call is one [Conn.Do].
 type call struct {
 	commands []byte
-	replies  int // the number of replies that have not come yet
+	replies  int // the number of replies that have not arrived
 	out      []byte
 	err      error
 	// turn receives true if the call has to run the batch of its connection, of which it is a part, and false when the
@@ -99,7 +99,7 @@ func (c *Conn) Login(user string) error {
 		defer c.mu.Unlock()
 		return c.ended
 	}
-	c.busy = true // the session does not end meanwhile
+	c.busy = true // busy keeps the session from ending meanwhile
 	c.mu.Unlock()
 	err := c.session.Enter(user)
 	c.mu.Lock()
@@ -160,8 +160,8 @@ func (c *Conn) finish() {
 	}
 }
 
-// feed feeds the commands of the batch to the session until all replies have come. The error is that of the calls
-// without all their replies.
+// feed feeds the commands of the batch to the session until all replies have come. Calls that do not get all their
+// replies return the error.
 func (c *Conn) feed() error {
 	in := c.batch[0].commands
 	if len(c.batch) > 1 {
@@ -197,7 +197,7 @@ func (c *Conn) feed() error {
 		case err != nil:
 			return err
 		case done == len(c.batch) && len(in) > 0:
-			return ErrReplies // the next call would get the replies to the rest of the commands
+			return ErrReplies // the next call would get the remaining replies
 		case done == len(c.batch):
 			return nil
 		}
@@ -225,7 +225,7 @@ func (c *Conn) hold(turn *transport.Turn) bool {
 		is := c.t.handler.Durable(turn.Barrier, c)
 		if is != transport.Pending {
 			turn.Out, turn.Refs = base.Settle(c.session, is, turn.Out, turn.Refs)
-			c.Wake() // Wake may have been called for the session meanwhile
+			c.Wake() // Wake may have been called for the session in the meantime
 			return true
 		}
 		if <-c.wake; c.aborted.Load() {
@@ -320,7 +320,7 @@ func (c *Conn) Wake() {
 func (c *Conn) Abort() {
 	if !c.aborted.Swap(true) {
 		c.Wake()
-		go c.abort() // the caller may have locks that the session needs at its end
+		go c.abort() // the caller may hold locks that the session needs when it ends
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // ErrClosed is the error of a call whose connection is closed, or closes before all replies have come.
 var ErrClosed = errors.New("direct: the connection is closed")
 
-// ErrReplies is the error of a call whose commands have another number of replies than the caller has said. The connection
+// ErrReplies is the error of a call whose commands do not have as many replies as the caller has said. The connection
 // is closed then.
 var ErrReplies = errors.New("direct: the replies do not match the commands")
 
@@ -47,7 +47,7 @@ type Origin struct {
 // Handler opens the sessions of clients within this process.
 type Handler interface {
 	transport.Handler
-	// Admit does what Open does for a client of which no user is known yet, and whose session is a [Session]. It refuses the
+	// Admit does what Open does, for a client whose user is not known yet. The session is a [Session]. It refuses the
 	// client only because there are too many.
 	Admit(p transport.Peer) (transport.Session, []byte)
 }
@@ -68,11 +68,11 @@ type Session interface {
 type Transport struct {
 	handler Handler
 	workers base.Workers
-	calls   sync.Pool // of *call; each transport has a pool of its own, because the channels of calls belong to one bubble of a test
+	calls   sync.Pool // unused *call values; each transport has its own pool, because the channels of calls belong to one bubble of a test
 
 	accepted atomic.Int64
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // mu guards the fields below
 	stopped bool
 	conns   map[*Conn]struct{}
 	empty   chan struct{} // closed when the last connection is gone, after Shutdown has begun
@@ -92,7 +92,7 @@ func New(h Handler) *Transport {
 // Open opens a session for the client that o describes. Its calls begin after [Conn.Login]. The errors are a [Refusal] and,
 // after Shutdown has begun or if the server closes the client at once, [ErrClosed].
 func (t *Transport) Open(o Origin) (*Conn, error) {
-	c := &Conn{t: t, o: o, wake: make(chan struct{}, 1), busy: true} // no other goroutine uses the session yet
+	c := &Conn{t: t, o: o, wake: make(chan struct{}, 1), busy: true} // no other goroutine can use the session yet
 	t.mu.Lock()
 	if t.stopped {
 		t.mu.Unlock()
@@ -110,7 +110,7 @@ func (t *Transport) Open(o Origin) (*Conn, error) {
 	c.session.Introduce(o.Library)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.ended // if Shutdown or Abort came meanwhile
+	err := c.ended // Shutdown or Abort may have come meanwhile
 	if c.next(); err != nil {
 		return nil, err
 	}

@@ -21,12 +21,12 @@ import (
 type acceptor struct {
 	t      *Transport
 	l      net.Listener
-	tls    func() *tls.Config // nil without TLS
-	dup    *os.File           // a duplicate of l's descriptor, which Go's poller waits for separately
+	tls    func() *tls.Config // the TLS configuration for new connections; nil without TLS
+	dup    *os.File           // a duplicate of l's descriptor, on which Go's poller waits
 	raw    syscall.RawConn
 	closed atomic.Bool
-	unix   *net.UnixAddr  // nil for TCP
-	local  netip.AddrPort // of a TCP listener; if unspecified, each connection is asked for its own
+	unix   *net.UnixAddr  // the address of l if it is a unix socket; nil for TCP
+	local  netip.AddrPort // the address of a TCP listener; if it is unspecified, each connection is asked for its own
 
 	// inherits says that connections inherit the TCP options of the listener. Otherwise open
 	// sets the options of each connection. Connections of a multipath TCP listener, Go's default,
@@ -68,9 +68,9 @@ func newAcceptor(e *Transport, l net.Listener) (*acceptor, error) {
 // net.ErrClosed.
 func (a *acceptor) close() {
 	a.closed.Store(true)
-	_ = a.l.Close() // usually closed already
+	_ = a.l.Close() // fails if the listener is closed already
 	if a.dup != nil {
-		_ = a.dup.Close() // usually closed already
+		_ = a.dup.Close() // fails if the duplicate is closed already
 	}
 }
 
@@ -98,12 +98,12 @@ func (a *acceptor) accept() error {
 		return !errors.Is(err, unix.EAGAIN)
 	})
 	switch {
-	case rerr != nil && a.closed.Load(): // the poller's error is not net.ErrClosed
+	case rerr != nil && a.closed.Load(): // the poller has an error of its own for this, which is not net.ErrClosed
 		return net.ErrClosed
 	case rerr != nil:
 		return rerr
 	case errors.Is(err, unix.ECONNABORTED) || errors.Is(err, unix.EINTR):
-		return nil // this connection is gone, but the next may be there
+		return nil // the connection is gone, but the next one may be there
 	case err != nil:
 		return fmt.Errorf("accept4: %w", err)
 	}
@@ -118,7 +118,8 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 		c.remote = addrPort(sa)
 		c.local = a.localOf(fd)
 		if !a.inherits.Load() {
-			// A connection that is closed already refuses the options. Its first read reports that.
+			// A connection that is closed already refuses the options, and its first read reports
+			// that.
 			_ = setTCPOptions(fd, a.t.lim.Load().KeepAlive)
 		}
 	}
@@ -128,7 +129,7 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 	session, rejection := a.t.h.Open(c)
 	switch {
 	case session == nil && c.tls != nil:
-		_ = unix.Close(fd) // it could not read the reason before a handshake
+		_ = unix.Close(fd) // before the handshake the client could not read the reason
 		return
 	case session == nil:
 	case c.tls != nil:
@@ -141,7 +142,7 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 		return
 	}
 	if len(rejection) > 0 {
-		_, _ = unix.Write(fd, rejection) // fits into an empty socket buffer, or the peer is gone
+		_, _ = unix.Write(fd, rejection) // the rejection fits into an empty socket buffer, unless the peer is gone
 	}
 	if unix.Shutdown(fd, unix.SHUT_WR) != nil || !c.beginLinger(a.t, a.t.lim.Load().Linger) {
 		_ = unix.Close(fd) // the client has been promised nothing

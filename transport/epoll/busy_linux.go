@@ -10,9 +10,9 @@ import (
 
 // busyLoops has the last sample of the times for which the loops have slept.
 type busyLoops struct {
-	mu     sync.Mutex      // guards the fields below
-	at     time.Duration   // time of the sample, since born
-	asleep []time.Duration // total time that each loop had slept at that time
+	mu     sync.Mutex      // mu guards the fields below
+	at     time.Duration   // time of the sample, measured from Transport.born
+	asleep []time.Duration // total time for which each loop had slept when the sample was taken
 	ratios []float64
 }
 

@@ -10,17 +10,17 @@ import (
 
 // watched holds the connections that the sweep checks.
 type watched struct {
-	watch []*conn   // slow to read, or lingering
+	watch []*conn   // the connections whose peer is slow to read, or that linger
 	swept time.Time // the last sweep; zero while no connection is watched
 }
 
 // slow is the state that the sweep keeps about a connection.
 type slow struct {
-	sent    bool // the peer has accepted bytes since the last sweep
+	sent    bool // whether the peer has accepted bytes since the last sweep
 	unsent  int32
 	stuck   time.Duration // time for which the peer has accepted nothing, or for which the connection has lingered
 	linger  time.Duration // maximum time to linger; 0 if the connection does not linger
-	dropped int32         // bytes discarded while lingering
+	dropped int32         // number of bytes discarded while lingering
 }
 
 // hangUp closes c after everything is sent. Closing a socket with unread input resets it, and a
@@ -83,7 +83,7 @@ func (l *loop) close(c *conn) {
 		c.tls.drop()
 	}
 	l.count(c)
-	_ = unix.Close(int(c.fd)) // the kernel closes it even if it returns an error
+	_ = unix.Close(int(c.fd)) // the kernel closes the descriptor even if it returns an error
 	c.fd = -1
 	l.vacate(c)
 }
@@ -133,7 +133,7 @@ func (l *loop) sweep() {
 		return
 	}
 	l.swept = now
-	// Do not count the loop's own delay against the clients.
+	// The time for which the loop itself was late does not count against the clients.
 	elapsed = min(elapsed, 2*l.sweepEvery())
 	for i := len(l.watch) - 1; i >= 0; i-- {
 		if c := l.watch[i]; c.watch.linger > 0 {
@@ -171,7 +171,7 @@ func (c *conn) stuckFor(elapsed time.Duration) time.Duration {
 // reset closes c and discards the bytes that the kernel holds for the peer. Otherwise the kernel
 // could hold megabytes for as long as the peer keeps its window shut.
 func (l *loop) reset(c *conn) {
-	// This fails only on a socket that is closed already.
+	// This fails only if the socket is closed already.
 	_ = unix.SetsockoptLinger(int(c.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	l.close(c)
 }

@@ -8,8 +8,8 @@ import (
 
 // pendingReplies are the replies of a round that wait for the log.
 type pendingReplies struct {
-	held   []pendingReply // until Durable has been called
-	heldBy []byte         // the bytes of held
+	held   []pendingReply // the replies of the round, until Durable has been called
+	heldBy []byte         // the bytes of the replies in held
 	spares [][]byte       // unused buffers for replies that wait beyond the end of the round
 }
 
@@ -52,7 +52,7 @@ func (l *loop) releaseReplies(replies []pendingReply, b []byte, send func(l *loo
 		c, out := h.c, b[h.from:h.to:h.to]
 		h.c = nil
 		if c.fd < 0 || c.loop.Load() != l {
-			continue // closed meanwhile
+			continue // the connection was closed meanwhile
 		}
 		send(l, c, out)
 		l.count(c)

@@ -17,30 +17,30 @@ const noSlot = -1
 // belong to the loop that has the connection.
 type conn struct {
 	loop    atomic.Pointer[loop]
-	woken   atomic.Bool // a Wake that no Feed has followed yet
+	woken   atomic.Bool // Wake was called and Feed was not called since then
 	aborted atomic.Bool
-	posted  atomic.Bool  // in the mailbox of a loop
-	patient atomic.Bool  // exempt from the write timeout: see [transport.Patient]
-	input   atomic.Int32 // size of the buffer of in, as counted in the loop's tally
-	output  atomic.Int32 // bytes of memory that out takes, as counted in the loop's tally
+	posted  atomic.Bool  // the connection is in the mailbox of a loop
+	patient atomic.Bool  // the connection is exempt from the write timeout: see [transport.Patient]
+	input   atomic.Int32 // size in bytes of the buffer of in, as the tally of the loop counts it
+	output  atomic.Int32 // bytes of memory that out takes, as the tally of the loop counts them
 
 	next transport.Next
 	connFlags
 
-	fd      int32  // -1 once closed
-	opened  int32  // the descriptor; unlike fd it never changes, so any goroutine may read it
-	slot    int32  // noSlot: not on its loop yet, or not any more
-	watched int32  // place in the loop's watch list
-	work    uint32 // work done in the interval whose number is epoch: see [balance]
+	fd      int32  // the descriptor; -1 once the connection is closed
+	opened  int32  // the descriptor, even after fd has become -1; it never changes, so any goroutine may read it
+	slot    int32  // index in the connections of the loop; noSlot if the connection is not on its loop
+	watched int32  // index in the watch list of the loop, or noSlot
+	work    uint32 // units of work done in the interval with the number epoch: see [balance]
 	epoch   uint16
 
-	session transport.Session // nil: the connection only lingers
-	in      unread            // received and not consumed
-	out     base.Output       // not sent yet
+	session transport.Session // the session; nil if the connection only lingers
+	in      unread            // the bytes that were received and not consumed
+	out     base.Output       // the output that is not sent yet
 	watch   slow
-	tls     *tlsConn // nil without TLS
+	tls     *tlsConn // the TLS state; nil without TLS
 
-	unix          *net.UnixAddr // of the listener; nil for TCP
+	unix          *net.UnixAddr // the address of a listener on a unix socket; nil for TCP
 	remote, local netip.AddrPort
 }
 
@@ -49,10 +49,10 @@ type connFlags struct {
 	readable  bool // there may be something to read
 	hup       bool // the peer sends no more, but there may be bytes to read
 	eof       bool // the peer sends no more, and all its bytes have been read
-	wantOut   bool // subscribed to the event that there is room to write
+	wantOut   bool // whether the connection is subscribed to the event that there is room to write
 	deferred  bool // a reply waits for the end of the round
-	queued    bool // in the loop's ready list
-	finalFeed bool // a Wake that came with the end of input has had its Feed
+	queued    bool // whether the connection is in the ready list of the loop
+	finalFeed bool // a Wake that came with the end of input was followed by its Feed
 }
 
 // Wake implements [transport.Peer].
@@ -83,7 +83,8 @@ func (c *conn) post() {
 			l.post(c)
 			return
 		}
-		// Another goroutine may have relied on this post, and c may have got a loop meanwhile.
+		// Another goroutine may have relied on this post, and c may have got a loop meanwhile, so c
+		// is posted again.
 		c.posted.Store(false)
 		if c.loop.Load() == nil {
 			return

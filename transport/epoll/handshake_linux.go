@@ -19,8 +19,8 @@ type handshake struct {
 	conf *tls.Config
 
 	mu   sync.Mutex
-	file *os.File  // guarded by mu, except that the goroutine of the handshake reads it without; nil before the handshake
-	by   time.Time // guarded by mu; deadline of the handshake
+	file *os.File  // the duplicate; nil before the handshake; guarded by mu, but the goroutine of the handshake may read it without
+	by   time.Time // deadline of the handshake; guarded by mu
 }
 
 // Shorten implements [base.Handshaker].
@@ -31,7 +31,7 @@ func (x *handshake) Shorten(by time.Time) {
 		x.by = by
 	}
 	if x.file != nil {
-		_ = x.file.SetDeadline(x.by) // fails only on a closed file, which needs no deadline
+		_ = x.file.SetDeadline(x.by) // fails only if the file is closed; then no deadline is needed
 	}
 }
 
@@ -72,14 +72,14 @@ func (x *handshake) Handshake(by time.Time) {
 	if err != nil {
 		base.LogHandshake(x.t.log, c.RemoteAddr(), err)
 		if why := base.Explanation(x.t.h, err); why != nil {
-			_, _ = unix.Write(int(c.fd), why) // fits into an empty socket buffer, or the peer is gone
+			_, _ = unix.Write(int(c.fd), why) // the message fits into an empty socket buffer, unless the peer is gone
 			x.linger()
 		} else {
 			x.GiveUp()
 		}
 		return
 	}
-	_ = x.file.Close() // all data has been written, or cannot be
+	_ = x.file.Close() // an error does not matter: all data has been written, or cannot be written
 	base.Identify(c.session, s.conn)
 	s.handshake.Store(nil)
 	x.t.assign(c)
@@ -89,7 +89,7 @@ func (x *handshake) Handshake(by time.Time) {
 func (x *handshake) GiveUp() {
 	x.c.end()
 	x.closeFile()
-	_ = unix.Close(int(x.c.fd)) // the client has been promised nothing
+	_ = unix.Close(int(x.c.fd)) // the client has not received anything yet
 	x.c.fd = -1
 }
 
@@ -109,6 +109,6 @@ func (x *handshake) linger() {
 
 func (x *handshake) closeFile() {
 	if x.file != nil {
-		_ = x.file.Close() // the connection ends
+		_ = x.file.Close() // the connection ends, so an error does not matter
 	}
 }

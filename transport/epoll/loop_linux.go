@@ -25,7 +25,7 @@ const wakeSlot = -1
 // counters.
 type loop struct {
 	t      *Transport
-	ep     int // epoll descriptor
+	ep     int // the descriptor of the epoll instance
 	wakeFD int // eventfd, written by other threads when the loop sleeps
 	worker transport.Worker
 
@@ -38,12 +38,12 @@ type loop struct {
 	round []*conn
 	pendingReplies
 
-	deferred []pendingReply // replies of this round, until its end
-	deferBy  []byte         // the bytes of deferred
+	deferred []pendingReply // replies that wait for the end of the round
+	deferBy  []byte         // the bytes of the replies in deferred
 
 	watched
 	events [maxEvents]unix.EpollEvent
-	parts  [][]byte // scratch of transmit
+	parts  [][]byte // the pieces of one send; reused by transmit
 	iovecs [maxParts]unix.Iovec
 
 	draining  bool
@@ -61,7 +61,7 @@ func newLoop(e *Transport) (*loop, error) {
 	}
 	bell, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err != nil {
-		_ = unix.Close(ep) // the first error tells more
+		_ = unix.Close(ep) // the first error says more than an error of Close
 		return nil, err
 	}
 	l := &loop{t: e, ep: ep, wakeFD: bell, parts: make([][]byte, 0, maxParts)}
@@ -77,8 +77,8 @@ func newLoop(e *Transport) (*loop, error) {
 // release closes the mailbox and the descriptors of a loop that does not run yet or any more.
 func (l *loop) release() {
 	l.mail.close()
-	_ = unix.Close(l.ep)     // nothing was written to it
-	_ = unix.Close(l.wakeFD) // nothing was written to it
+	_ = unix.Close(l.ep)     // nothing was written to the descriptor, so an error does not matter
+	_ = unix.Close(l.wakeFD) // nothing was written to the descriptor, so an error does not matter
 }
 
 // loop runs until the transport drains and the last connection is gone. It locks its thread:
@@ -139,7 +139,7 @@ func (l *loop) wait() int {
 	l.published.since.Store(0)
 	l.published.asleep.Add(int64(time.Since(l.t.born) - began))
 	l.mail.endSleep()
-	if err != nil { // EINTR, the only possible error
+	if err != nil { // the error can only be EINTR
 		return 0
 	}
 	return n
@@ -158,7 +158,7 @@ func (l *loop) event(e *unix.EpollEvent) {
 	}
 	c := l.slots[e.Fd]
 	if c == nil || c.fd != e.Pad {
-		return // closed in this round
+		return // the connection was closed in this round
 	}
 	if e.Events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.readable = true
@@ -170,7 +170,7 @@ func (l *loop) event(e *unix.EpollEvent) {
 		c.hup = true
 	}
 	if e.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 && c.parked() {
-		l.close(c) // closed in both directions: no reply can be delivered
+		l.close(c) // the connection is closed in both directions, so no reply can be delivered
 		return
 	}
 	l.run(c)
@@ -257,7 +257,7 @@ func (t *tally) sent(n int) {
 }
 
 type published struct {
-	_ [64]byte // keeps other data out of these cache lines
+	_ [64]byte // padding, which keeps other data out of these cache lines
 
 	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds atomic.Int64
 

@@ -7,10 +7,10 @@ import (
 
 // mailbox passes connections and notices from other threads to a loop.
 type mailbox struct {
-	any    atomic.Bool // there is mail, or a flag of the transport to check
-	asleep atomic.Bool // the loop waits in the kernel, so write to its eventfd
+	any    atomic.Bool // whether there is mail, or a flag of the transport to check
+	asleep atomic.Bool // the loop waits in the kernel, so a sender has to write to its eventfd
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // mu guards the fields below
 	closed   bool
 	arrivals []*conn
 	posts    []*conn

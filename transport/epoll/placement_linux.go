@@ -19,8 +19,8 @@ type placement struct {
 	mu      sync.Mutex
 	last    time.Time
 	sampled []int64 // work of each loop at the last sample
-	rate    []int64 // work per second of each loop between the last two samples
-	fresh   []int64 // connections given to each loop since the last sample
+	rate    []int64 // units of work per second of each loop, between the last two samples
+	fresh   []int64 // number of connections given to each loop since the last sample
 }
 
 // sampleEvery is the maximum age of the measured load while connections arrive.
@@ -85,7 +85,7 @@ func (p *placement) sample(loops []*loop, now time.Time) {
 
 const (
 	// balanceAfter is the amount of work, a few thousand turns, after which a loop compares its
-	// work with that of the other loops. A loop with less work has nothing to hand over.
+	// work with the work of the other loops. A loop with less work has nothing to hand over.
 	balanceAfter = 4096 * workPerTurn
 	// balanceEvery is the minimum time between two comparisons.
 	balanceEvery = 100 * time.Millisecond
@@ -93,10 +93,10 @@ const (
 	maxMoves = 4
 )
 
-// balance holds the state in which a loop compares its work with that of the other loops.
+// balance holds the state in which a loop compares its work with the work of the other loops.
 type balance struct {
-	at    time.Time // of the last comparison
-	next  int64     // the loop's own work at which to compare again
+	at    time.Time // the time of the last comparison
+	next  int64     // the loop's own work at which it compares again
 	seen  []int64   // work of each loop at the last comparison
 	epoch uint16    // number of the interval in which connections count their work
 }
@@ -172,11 +172,11 @@ func (c *conn) movable() bool {
 // this loop if the kernel refuses or the other loop has ended.
 func (l *loop) move(c *conn, to *loop) {
 	if unix.EpollCtl(l.ep, unix.EPOLL_CTL_DEL, int(c.fd), nil) != nil {
-		return // c stays on this loop
+		return // the connection stays on this loop
 	}
 	l.vacate(c)
 	if !to.arrive(c) {
-		l.arrive(c) // the other loop has ended meanwhile
+		l.arrive(c) // the other loop has ended in the meantime
 		return
 	}
 	l.tally.moved++

@@ -132,7 +132,7 @@ func (l *loop) dropSent(c *conn, n int) {
 // does nothing because an event will run c again.
 func (l *loop) afterTurn(c *conn) {
 	if c.next == transport.Wait && c.hup {
-		c.eof = true // the client sends no more, so waiting for it has no purpose
+		c.eof = true // the client sends nothing more, so waiting for it has no purpose
 	}
 	if c.deferred || !c.sent() || c.out.Barrier != 0 {
 		return // room in the socket, the barrier or the sweep will run c again

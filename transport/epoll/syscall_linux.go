@@ -43,8 +43,8 @@ func send(fd int32, p []byte) (n int, errno unix.Errno) {
 // maxParts is the maximum number of pieces of one call.
 const maxParts = 64
 
-// sendParts is send for up to maxParts pieces, none of which may be empty. iovecs is scratch
-// memory.
+// sendParts does what send does, for up to maxParts pieces, none of which may be empty. iovecs is
+// scratch memory.
 func sendParts(fd int32, parts [][]byte, iovecs *[maxParts]unix.Iovec) (n int, errno unix.Errno) {
 	for i, p := range parts {
 		iovecs[i].Base = unsafe.SliceData(p)
@@ -77,6 +77,7 @@ func poll(ep int, events []unix.EpollEvent) int {
 // writeEventfd writes to an eventfd, which wakes its reader.
 func writeEventfd(fd int) {
 	one := uint64(1)
-	// It fails only if the counter is near 2^64, and then there is an unread event anyway.
+	// The write fails only if the counter is near 2^64, and then the loop has an unread event
+	// anyway.
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), 8)
 }

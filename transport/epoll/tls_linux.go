@@ -19,9 +19,9 @@ import (
 // loop.
 type tlsConn struct {
 	c         *conn
-	conn      *tls.Conn // nil before the handshake
+	conn      *tls.Conn // the TLS connection; nil before the handshake
 	handshake atomic.Pointer[handshake]
-	sealed    []byte // unsent records
+	sealed    []byte // records that are not sent completely
 	at        int    // sealed[:at] has been sent
 
 	drained bool  // there is nothing to read before the next event
@@ -30,8 +30,8 @@ type tlsConn struct {
 
 // tlsScratch is memory that all TLS connections of a loop share.
 type tlsScratch struct {
-	sealed []byte // records of a short reply
-	plain  []byte // plain text of one record
+	sealed []byte // buffer for the records of a short reply
+	plain  []byte // buffer for the plain text of one record
 }
 
 // Read implements [net.Conn] for crypto/tls.
@@ -125,7 +125,7 @@ func (l *loop) sealNext(c *conn) error {
 	case 0: // all pieces are empty
 	case 1:
 		next = parts[0]
-	default: // one record for many short parts
+	default: // many short parts are sent in one record
 		l.plain = l.plain[:0]
 		for _, p := range parts {
 			l.plain = append(l.plain, p...)
@@ -170,11 +170,11 @@ var errWouldBlock net.Error = wouldBlock{}
 
 type wouldBlock struct{}
 
-// Error implements error.
+// Error returns the text of the error.
 func (wouldBlock) Error() string { return "transport: nothing to read" }
 
-// Timeout implements [net.Error].
+// Timeout returns true, as for the error of a deadline.
 func (wouldBlock) Timeout() bool { return true }
 
-// Temporary implements [net.Error].
+// Temporary returns true, so that crypto/tls can continue after the error.
 func (wouldBlock) Temporary() bool { return true }

@@ -30,8 +30,8 @@ type Transport struct {
 
 	stop      chan struct{} // closed when Shutdown begins
 	fin       chan struct{} // closed when the last loop has ended
-	draining  atomic.Bool   // no more connections are accepted: loops finish and end
-	cut       atomic.Bool   // loops close all connections at once
+	draining  atomic.Bool   // no more connections are accepted: loops finish their work and end
+	cut       atomic.Bool   // loops close all connections without finishing their work
 	accepting sync.WaitGroup
 	running   sync.WaitGroup
 
@@ -42,7 +42,7 @@ type Transport struct {
 	born time.Time
 	busy busyLoops
 
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex // mu guards the fields below
 	stopped   bool
 	acceptors map[*acceptor]struct{}
 }
@@ -118,7 +118,7 @@ func (t *Transport) end(a *acceptor) {
 // Retire implements [transport.Transport]. If the acceptor of l has not begun yet, it finds that l
 // is closed.
 func (t *Transport) Retire(l net.Listener) {
-	_ = l.Close() // closed already if it has failed
+	_ = l.Close() // the listener is closed already if it has failed
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for a := range t.acceptors {

@@ -14,7 +14,7 @@ import (
 // transport compiles.
 type Transport struct{ transport.Transport }
 
-// New fails: this system has no epoll.
+// New always returns an error, because this system has no epoll.
 func New(transport.Handler, transport.Limits, int, *slog.Logger, func() time.Time) (*Transport, error) {
 	return nil, errors.New("the epoll transport needs Linux")
 }

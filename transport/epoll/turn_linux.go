@@ -19,17 +19,17 @@ const maxTLSAnswer = 4 << 10
 // connection ends. Code that changes the state that run reads has to call it.
 func (l *loop) run(c *conn) {
 	if c.loop.Load() != l {
-		c.post() // pass the notice on to the loop that has c now
+		c.post() // the notice is passed to the loop that has c now
 		return
 	}
 	if c.fd < 0 || c.slot == noSlot {
-		return // gone, or not here yet: admit will run it
+		return // the connection is gone, or not here yet; then admit will run it
 	}
 	l.serve(c)
 	l.count(c)
 }
 
-// serve is the part of run for a connection that is open and belongs to this loop.
+// serve does the work of run for a connection that is open and belongs to this loop.
 func (l *loop) serve(c *conn) {
 	if c.aborted.Load() {
 		if c.session != nil {
@@ -54,7 +54,7 @@ func (l *loop) serve(c *conn) {
 		return
 	}
 	if c.tls != nil && !c.deferred && !c.tls.sent() && !l.flush(c) {
-		return // TLS itself had something to send
+		return // TLS itself has bytes to send, such as an alert
 	}
 	l.afterTurn(c)
 }
@@ -122,7 +122,7 @@ func (l *loop) receive(c *conn, room []byte) (n int, ok bool) {
 		m, err = s.conn.Read(room[n:])
 		n += m
 	}
-	l.tally.received(n) // without the overhead of TLS, as in Redis
+	l.tally.received(n) // the bytes are counted without the overhead of TLS, as in Redis
 	switch {
 	case err == errWouldBlock: //nolint:errorlint // it is never wrapped, and this runs at each read
 		c.readable = false
@@ -131,7 +131,7 @@ func (l *loop) receive(c *conn, room []byte) (n int, ok bool) {
 	case err == io.EOF: //nolint:errorlint // crypto/tls does not wrap it
 		c.readable, c.eof = false, true
 	default:
-		l.sendRest(c) // the alert with the reason
+		l.sendRest(c) // sendRest sends the TLS alert with the reason
 		l.close(c)
 		return 0, false
 	}
@@ -183,7 +183,7 @@ func (l *loop) feed(c *conn, data []byte, kept bool) {
 		c.woken.Store(false)
 	}
 	if len(data) > maxDeferredSize {
-		l.sendDeferred() // this may take long
+		l.sendDeferred() // the replies are sent first, because the following may take long
 	}
 	t := c.session.Feed(l.worker, data, l.out[:0])
 	work := uint32(workPerTurn + len(data)/workPerBytes)
@@ -202,9 +202,9 @@ func (l *loop) feed(c *conn, data []byte, kept bool) {
 		c.next = transport.Close
 	}
 	if len(t.Out) == 0 {
-		return // there are references only between bytes
+		return // references are always between bytes of the reply
 	}
-	ours := cap(t.Out) > maxOut // it is not the loop's buffer
+	ours := cap(t.Out) > maxOut // the slice is not the buffer of the loop
 	if !ours {
 		l.out = t.Out
 	}
@@ -224,7 +224,7 @@ func (l *loop) feed(c *conn, data []byte, kept bool) {
 // for the session, so the session gets it afterwards.
 func (l *loop) durable(c *conn) bool {
 	if c.out.Held == 0 || !c.woken.Swap(false) {
-		return false // the end of the round comes first
+		return false // the replies at the end of the round come first
 	}
 	is := l.t.h.Durable(c.out.Barrier, c)
 	if is == transport.Pending {

@@ -10,7 +10,7 @@ const smallRest = buffer.MinSize
 // unread is input that is kept between two turns. An idle connection has none.
 type unread struct {
 	borrowed *buffer.Buffer
-	r, w     int // the bytes are [r:w] of the buffer
+	r, w     int // offsets in the buffer at which the unread bytes begin and end
 }
 
 func (in *unread) len() int { return in.w - in.r }

@@ -19,43 +19,43 @@ import (
 
 // These are the states of a connection's goroutine, which decide how interrupt reaches it.
 const (
-	phaseBusy        uint32 = iota // it will check the flags before it blocks
-	phaseReading                   // blocked in Read
-	phaseSleeping                  // blocked on cond
-	phaseInterrupted               // being pulled out of Read by a deadline
+	phaseBusy        uint32 = iota // the goroutine will check the flags before it blocks
+	phaseReading                   // the goroutine is blocked in Read
+	phaseSleeping                  // the goroutine is blocked on cond
+	phaseInterrupted               // a deadline is ending the Read in which the goroutine is blocked
 )
 
-// conn is one connection and its [transport.Peer]. Fields that are not atomic and have no note
-// belong to its goroutine.
+// conn is one connection and its [transport.Peer]. Only its goroutine uses the fields, unless they
+// are atomic or have a note.
 type conn struct {
 	t       *Transport
 	nc      net.Conn
 	session transport.Session
 	in      input
 
-	index int   // guarded by t.mu
-	watch watch // guarded by t.mu
+	index int   // index in the list of connections; guarded by t.mu
+	watch watch // what the reaper knows about the connection; guarded by t.mu
 
 	phase     atomic.Uint32
-	woken     atomic.Bool  // a Wake that no Feed has followed yet
-	aborted   atomic.Bool  // whatever is in progress fails
-	shrink    atomic.Bool  // the reaper requests the release of the large buffer
-	inputSize atomic.Int64 // size of the large buffer, 0 without one
-	mu        sync.Mutex   // serializes interrupt with the end of a read or sleep
+	woken     atomic.Bool  // Wake was called and Feed was not called since then
+	aborted   atomic.Bool  // the connection was aborted: reads and writes fail
+	shrink    atomic.Bool  // whether the reaper has requested the release of the large buffer
+	inputSize atomic.Int64 // size of the large buffer in bytes; 0 if there is none
+	mu        sync.Mutex   // makes interrupt wait while a read or sleep ends
 	cond      sync.Cond
 
 	writes  atomic.Uint64 // odd while a write is in progress; grows with every chunk
 	moved   traffic
-	output  atomic.Int64 // bytes of replies that have not been sent
-	counted atomic.Bool  // these bytes are [base.Output.Counted]
-	patient atomic.Bool  // exempt from the write timeout: see [transport.Patient]
+	output  atomic.Int64 // number of bytes of replies that have not been sent
+	counted atomic.Bool  // the value of [base.Output.Counted] for these bytes
+	patient atomic.Bool  // the connection is exempt from the write timeout: see [transport.Patient]
 
-	stopSeen  bool // the stop has been noticed and does not interrupt again
-	eof       bool // the peer has stopped sending
-	finalFeed bool // a Wake that came with the end of input has had its Feed
+	stopSeen  bool // the stop has been noticed and causes no further interrupt
+	eof       bool // whether the peer has stopped sending
+	finalFeed bool // a Wake that came with the end of input was followed by its Feed
 	closing   bool // the session is closed and is not fed any more
 
-	wakes  int       // Feeds because of a Wake since the last read
+	wakes  int       // number of Feeds because of a Wake since the last read
 	polled time.Time // time of the last read by pollInput
 }
 
@@ -136,9 +136,9 @@ func (c *conn) Abort() {
 	if c.aborted.Swap(true) {
 		return
 	}
-	// Close the raw connection: Close of a TLS connection writes an alert and may wait seconds for
-	// that.
-	_ = rawConn(c.nc).Close() // fails only if it is closed already
+	// The raw connection is closed, because Close of a TLS connection writes an alert, which may
+	// take seconds.
+	_ = rawConn(c.nc).Close() // fails only if the connection is closed already
 	c.interrupt()
 }
 
@@ -155,7 +155,7 @@ func (c *conn) Descriptor() int {
 	number := -1
 	if file, ok := rawConn(c.nc).(syscall.Conn); ok {
 		if raw, err := file.SyscallConn(); err == nil {
-			_ = raw.Control(func(fd uintptr) { number = int(fd) }) // fails if it is closed
+			_ = raw.Control(func(fd uintptr) { number = int(fd) }) // fails only if the connection is closed
 		}
 	}
 	return number
@@ -176,7 +176,7 @@ func (c *conn) Held() (input, output int64) {
 // the kernel could hold megabytes for as long as the peer keeps its window shut.
 func (c *conn) cut() {
 	if tc, ok := rawConn(c.nc).(*net.TCPConn); ok {
-		_ = tc.SetLinger(0) // fails only if it is closed
+		_ = tc.SetLinger(0) // fails only if the connection is closed
 	}
 	c.Abort()
 }
@@ -187,7 +187,7 @@ func (c *conn) interrupt() {
 	defer c.mu.Unlock()
 	switch {
 	case c.phase.CompareAndSwap(phaseReading, phaseInterrupted):
-		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails on a closed connection only
+		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails only if the connection is closed
 	case c.phase.Load() == phaseSleeping:
 		c.cond.Signal()
 	}
@@ -237,8 +237,8 @@ func (c *conn) noteInput() {
 	}
 }
 
-// readInto is a Read that interrupt can end; err is then errInterrupted. It does not read if there
-// is a reason not to block.
+// readInto reads into buf. An interrupt can end the read: err is then errInterrupted. It does not
+// read if there is a reason not to block.
 func (c *conn) readInto(buf []byte) (n int, err error) {
 	c.phase.Store(phaseReading)
 	if c.urgent() {
@@ -249,7 +249,7 @@ func (c *conn) readInto(buf []byte) (n int, err error) {
 	}
 	if !c.phase.CompareAndSwap(phaseReading, phaseBusy) {
 		c.mu.Lock()
-		_ = c.nc.SetReadDeadline(time.Time{}) // the next read reports an error
+		_ = c.nc.SetReadDeadline(time.Time{}) // if this fails, the next read reports an error
 		c.phase.Store(phaseBusy)
 		c.mu.Unlock()
 	}
@@ -303,9 +303,9 @@ func (c *conn) pollInput() bool {
 		return true
 	}
 	c.polled = now
-	_ = c.nc.SetReadDeadline(now.Add(pollTime)) // the read reports an error
+	_ = c.nc.SetReadDeadline(now.Add(pollTime)) // if this fails, the read reports an error
 	n, err := c.nc.Read(c.in.room(limit, c.t.lim.Load().Chunk))
-	_ = c.nc.SetReadDeadline(time.Time{}) // the next read reports an error
+	_ = c.nc.SetReadDeadline(time.Time{}) // if this fails, the next read reports an error
 	if n > 0 {
 		c.in.added(n)
 		c.moved.received(n)
@@ -335,7 +335,7 @@ func (c *conn) await(next transport.Next) (fed, ok bool) {
 	}
 	if c.eof || c.in.len() >= limit {
 		if next == transport.Read {
-			return false, false // the limits have been lowered below the size of the input
+			return false, false // the limits may now be below the size of the input
 		}
 		c.sleep()
 		return false, true
@@ -374,7 +374,7 @@ func (c *conn) feed() (next transport.Next, ok bool) {
 		if !large {
 			out.B = t.Out
 		}
-		t.Out, t.Refs = nil, nil // write releases the memory as it sends
+		t.Out, t.Refs = nil, nil // write releases the memory of the parts that it has sent
 		c.output.Store(int64(o.Kept()))
 		c.counted.Store(o.Counted())
 		if ok = t.Barrier == 0 || c.hold(&o); ok {

@@ -16,9 +16,9 @@ func (c *conn) refuse(rejection []byte) {
 		c.Abort()
 		return
 	}
-	_ = c.nc.SetDeadline(time.Now().Add(c.t.lim.Load().Linger)) // a closed connection fails below
+	_ = c.nc.SetDeadline(time.Now().Add(c.t.lim.Load().Linger)) // on a closed connection the write below fails too
 	if len(rejection) > 0 {
-		_, _ = c.nc.Write(rejection) // a client that does not read it does not get it
+		_, _ = c.nc.Write(rejection) // the client need not read the rejection
 	}
 	c.hangUp(true)
 }
@@ -30,7 +30,7 @@ func (c *conn) hangUp(linger bool) {
 	defer c.Abort()
 	stopping := c.t.stopping()
 	if secure := c.secure(); secure != nil && c.eof && !c.aborted.Load() {
-		_ = secure.CloseWrite() // the peer may be gone
+		_ = secure.CloseWrite() // an error does not matter: the peer may be gone
 	}
 	if c.eof || c.aborted.Load() || (!linger && !stopping) {
 		return
@@ -57,11 +57,11 @@ func (c *conn) discard(patience time.Duration) {
 	end := time.Now().Add(patience)
 	c.stopSeen = c.t.stopping()
 	c.closing = true
-	c.woken.Store(true) // so that a late Wake does not cut this short
+	c.woken.Store(true) // set, so that a late Wake does not cut the lingering short
 	waste := buffer.Get(buffer.MinSize)
 	defer buffer.Put(waste)
 	for total := 0; total < base.LingerBytes; {
-		_ = c.nc.SetReadDeadline(end) // a closed connection fails below
+		_ = c.nc.SetReadDeadline(end) // on a closed connection the read below fails too
 		n, err := c.readInto(waste.B)
 		total += n
 		if !c.stopSeen && c.t.stopping() {

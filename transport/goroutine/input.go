@@ -9,9 +9,9 @@ const smallInput = 512
 // input holds the bytes that a connection has received and its session has not consumed.
 type input struct {
 	small    [smallInput]byte
-	borrowed *buffer.Buffer // nil while small suffices
-	r, w     int            // the unconsumed bytes are [r:w] of the buffer
-	filled   bool           // the last read filled the buffer: more is likely to come
+	borrowed *buffer.Buffer // the large buffer; nil while small suffices
+	r, w     int            // offsets in the buffer at which the unconsumed bytes begin and end
+	filled   bool           // the last read filled the buffer, so more bytes are likely to come
 }
 
 func (in *input) buf() []byte {

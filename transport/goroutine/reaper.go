@@ -34,7 +34,7 @@ func (t *Transport) reap() {
 // time.
 func (t *Transport) Sweep(elapsed time.Duration) {
 	limit, pressed := t.lim.Load().WriteTimeout, base.Pressed(t.h)
-	// Do not count the time in which this process did not run against the clients.
+	// The time in which this process did not run does not count against the clients.
 	elapsed = min(elapsed, 2*base.SweepEvery(limit))
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +68,7 @@ func (w *watch) stuckFor(c *conn, elapsed time.Duration) time.Duration {
 		return 0
 	}
 	unsent := unsent(rawConn(c.nc))
-	if unsent != w.unsent || unsent == 0 { // with 0 the writer is late, not the peer
+	if unsent != w.unsent || unsent == 0 { // if unsent is 0, the writer is late and not the peer
 		w.unsent, w.stuck = unsent, 0
 		return 0
 	}

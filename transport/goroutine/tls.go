@@ -12,8 +12,8 @@ import (
 // handshake is a connection before its TLS handshake. It implements [base.Handshaker].
 type handshake struct {
 	*conn
-	next func()    // runs the connection after the handshake
-	by   time.Time // guarded by mu, as is over
+	next func()    // function that runs the connection after the handshake
+	by   time.Time // deadline of the handshake; guarded by mu, as over is
 	over bool
 }
 
@@ -27,7 +27,7 @@ func (x *handshake) Shorten(by time.Time) {
 	if x.by.IsZero() || by.Before(x.by) {
 		x.by = by
 	}
-	_ = x.nc.SetDeadline(x.by) // fails on a closed connection only
+	_ = x.nc.SetDeadline(x.by) // fails only if the connection is closed
 }
 
 // end removes the deadline. Later calls of Shorten do nothing.
@@ -35,7 +35,7 @@ func (x *handshake) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.over = true
-	_ = x.nc.SetDeadline(time.Time{}) // fails on a closed connection only
+	_ = x.nc.SetDeadline(time.Time{}) // fails only if the connection is closed
 }
 
 // Handshake implements [base.Handshaker]. Only its deadline may interrupt a handshake: crypto/tls
@@ -86,9 +86,9 @@ func (x *handshake) explain(why []byte) {
 	if x.t.stopping() {
 		patience = base.StopLinger
 	}
-	_ = nc.SetDeadline(time.Now().Add(patience)) // a closed connection fails below
+	_ = nc.SetDeadline(time.Now().Add(patience)) // on a closed connection the copy below fails too
 	if _, err := nc.Write(why); err == nil && nc.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, nc, base.LingerBytes) // until the peer has closed, too
+		_, _ = io.CopyN(io.Discard, nc, base.LingerBytes) // reads until the peer has closed the connection, too
 	}
 }
 

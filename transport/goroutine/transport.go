@@ -28,19 +28,19 @@ type Transport struct {
 	idle       chan struct{} // closed when the last connection is gone
 	fin        chan struct{} // closed when the reaper has ended too
 
-	wg         sync.WaitGroup // connections, refusals and Serve calls
+	wg         sync.WaitGroup // counts connections, refusals and calls of Serve
 	reaping    sync.WaitGroup
 	lingering  atomic.Int64
 	accepted   atomic.Int64
 	acceptErrs atomic.Int64
 	slowClosed atomic.Int64
 
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex // mu guards the fields below
 	stopped   bool
-	reaped    bool // the reaper has been started
+	reaped    bool // whether the reaper has been started
 	listeners map[net.Listener]struct{}
 	conns     []*conn
-	gone      transport.Stats // counters of closed connections
+	gone      transport.Stats // sums of the counters of closed connections
 }
 
 // New returns a transport that feeds sessions of h. It starts nothing before Serve. now is the
@@ -99,7 +99,7 @@ func (t *Transport) stopping() bool {
 // Serve implements [transport.Transport].
 func (t *Transport) Serve(l net.Listener) error {
 	if !t.begin(l) {
-		_ = l.Close() // Serve owns l, also after Shutdown
+		_ = l.Close() // Serve owns l, even after Shutdown
 		return transport.ErrClosed
 	}
 	defer t.end(l)
@@ -130,7 +130,7 @@ func (t *Transport) begin(l net.Listener) bool {
 }
 
 func (t *Transport) end(l net.Listener) {
-	_ = l.Close() // usually closed already
+	_ = l.Close() // usually l is closed already
 	t.mu.Lock()
 	delete(t.listeners, l)
 	t.mu.Unlock()
@@ -142,7 +142,7 @@ func (t *Transport) end(l net.Listener) {
 func (t *Transport) admit(nc net.Conn) {
 	c := newGoConn(t, nc)
 	if !t.register(c) {
-		_ = nc.Close() // Shutdown came first
+		_ = nc.Close() // Shutdown has come first
 		return
 	}
 	t.accepted.Add(1)
@@ -164,7 +164,7 @@ func (t *Transport) admit(nc net.Conn) {
 func (t *Transport) SetLimits(lim transport.Limits) { t.lim.Store(base.WithDefaults(lim)) }
 
 // Retire implements [transport.Transport].
-func (t *Transport) Retire(l net.Listener) { _ = l.Close() } // closed already, if it has failed
+func (t *Transport) Retire(l net.Listener) { _ = l.Close() } // fails if the listener is closed already
 
 // Stats implements [transport.Transport].
 func (t *Transport) Stats() transport.Stats {
@@ -192,11 +192,11 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 		t.stopped = true
 		close(t.stop)
 		for l := range t.listeners {
-			_ = l.Close() // Accept returns the error, if any
+			_ = l.Close() // Accept returns the error, if there is one
 		}
 	}
 	t.mu.Unlock()
-	t.handshakes.Stop() // without mu, because connections waiting for a handshake are unregistered
+	t.handshakes.Stop() // mu is not locked, because connections that wait for a handshake are unregistered
 	if first {
 		go t.awaitEnd()
 	}
@@ -239,7 +239,7 @@ func keepAlive(nc net.Conn, period time.Duration) {
 	if !ok {
 		return
 	}
-	// A socket that is closed already refuses the option. Its first read reports that.
+	// A socket that is closed already refuses the option, and its first read reports that.
 	_ = tc.SetKeepAliveConfig(net.KeepAliveConfig{
 		Enable:   period > 0,
 		Idle:     period,

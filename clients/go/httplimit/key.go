@@ -1,73 +1,38 @@
 package httplimit
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"sync"
 
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// Key returns for whom a request counts. An empty key means that the request is not limited.
+// Key returns the key under which a request counts. An empty key means that the request is not
+// limited.
 type Key func(*http.Request) (string, error)
 
 // ErrAddress says that the options of [IPWith] are wrong.
-var ErrAddress = errors.New("httplimit: wrong options of IPWith")
+var ErrAddress = rules.ErrTrust
 
 // Trust says which addresses in X-Forwarded-For are believed.
-type Trust func(*rules.Addresses) error
+type Trust = rules.Trust
 
 // TrustedHops says that n proxies of our own are before this server, each of which appends an address to X-Forwarded-For.
-func TrustedHops(n int) Trust {
-	return func(a *rules.Addresses) error {
-		if n < 1 {
-			return fmt.Errorf("%w: %d trusted hops", ErrAddress, n)
-		}
-		a.Hops = n
-		return nil
-	}
-}
+func TrustedHops(n int) Trust { return rules.Hops(n) }
 
 // TrustedNetworks says that our own proxies are in these networks, such as 10.0.0.0/8. An address is a network of its own.
-func TrustedNetworks(networks ...string) Trust {
-	return func(a *rules.Addresses) error {
-		for _, text := range networks {
-			n, err := network(text)
-			if err != nil {
-				return fmt.Errorf("%w: %w", ErrAddress, err)
-			}
-			a.Networks = append(a.Networks, n)
-		}
-		return nil
-	}
-}
-
-// network returns the network in text, or that of one address.
-func network(text string) (netip.Prefix, error) {
-	if strings.Contains(text, "/") {
-		return netip.ParsePrefix(text)
-	}
-	a, err := netip.ParseAddr(text)
-	a = a.Unmap()
-	return netip.PrefixFrom(a, a.BitLen()), err
-}
+func TrustedNetworks(networks ...string) Trust { return rules.Networks(networks...) }
 
 // V6Prefix says how many bits of an IPv6 address make one key, from 48 to 64; the default is 64.
-func V6Prefix(bits int) Trust {
-	return func(a *rules.Addresses) error {
-		if bits < rules.MinV6Prefix || bits > rules.MaxV6Prefix {
-			return fmt.Errorf("%w: a prefix of %d bits", ErrAddress, bits)
-		}
-		a.V6Prefix = bits
-		return nil
-	}
-}
+func V6Prefix(bits int) Trust { return rules.V6(bits) }
 
-// unbelieved makes sure that there is one warning in a process.
+// Listens says that requests come in at the address of a listener. At a Unix socket a connection has no address, so that [IPWith] fails
+// there without [TrustedHops], at start and not at the first request.
+func Listens(on net.Addr) Trust { return rules.Listens(on) }
+
+// unbelieved limits the warning about ignored header fields to one in each process.
 var unbelieved sync.Once
 
 // IP returns the key for the address of the connection: an IPv4 address, or the network of 64 bits of an IPv6 address.
@@ -77,26 +42,18 @@ func IP() Key { return addressKey(rules.Addresses{V6Prefix: rules.MaxV6Prefix}) 
 // IPWith returns the key for the address of the client, which proxies of our own write into X-Forwarded-For. Without options it is
 // that of [IP]. The error wraps [ErrAddress].
 func IPWith(options ...Trust) (Key, error) {
-	a := rules.Addresses{V6Prefix: rules.MaxV6Prefix}
-	var wrong error
-	for _, o := range options {
-		wrong = errors.Join(wrong, o(&a))
-	}
-	if a.Hops > 0 && len(a.Networks) > 0 {
-		wrong = errors.Join(wrong, fmt.Errorf("%w: trusted hops and networks exclude each other", ErrAddress))
-	}
-	if wrong != nil {
-		return nil, wrong
+	a, err := rules.NewAddresses(options...)
+	if err != nil {
+		return nil, err
 	}
 	return addressKey(a), nil
 }
 
 // addressKey returns the key for the address that a finds.
 func addressKey(a rules.Addresses) Key {
-	none := a.Hops == 0 && len(a.Networks) == 0
 	return func(r *http.Request) (string, error) {
 		lines := r.Header.Values("X-Forwarded-For")
-		if none && len(lines) > 0 {
+		if len(lines) > 0 && !a.Believes() {
 			unbelieved.Do(func() {
 				slog.Warn("X-Forwarded-For is not believed; behind a proxy all clients share one limit until IPWith has TrustedHops or TrustedNetworks")
 			})

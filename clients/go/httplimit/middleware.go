@@ -6,12 +6,15 @@ package httplimit
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/cellserver/cellserver/clients/go/internal/fields"
 	"github.com/cellserver/cellserver/clients/go/limit"
@@ -32,6 +35,10 @@ func Style(s limit.Style) Option { return func(h *handler) { h.style = s } }
 
 // Member has each request hold the place that f names, for policies with CC.
 func Member(f func(*http.Request) string) Option { return func(h *handler) { h.member = f } }
+
+// ChargeWhen decides after the response whether a request is charged, by its status: for example only failed logins. Its units are
+// reserved meanwhile. A handler that panics before it has sent a status is not charged.
+func ChargeWhen(f func(status int) bool) Option { return func(h *handler) { h.chargeWhen = f } }
 
 // Log is where faults of the program are logged, with the status 500. The default is slog.Default().
 func Log(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
@@ -57,15 +64,22 @@ func Middleware(l *limit.Limiter, key Key, options ...Option) func(http.Handler)
 }
 
 type handler struct {
-	limiter *limit.Limiter
-	key     Key
-	style   limit.Style
-	log     *slog.Logger
-	cost    func(*http.Request) int64
-	skip    func(*http.Request) bool
-	member  func(*http.Request) string
-	next    http.Handler
+	limiter    *limit.Limiter
+	key        Key
+	style      limit.Style
+	log        *slog.Logger
+	cost       func(*http.Request) int64
+	skip       func(*http.Request) bool
+	member     func(*http.Request) string
+	chargeWhen func(status int) bool // nil charges all requests
+	next       http.Handler
 }
+
+// usualFields is how many fields a response has, unless there are those of both styles.
+const usualFields = 3
+
+// reserveFor is the time to live of the units of a request that is charged later.
+const reserveFor = 30 * time.Second
 
 // ServeHTTP asks the limiter, and then calls the wrapped handler or answers itself.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -87,30 +101,65 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fault(w, fmt.Errorf("httplimit: a cost of %d", cost))
 		return
 	}
-	res, err := h.limiter.Take(r.Context(), limit.Call{Key: key, Cost: cost, Member: h.member(r)})
+	res, held, err := h.take(r.Context(), limit.Call{Key: key, Cost: cost, Member: h.member(r)})
 	switch {
 	case err == nil:
-	case r.Context().Err() != nil: // without an answer, net/http would send 200
+	case r.Context().Err() != nil: // if the handler writes no response, net/http would send 200
 		res = limit.Result{Source: limit.Unavailable}
 	default:
 		h.fault(w, err)
 		return
 	}
-	set := h.limiter.Headers(nil, &res, h.style)
-	for _, f := range set {
-		w.Header()[f.Name] = []string{f.Value} // as the draft writes it, which Set would not
+	set := h.limiter.Headers(make([]limit.Field, 0, usualFields), &res, h.style)
+	values := make([]string, len(set))
+	for i, f := range set {
+		values[i] = f.Value
+		w.Header()[f.Name] = values[i : i+1 : i+1] // as the draft writes it, which Set would not
 	}
-	if res.Allowed {
-		if len(set) > 0 {
-			w = &response{ResponseWriter: w, set: set}
-		}
+	switch {
+	case !res.Allowed:
+		h.refuse(w, &res)
+	case held != nil:
+		h.serveHeld(&response{ResponseWriter: w, set: set}, r, held)
+	case len(set) > 0:
+		h.next.ServeHTTP(&response{ResponseWriter: w, set: set}, r)
+	default:
 		h.next.ServeHTTP(w, r)
-		return
 	}
-	h.refuse(w, &res)
 }
 
-// refuse answers a denied request.
+// take decides a call. Its units are held if the response decides whether they are charged.
+func (h *handler) take(ctx context.Context, c limit.Call) (res limit.Result, held *limit.Reservation, err error) {
+	if h.chargeWhen == nil || c.Cost == 0 {
+		res, err = h.limiter.Take(ctx, c)
+		return res, nil, err
+	}
+	if held, err = h.limiter.Reserve(ctx, c, reserveFor); err != nil {
+		return res, nil, err
+	}
+	return held.Result, held, nil
+}
+
+// serveHeld calls the wrapped handler, and charges the request by its status. A handler that panics has the status that it has sent.
+func (h *handler) serveHeld(w *response, r *http.Request, held *limit.Reservation) {
+	returned := false
+	defer func() {
+		if w.status == 0 && returned {
+			w.status = http.StatusOK
+		}
+		settle := held.Cancel
+		if w.status != 0 && h.chargeWhen(w.status) {
+			settle = func(ctx context.Context) error { return held.Commit(ctx, held.Result.Granted) }
+		}
+		if err := settle(r.Context()); err != nil && !errors.Is(err, limit.ErrUnsettled) { // the limiter tells of those
+			h.log.Error("request not settled", "error", err)
+		}
+	}()
+	h.next.ServeHTTP(w, r)
+	returned = true
+}
+
+// refuse writes the response to a denied request.
 func (h *handler) refuse(w http.ResponseWriter, res *limit.Result) {
 	p := limit.Problem{Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable}
 	if res.Source != limit.Unavailable {
@@ -124,7 +173,7 @@ func (h *handler) refuse(w http.ResponseWriter, res *limit.Result) {
 	w.Header().Set("Content-Type", fields.ProblemType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // the client may have gone
+	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
 // fault answers a request that could not be decided by a fault of the program.
@@ -133,17 +182,22 @@ func (h *handler) fault(w http.ResponseWriter, err error) {
 	http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 }
 
-// response removes the fields of the limiter from responses that say nothing about the resource: 503 and redirections.
+// response removes the header fields of the limiter from responses with the status 503 and from redirections, because
+// these say nothing about the resource.
 type response struct {
 	http.ResponseWriter
-	set []limit.Field
+	set    []limit.Field
+	status int // 0 until one was sent
 }
 
-// WriteHeader writes the header.
+// WriteHeader writes the header, without the fields of the limiter where they are removed.
 func (w *response) WriteHeader(status int) {
-	if status < http.StatusOK { // there is another after it
+	if status < http.StatusOK { // an informational response is followed by another one
 		w.ResponseWriter.WriteHeader(status)
 		return
+	}
+	if w.status == 0 {
+		w.status = status
 	}
 	if status == http.StatusServiceUnavailable || status >= 300 && status < 400 {
 		for _, f := range w.set {
@@ -158,29 +212,58 @@ func (w *response) WriteHeader(status int) {
 
 // Write writes a part of the body.
 func (w *response) Write(b []byte) (int, error) {
-	w.inner()
+	w.implied()
 	return w.ResponseWriter.Write(b)
+}
+
+// implied prepares a response that has the status 200 unless another was sent.
+func (w *response) implied() {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	w.inner()
 }
 
 // inner removes a field that the wrapped handler has set, too, in the form that http.Header.Set gives its name.
 func (w *response) inner() {
 	for _, f := range w.set {
-		if canonical := http.CanonicalHeaderKey(f.Name); canonical != f.Name && len(w.Header()[canonical]) > 0 {
+		if canonical := canonical(f.Name); canonical != f.Name && len(w.Header()[canonical]) > 0 {
 			delete(w.Header(), f.Name)
 		}
 	}
 	w.set = w.set[:0:0]
 }
 
+// These are the names of the draft in the form of http.Header.Set.
+var (
+	canonicalLimit  = http.CanonicalHeaderKey(fields.Limit)
+	canonicalPolicy = http.CanonicalHeaderKey(fields.Policy)
+)
+
+// canonical returns the name of a field in the form of http.Header.Set.
+func canonical(name string) string {
+	switch name {
+	case fields.Limit:
+		return canonicalLimit
+	case fields.Policy:
+		return canonicalPolicy
+	}
+	return http.CanonicalHeaderKey(name)
+}
+
 // Flush sends what was written, if the server can.
 func (w *response) Flush() {
-	w.inner()
+	w.implied()
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // as http.Flusher, it has no error
 }
 
 // Hijack returns the connection, if the server can.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return http.NewResponseController(w.ResponseWriter).Hijack()
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil && w.status == 0 {
+		w.status = http.StatusSwitchingProtocols
+	}
+	return conn, buffered, err
 }
 
 // Unwrap returns the writer of the server, for http.ResponseController.

@@ -306,7 +306,12 @@ func TestKeys(t *testing.T) {
 	secret, err := httplimit.Header("Authorization", true)(r)
 	require.NoError(t, err)
 	require.Len(t, secret, 32)
+	unix := &net.UnixAddr{Name: "/run/app", Net: "unix"}
+	ipWith(t, httplimit.Listens(unix), httplimit.TrustedHops(1))
+	ipWith(t, httplimit.Listens(&net.TCPAddr{}))
 	for _, wrong := range [][]httplimit.Trust{
+		{httplimit.Listens(unix)},
+		{httplimit.Listens(unix), httplimit.TrustedNetworks("10.0.0.0/8")},
 		{httplimit.TrustedHops(0)},
 		{httplimit.TrustedNetworks("10.0.0.0/33")},
 		{httplimit.TrustedNetworks("proxy.example")},

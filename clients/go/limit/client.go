@@ -14,10 +14,11 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// Client sends commands. It must not send a command again by itself, and it must end a call when its context does.
+// Client sends commands. It must not send a command again on its own, and it must end a call when the call's context
+// ends.
 type Client interface {
-	// Do sends a command and returns its reply: an int64, a string, a []any of these or a map[any]any. An error reply is a
-	// [ReplyError], and every other error means that there is no reply.
+	// Do sends a command and returns its reply: an int64, a string, a []any of these or a map[any]any. An error reply
+	// is a [ReplyError], and any other error means that there is no reply.
 	Do(ctx context.Context, words []string) (any, error)
 }
 
@@ -48,11 +49,11 @@ func GoRedis(c redis.UniversalClient) (Client, error) {
 
 type goRedis struct{ client redis.UniversalClient }
 
-// Do sends a command.
+// Do sends a command and returns its reply: see [Client].
 func (g *goRedis) Do(ctx context.Context, words []string) (any, error) {
 	args := make([]any, len(words))
-	for i, w := range words {
-		args[i] = w
+	for i := range words {
+		args[i] = &words[i] // a string would be copied to the heap
 	}
 	reply, err := g.client.Do(ctx, args...).Result()
 	var refused redis.Error
@@ -67,14 +68,14 @@ func (g *goRedis) Do(ctx context.Context, words []string) (any, error) {
 	return nil, fmt.Errorf("calling the server: %w", err)
 }
 
-// dial returns a client of its own for a URL, and what closes it.
+// dial returns a new client for a URL, and a function that closes it.
 func dial(url string, deadline time.Duration) (Client, func() error, error) {
 	o, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, nil, wrong("URL: %v", err)
 	}
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = deadline, deadline, deadline, deadline
-	o.MaxRetries, o.DialerRetries = -1, 1 // go-redis would send a command again that may have been charged
+	o.MaxRetries, o.DialerRetries = -1, 1 // no retries, because go-redis would also repeat commands that may have been charged
 	o.ContextTimeoutEnabled = true
 	c := redis.NewClient(o)
 	return &goRedis{c}, c.Close, nil

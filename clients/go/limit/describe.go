@@ -19,10 +19,10 @@ const (
 	Both      = fields.Both
 )
 
-// Field is one header field.
+// Field is a header field of a response.
 type Field = fields.Field
 
-// Problem is the body of a denial, as RFC 9457 has it.
+// Problem is the body of a response to a denied request, in the form of RFC 9457.
 type Problem = fields.Problem
 
 // Headers appends the header fields of r to dst. A result without the server has only Retry-After: 1 second if it was refused

@@ -15,10 +15,10 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// Mode is how a call takes units.
+// Mode is the way in which a call takes units.
 type Mode = rules.Mode
 
-// These are the modes. Plain takes all units or none.
+// These are the modes. Plain takes all units or none of them.
 const (
 	Plain   = rules.Plain
 	Peek    = rules.Peek
@@ -26,19 +26,20 @@ const (
 	Force   = rules.Force
 )
 
-// Call is a question to a limiter.
+// Call is a call that a limiter has to decide.
 type Call struct {
-	// Key is whom the call counts for. A key of more than 128 bytes is replaced by a hash of it.
+	// Key is the key under which the call counts. A key of more than 128 bytes is replaced by a
+	// hash of it.
 	Key string
-	// Cost is a number of units. 0 only looks, and a negative number gives units back.
+	// Cost is the number of units that the call takes. 0 takes none, and a negative number gives
+	// units back.
 	Cost int64
 	Mode Mode
-	// Member holds a place of a clause CC.
+	// Member is the name of the holder of a place, for a clause CC.
 	Member string
-	// ID makes a call that is sent again count once. If TTL is positive, it is the id of a reservation with this time to live, which
-	// RL.COMMIT or RL.CANCEL ends: the package has no method for these.
-	ID  string
-	TTL time.Duration
+	// ID makes a call that is sent again count once. With [Limiter.Reserve] it is the id of the reservation, which is a random one if ID
+	// is empty.
+	ID string
 }
 
 // Limiter decides calls under one policy. Its methods may be called concurrently.
@@ -50,20 +51,22 @@ type Limiter struct {
 
 	breaker rules.Breaker
 	cache   *rules.Cache
-	noID    atomic.Bool  // the server does not know ID
-	logged  atomic.Int64 // when the last line about an outage was written
+	noID    atomic.Bool  // whether the server is too old for the option ID
+	logged  atomic.Int64 // the time at which the last line about an outage was written
 
-	local     atomic.Pointer[local.Table] // nil unless the server is away
-	lastLocal atomic.Int64                // when local has decided last
+	local     atomic.Pointer[local.Table] // the limiter in this process; nil unless the server is away
+	lastLocal atomic.Int64                // the time at which local has last decided a call
 
-	mu       sync.Mutex     // guards fallback, and that one goroutine makes local
-	fallback []rules.Clause // for Local; nil if it is not known
+	mu       sync.Mutex     // mu guards fallback, and is held while a goroutine makes local
+	fallback []rules.Clause // the clauses for Local; nil if they are not known
 
+	running context.Context // ends with the limiter
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	reading sync.WaitGroup
 }
 
-// startTimeout is how long the check at start may take, since a first call connects.
+// startTimeout is the time limit of the check at the start, which is longer because the first call
+// has to connect.
 const startTimeout = time.Second
 
 // New returns a limiter. It asks the server whether the policy can be used; ctx ends that. The error wraps [ErrOptions] or is
@@ -80,23 +83,23 @@ func New(ctx context.Context, o Options) (*Limiter, error) {
 			return nil, err
 		}
 	}
-	running, stop := context.WithCancel(context.Background())
-	l.stop = stop
-	if err := l.start(ctx, running); err != nil {
+	l.running, l.stop = context.WithCancel(context.Background())
+	if err := l.start(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// Close ends the limiter, and its connections unless they are those of Options.Client. No call may be under way.
+// Close ends the limiter, and its connections unless they are those of Options.Client. No call may be under way, and reservations
+// that were not ended are not renewed any more.
 func (l *Limiter) Close() error {
 	l.stop()
-	l.running.Wait()
+	l.reading.Wait()
 	return l.close()
 }
 
 // start checks the configuration, and reads the limits of the policy if Local needs them.
-func (l *Limiter) start(ctx, running context.Context) error {
+func (l *Limiter) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if words := l.config.Start(""); words != nil {
@@ -116,11 +119,11 @@ func (l *Limiter) start(ctx, running context.Context) error {
 	if err := l.readLimits(ctx); err != nil {
 		return wrong("Local needs the limits of the policy: %v", err)
 	}
-	l.running.Go(func() { l.readOn(running) })
+	l.reading.Go(func() { l.readOn(l.running) })
 	return nil
 }
 
-// needsMember is the error of the check at start for a policy with CC: each call has a member, but the check has none.
+// needsMember is the error that the check at the start gets for a policy with CC, because the check has no member.
 const needsMember ReplyError = "ERR a CC clause needs MEMBER"
 
 // startVerdict returns the verdict on an error reply at start.
@@ -134,11 +137,16 @@ func (l *Limiter) Allow(ctx context.Context, key string) (Result, error) {
 	return l.Take(ctx, Call{Key: key, Cost: 1})
 }
 
-// Take decides a call. It returns after the deadline at the latest. The error is that of ctx, or a fault of the program: a
-// [ReplyError] such as WRONGTYPE, or one that wraps [ErrOptions]. With an error the result allows nothing.
+// Take decides a call. It returns after the deadline at the latest. It returns the error of ctx, or a fault of the
+// program: a [ReplyError] such as WRONGTYPE, or one that wraps [ErrOptions]. With an error the result allows nothing.
 func (l *Limiter) Take(ctx context.Context, c Call) (Result, error) {
+	return l.observed(ctx, l.request(&c))
+}
+
+// observed decides q, and tells Options.Observe.
+func (l *Limiter) observed(ctx context.Context, q rules.Request) (Result, error) {
 	began := time.Now()
-	r, reason, err := l.decide(ctx, l.request(&c))
+	r, reason, err := l.decide(ctx, q)
 	if err != nil {
 		return Result{}, err
 	}
@@ -148,21 +156,21 @@ func (l *Limiter) Take(ctx context.Context, c Call) (Result, error) {
 	return r, nil
 }
 
-// request returns what is asked for c.
+// request returns the request for the call c.
 func (l *Limiter) request(c *Call) rules.Request {
-	r := rules.Request{Key: rules.Bounded(c.Key), Cost: c.Cost, Mode: c.Mode, Member: c.Member, ID: c.ID, TTL: c.TTL}
-	if r.ID == "" && l.o.RandomID {
-		r.ID = rand.Text()
-	}
-	if r.TTL == 0 && l.noID.Load() {
+	r := rules.Request{Key: rules.Bounded(c.Key), Cost: c.Cost, Mode: c.Mode, Member: c.Member, ID: c.ID}
+	switch {
+	case l.noID.Load():
 		r.ID = ""
+	case r.ID == "" && l.o.RandomID:
+		r.ID = rand.Text()
 	}
 	return r
 }
 
 // decide decides r from memory, by the server, or without it.
 func (l *Limiter) decide(ctx context.Context, r rules.Request) (res Result, reason string, err error) {
-	scope := rules.Scope{Policy: l.config.Policy, Key: r.Key, Class: l.config.Class, Keep: l.config.Keep, Member: r.Member}
+	scope := l.scope(r.Key, r.Member)
 	now := l.o.Now()
 	if r.Plain() {
 		if d, ok := l.cache.Get(scope, r.Cost, now); ok {
@@ -171,7 +179,7 @@ func (l *Limiter) decide(ctx context.Context, r rules.Request) (res Result, reas
 	}
 	ticket := l.breaker.Begin(now)
 	if !ticket.Allowed {
-		return l.without(&r, now, "open"), "open", nil
+		return l.without(&r, now, open), open, nil
 	}
 	d, reason, err := l.tried(ctx, r, ticket)
 	now = l.o.Now()
@@ -186,6 +194,11 @@ func (l *Limiter) decide(ctx context.Context, r rules.Request) (res Result, reas
 		l.cache.Put(scope, r.Cost, d, now)
 	}
 	return result(&d, &r, Server), "", nil
+}
+
+// scope returns for which calls a denial of a key and a member holds.
+func (l *Limiter) scope(key, member string) rules.Scope {
+	return rules.Scope{Policy: l.config.Policy, Key: key, Class: l.config.Class, Keep: l.config.Keep, Member: member}
 }
 
 // tried calls the server, and ends the ticket of the breaker even if the client panics: a breaker whose probe does not end has no
@@ -248,19 +261,28 @@ func reasonOf(err error) string {
 	return string(faultOf(err))
 }
 
+// open is the reason of a decision without the server while the breaker is open.
+const open = "open"
+
 // logEvery is the least time between two lines about an outage.
 const logEvery = time.Minute
 
+// tell writes a line about an outage, unless there was one in the last minute.
+func (l *Limiter) tell(now time.Time, reason string) {
+	last, at := l.logged.Load(), now.UnixNano()
+	if last != 0 && at-last < int64(logEvery) || !l.logged.CompareAndSwap(last, at) {
+		return
+	}
+	level := slog.LevelWarn
+	if rules.Misconfigures(reason) {
+		level = slog.LevelError
+	}
+	l.o.Log.Log(context.Background(), level, "limiter not available", "policy", l.config.Policy, "reason", reason)
+}
+
 // without decides a call that the server does not.
 func (l *Limiter) without(r *rules.Request, now time.Time, reason string) Result {
-	last := l.logged.Load()
-	if at := now.UnixNano(); (last == 0 || at-last >= int64(logEvery)) && l.logged.CompareAndSwap(last, at) {
-		level := slog.LevelWarn
-		if rules.Misconfigures(reason) {
-			level = slog.LevelError
-		}
-		l.o.Log.Log(context.Background(), level, "limiter not available", "policy", l.config.Policy, "reason", reason)
-	}
+	l.tell(now, reason)
 	if l.o.OnUnavailable != Local {
 		res := Result{Allowed: l.o.OnUnavailable == Allow, Numbers: Numbers{RetryAfter: None, ResetAfter: None}, Source: Unavailable}
 		if res.Allowed {

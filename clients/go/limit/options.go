@@ -9,16 +9,18 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// OnUnavailable says what a limiter decides when the server does not.
+// OnUnavailable says how a limiter decides calls that the server does not decide.
 type OnUnavailable uint8
 
-// These are the choices. There is no default.
+// These are the choices for OnUnavailable. There is no default.
 const (
-	// Allow lets calls pass. It is for quotas, where an outage is worse than too many calls.
+	// Allow lets calls pass. It is for quotas, where an outage does more harm than too many calls.
 	Allow OnUnavailable = iota + 1
-	// Deny refuses calls. It is for logins and what costs money. An HTTP response has the status 503.
+	// Deny refuses calls. It is for logins, and for calls that cost money. An HTTP response has the
+	// status 503.
 	Deny
-	// Local limits calls in the process: each of Options.Instances has its part of the limits.
+	// Local limits calls in the process. Each of Options.Instances processes has an equal share of
+	// the limits.
 	Local
 )
 
@@ -30,70 +32,75 @@ const (
 	DefaultDenialCache = time.Second
 )
 
-// Options are those of a [Limiter]. Either URL or Client is required, either Policy or Limits, and OnUnavailable.
+// Options are the options of a [Limiter]. Required are OnUnavailable, either URL or Client, and either Policy or
+// Limits.
 type Options struct {
-	// URL is the address of the server, such as redis://limits:6379. The limiter then has connections of its own.
+	// URL is the address of the server, such as redis://limits:6379. With it, the limiter makes its own connections.
 	URL string
-	// Client is a client of the application: see [GoRedis]. It is not closed by the limiter.
+	// Client is a client of the application: see [GoRedis]. The limiter does not close it.
 	Client Client
 
 	// Policy is the name of a policy of the server: 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'.
 	Policy string
-	// Limits are clauses such as "TB 200 100 1", for servers without policies. Several are charged together or not at all.
+	// Limits are clauses such as "TB 200 100 1", for servers without policies. If there are several, either all are
+	// charged or none.
 	Limits []string
-	// Name begins the keys of Limits on the server, and is their name in header fields. It has the characters of Policy; the default
-	// is "limit".
+	// Name is the first part of the keys of Limits on the server, and their name in header fields. It has the same
+	// characters as Policy. The default is "limit".
 	Name string
 	// Class and Keep are the options CLASS and KEEP of RL.USE, for a policy. At most one of them is set.
 	Class, Keep string
 
-	// Deadline is the time of a call: waiting for a connection, dialling, sending and receiving. It is from 20 ms to 1 s; the default is
-	// 50 ms.
+	// Deadline is the maximum time of a call, including waiting for a connection, dialling, sending and receiving. It
+	// is from 20 ms to 1 s; the default is 50 ms.
 	Deadline time.Duration
-	// OnUnavailable decides calls that the server does not. It is required.
+	// OnUnavailable says how calls are decided that the server does not decide. It is required.
 	OnUnavailable OnUnavailable
-	// Instances returns how many processes share the limits, at least 1. It is required with Local, which calls it at the beginning
-	// of an outage.
+	// Instances returns the number of processes that share the limits, at least 1. It is required with Local, which
+	// calls it at the beginning of an outage.
 	Instances func() int
-	// Fallback are the clauses for Local. Without them, those of Limits or of the policy are used. The latter are read
-	// at start and every minute, which needs the permission for RL.POLICY GET.
+	// Fallback are the clauses for Local. By default, Limits or the clauses of the policy are used. The limiter reads
+	// the policy at the start and every minute, for which it needs the permission to call RL.POLICY GET.
 	Fallback []string
-	// DenialCache is how long a denial is repeated from memory at most. The default is 1 s, and a negative time switches the cache off.
+	// DenialCache is the maximum time for which a denial is repeated from memory. The default is 1 s, and a negative
+	// time switches the cache off.
 	DenialCache time.Duration
-	// Ban says that the policy has BAN, which counts denied calls at the server. It switches the cache off.
+	// Ban says that the policy has BAN, which counts denied calls at the server. It turns the cache of denials off.
 	Ban bool
-	// RandomID gives each call an ID, so that it is sent again if the connection breaks, and counts once.
+	// RandomID gives each call a random ID, so that the call can be sent again if the connection breaks, and counts
+	// once.
 	RandomID bool
 
-	// Log receives a line when the server goes away, at most once a minute, and errors of the configuration. The default is slog.Default().
+	// Log receives errors of the configuration, and, at most once a minute, a line about an unavailable server. The
+	// default is slog.Default().
 	Log *slog.Logger
 	// Observe is called after each decision, for metrics. It must not block.
 	Observe func(Event)
-	// Now is the clock for tests; the default is time.Now. The deadline is always one of the machine's clock.
+	// Now returns the time, and is set by tests; the default is time.Now. Deadlines always use the machine's clock.
 	Now func() time.Time
 }
 
-// Event is a decision, for metrics. It has no key.
+// Event describes a decision, for metrics. It does not contain the key.
 type Event struct {
 	Policy  string
 	Allowed bool
 	Source  Source
-	// Duration is the time of the decision.
+	// Duration is the time that the decision took.
 	Duration time.Duration
-	// Reason says why the server was not available: "timeout", "refused", "broken", "open" (the breaker), or the first word of an
-	// error such as LOADING or NOPOLICY. It is empty if the server was.
+	// Reason says why the server was not available: "timeout", "refused", "broken", "open" (the breaker), or the first
+	// word of an error such as LOADING or NOPOLICY. It is "" if the server was available.
 	Reason string
 }
 
-// ErrOptions is the error of options that do not fit together.
+// ErrOptions is the error for options that are invalid or contradict each other.
 var ErrOptions = errors.New("limit: wrong options")
 
 func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrOptions, fmt.Sprintf(format, args...))
 }
 
-// settle checks the options and sets the defaults. config is what calls ask for, and fallback the clauses for Local, if they
-// are known.
+// settle checks the options and sets the defaults. config is the part of the options that each call needs. fallback has
+// the clauses for Local, if they are known.
 func (o *Options) settle() (config rules.Config, fallback []rules.Clause, err error) {
 	switch {
 	case (o.URL == "") == (o.Client == nil):

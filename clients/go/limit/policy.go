@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// readEvery is the time after which the limits of a policy are read again.
+// readEvery is the time between two readings of the limits of a policy.
 const readEvery = time.Minute
 
-// errPolicy says that the reply of RL.POLICY GET has no limits.
+// errPolicy means that a reply of RL.POLICY GET has no limits.
 var errPolicy = errors.New("the reply of RL.POLICY GET has no limits")
 
-// readOn reads the limits of the policy again and again until ctx ends. If it cannot, the last ones stay.
+// readOn reads the limits of the policy at intervals of readEvery until ctx ends. After a failure the last limits
+// remain in use.
 func (l *Limiter) readOn(ctx context.Context) {
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()

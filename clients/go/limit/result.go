@@ -6,25 +6,26 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// Source says what has decided a call.
+// Source says which part of the system has decided a call.
 type Source string
 
-// These are the sources.
+// These are the sources of decisions.
 const (
-	Server      Source = "server"      // the server
-	Cache       Source = "cache"       // a denial of the server less than a second ago
-	InProcess   Source = "local"       // the limiter in the process, since the server does not answer
-	Unavailable Source = "unavailable" // Options.OnUnavailable, since the server does not answer
+	Server      Source = "server"      // the server has decided
+	Cache       Source = "cache"       // the cache has repeated a recent denial of the server
+	InProcess   Source = "local"       // the limiter in the process has decided, since the server does not answer
+	Unavailable Source = "unavailable" // Options.OnUnavailable has decided, since the server does not answer
 )
 
-// None is a time that there is none of: nothing to wait for, or no end.
+// None is the value of a time that does not exist: waiting does not help, or there is no end.
 const None time.Duration = rules.None
 
-// Numbers are those of one limit. Times are whole milliseconds, rounded up.
+// Numbers are the numbers of one limit. Times are whole milliseconds, rounded up.
 type Numbers struct {
-	// Denies says that the limit is in the way of the call.
+	// Denies says that the limit denies the call.
 	Denies bool
-	// Limit and Remaining are units. Remaining is what another call would get at once.
+	// Limit and Remaining are numbers of units. Another call would get up to Remaining units at
+	// once.
 	Limit, Remaining int64
 	// RetryAfter is the time until the same call would pass. It is [None] if the call has passed or waiting does not help.
 	RetryAfter time.Duration
@@ -32,18 +33,20 @@ type Numbers struct {
 	ResetAfter time.Duration
 }
 
-// Result is the decision on a call.
+// Result is the decision of a limiter on a call.
 type Result struct {
-	// Allowed says that the call may go ahead. If Source is [Unavailable], the other numbers mean nothing.
+	// Allowed says that the call may go ahead. If Source is [Unavailable], the numbers have no meaning.
 	Allowed bool
-	// Granted is the number of units of a call with [Partial] that may go ahead. For other calls it is the cost, or 0.
+	// Granted is the number of units that a call with [Partial] has got. For any other call it is the cost, or 0 if the
+	// call is denied.
 	Granted int64
-	// Numbers are those of the call as a whole. Those of several limits are of different ones, so header fields are made of Limits.
+	// Numbers are the numbers of the call as a whole. If there are several limits, they may be from different limits,
+	// so header fields are made from Limits.
 	Numbers
-	// Limits are the numbers of each clause.
+	// Limits are the numbers for each clause.
 	Limits []Numbers
 	Source Source
-	// Never says that the cost is above a limit, so that the call can never pass.
+	// Never says that the cost is larger than a limit, so that the call can never pass.
 	Never bool
 	// Blocked says that a block without an end has denied the call.
 	Blocked bool

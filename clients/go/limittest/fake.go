@@ -19,7 +19,7 @@ import (
 
 // Fake is a server for tests. Its methods may be called concurrently.
 type Fake struct {
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // mu guards the fields below
 	now      time.Time
 	away     bool
 	policies map[string]*policy
@@ -27,8 +27,19 @@ type Fake struct {
 }
 
 type policy struct {
-	texts []any
-	table *local.Table
+	texts   []any
+	clauses []rules.Clause
+	keys    map[string]*account
+}
+
+// of returns the account of a key.
+func (p *policy) of(key string) *account {
+	a, ok := p.keys[key]
+	if !ok {
+		a = &account{key: key, table: local.New(p.clauses), held: map[string]*hold{}}
+		p.keys[key] = a
+	}
+	return a
 }
 
 // Call is a call that the fake has received.
@@ -40,19 +51,17 @@ type Call struct {
 // New returns a fake without policies whose clock stands at start.
 func New(start time.Time) *Fake { return &Fake{now: start, policies: map[string]*policy{}} }
 
-// Policy sets a policy to clauses such as "TB 200 100 1", and forgets what was used of it. The error is that of a text that is not
-// a clause.
+// Policy sets a policy to clauses such as "TB 200 100 1", and forgets what was used of it. It returns the error of a
+// text that is not a clause.
 func (f *Fake) Policy(name string, limits ...string) error {
-	p := &policy{}
-	var clauses []rules.Clause
+	p := &policy{keys: map[string]*account{}}
 	for _, text := range limits {
 		c, err := rules.ParseClause(text, time.Second)
 		if err != nil {
 			return err
 		}
-		clauses, p.texts = append(clauses, c), append(p.texts, text)
+		p.clauses, p.texts = append(p.clauses, c), append(p.texts, text)
 	}
-	p.table = local.New(clauses)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.policies[name] = p
@@ -72,7 +81,7 @@ func (f *Fake) Now() time.Time {
 	return f.now
 }
 
-// Advance moves the clock on.
+// Advance moves the clock of the fake forward by d.
 func (f *Fake) Advance(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,41 +100,49 @@ func (f *Fake) set(away bool) {
 	f.away = away
 }
 
-// Calls returns the calls of RL.USE so far, those without an answer included.
+// Calls returns the calls of RL.USE so far, those without an answer included. A [Call] of a reservation is the one that makes it.
 func (f *Fake) Calls() []Call {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.calls)
 }
 
-// unknown is the error reply to commands that the fake does not have.
+// unknown is the error reply to a command that the fake does not have.
 const unknown limit.ReplyError = "ERR unknown command of limittest"
 
-// Do answers RL.USE and RL.POLICY GET. It implements limit.Client.
+// Do answers RL.USE, also with RESERVE, TB.ACQUIRE and SW.ALLOW for Limits of one clause, and RL.COMMIT, RL.CANCEL, RL.RENEW, RL.RESET,
+// DEL and RL.POLICY GET. It implements limit.Client.
 func (f *Fake) Do(_ context.Context, words []string) (any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	const least = 3
+	const least = 2
 	if len(words) < least {
 		return nil, unknown
 	}
 	switch words[0] {
 	case "RL.USE":
 		return f.use(words)
+	case "TB.ACQUIRE", "SW.ALLOW":
+		return f.inline(words)
+	case "RL.RESET", "DEL":
+		return f.reset(words[len(words)-1])
+	case "RL.COMMIT", "RL.CANCEL", "RL.RENEW":
+		return f.settle(words)
 	case "RL.POLICY":
-		p, ok := f.policies[words[2]]
+		name := words[len(words)-1]
+		p, ok := f.policies[name]
 		switch {
 		case f.away:
 			return nil, context.DeadlineExceeded
 		case !ok:
-			return nil, noPolicy(words[2])
+			return nil, noPolicy(name)
 		}
 		return []any{"limits", p.texts, "ms", int64(0)}, nil
 	}
 	return nil, unknown
 }
 
-// errCost is the error of a call without a number of units, which no limiter makes.
+// errCost is the error for a call whose cost is not a number. No limiter makes such a call.
 var errCost = errors.New("limittest: a cost that is not a number")
 
 func (f *Fake) use(words []string) (any, error) {
@@ -145,16 +162,29 @@ func (f *Fake) use(words []string) (any, error) {
 	case !ok:
 		return nil, noPolicy(words[1])
 	}
-	member := ""
-	if at := slices.Index(words, "MEMBER"); at > 0 {
-		member = words[at+1]
+	a := p.of(words[2])
+	a.lapse(f.now)
+	c := charge{at: f.now, cost: cost, member: option(words, "MEMBER", 1), peek: slices.Contains(words[least:], string(limit.Peek))}
+	var d rules.Decision
+	if id := option(words, "RESERVE", 1); id == "" {
+		d = a.decide(c)
+	} else if d, err = p.reserve(a, c, id, option(words, "RESERVE", 2)); err != nil {
+		return nil, err
 	}
-	d := p.table.Decide(f.now, words[2], cost, member, slices.Contains(words[4:], string(limit.Peek)))
 	each := make([]any, len(d.Clauses))
 	for i := range d.Clauses {
 		each[i] = five(&d.Clauses[i])
 	}
 	return []any{five(&d.Numbers), each}, nil
+}
+
+// option returns the n-th word behind the name of an option, or an empty one.
+func option(words []string, name string, n int) string {
+	const names = 4 // before them are the policy, the key and the cost
+	if at := slices.Index(words[names:], name); at >= 0 && names+at+n < len(words) {
+		return words[names+at+n]
+	}
+	return ""
 }
 
 func noPolicy(name string) limit.ReplyError {

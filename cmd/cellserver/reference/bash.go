@@ -53,7 +53,7 @@ func bashValues(b *strings.Builder, command string, options []Option) {
 	}
 }
 
-// lines returns a quoted word of bash that contains each of words on a line of its own.
+// lines returns a quoted word of bash with each of words on its own line.
 func lines(words []string) string {
 	return "$'" + strings.Join(words, `\n`) + "'"
 }

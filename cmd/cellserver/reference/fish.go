@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Fish writes completions for fish.
+// Fish writes the completion script for fish.
 func Fish(w io.Writer, p *Program) error {
 	var b strings.Builder
 	b.WriteString("# Completion of cellserver for fish. It is generated: cellserver completion fish\n\n")

@@ -12,7 +12,7 @@ import (
 // Program describes a program to the functions of this package.
 type Program struct {
 	Version string
-	// Date is the date of the release, or zero.
+	// Date is the date of the release, or the zero time.
 	Date     time.Time
 	Options  []Option
 	Commands []Command
@@ -22,25 +22,26 @@ type Program struct {
 
 // Option is an option of the server, or of a command.
 type Option struct {
-	// Name is the name without dashes. A name of one letter has one dash, others have two.
+	// Name is the name of the option without dashes. A name of one letter has one dash in front,
+	// and any other name two.
 	Name string
 	// Hint is the placeholder for the value: yes|no, bytes. It is empty if the option takes no
 	// value.
 	Hint string
-	// Default is the default value, or "".
+	// Default is the default value of the option, or "".
 	Default string
-	// Text describes the option.
+	// Text says what the option does.
 	Text string
 }
 
 // Command is a subcommand of the program.
 type Command struct {
 	Name string
-	// Usage are the lines of its usage, without "usage: ".
+	// Usage has the lines of the usage text, without "usage: ".
 	Usage string
 	// Words are the possible first arguments, if the first argument selects what the command does.
 	Words []string
-	// Text describes the command in paragraphs.
+	// Text says what the command does, in paragraphs.
 	Text string
 	// Flags are the options of the command itself.
 	Flags []Option
@@ -63,7 +64,7 @@ func NewCommand(name, manual string) Command {
 		switch {
 		case strings.HasPrefix(line, "  -"):
 			c.Flags = append(c.Flags, newFlag(strings.TrimLeft(line, " -")))
-		case len(c.Flags) > 0 && strings.HasPrefix(line, "   "): // continuation of a flag
+		case len(c.Flags) > 0 && strings.HasPrefix(line, "   "): // the line continues the text of a flag
 			last := &c.Flags[len(c.Flags)-1]
 			last.Text += " " + strings.TrimSpace(line)
 		default:
@@ -104,7 +105,7 @@ func (o *Option) dashed() string {
 	return "--" + o.Name
 }
 
-// flags returns the options of c, with those of the server if c takes them.
+// flags returns the options of c, with the server's options if c takes these, too.
 func (p *Program) flags(c *Command) []Option {
 	if c.Configures {
 		return slices.Concat(c.Flags, p.Options)

@@ -26,7 +26,7 @@ func onStore(c *command.Call) StoreCall { return StoreCall{Call: c, Store: c.Sto
 
 // Call is the request of a command that pops elements from the first of several keys that has any:
 // BLPOP, LMPOP, BZPOPMIN, BLMOVE and similar commands. Front says that elements are popped from the
-// left end of a list, or those with the lowest scores of a sorted set.
+// left end of a list, or the elements with the lowest scores of a sorted set.
 type Call struct {
 	Kind  *Kind
 	Front bool
@@ -45,7 +45,7 @@ type Kind struct {
 	// If there are no elements, found is false and nothing is written.
 	Take func(call *Call, st Store, db int, key []byte, w *resp.Writer) (found bool, err error)
 	// Weigh returns the number of elements that Take would pop from key, and the number of bytes
-	// that Take would copy. found is true if the call would not look at later keys, because key has
+	// that Take would copy. found is true if the call would stop at this key, because it has
 	// elements or because of an error.
 	Weigh func(call *Call, c StoreCall, key []byte) (elements, copied int, found bool)
 }

@@ -25,8 +25,8 @@ type popWait struct {
 	keys   [][]byte
 
 	mu     sync.Mutex
-	ticket any  // guarded by mu: the places of the client in the queues; nil before it has joined them
-	ended  bool // guarded by mu: the client may no longer join the queues
+	ticket any  // the places of the client in the queues; nil before it has joined them; guarded by mu
+	ended  bool // whether the client may no longer join the queues; guarded by mu
 
 	// stop stops the timer of the timeout. It is nil if there is no timeout, and until parkPop has
 	// stored it; the timer may fire before that.
@@ -48,7 +48,7 @@ type waiters struct {
 	server *command.Server
 	slot   command.Slot
 	mu     sync.Mutex
-	count  int // guarded by mu: the number of clients that wait for elements
+	count  int // the number of clients that wait for elements; guarded by mu
 }
 
 // servedPops has the clients that a worker has served and that have not got their replies yet.
@@ -109,7 +109,7 @@ func newPopWait(c StoreCall, call Call, keys [][]byte) *popWait {
 		return nil
 	}
 	own := command.CloneArgs(c.Args)
-	at := c.Cmd.Keys.Positions(own) // the keys, which are adjacent, followed by the destination if there is one
+	at := c.Cmd.Keys.Positions(own) // copied are the keys, which are adjacent, and the destination if there is one
 	w := &popWait{all: command.Find[waiters](c.Server), parked: parked, call: call, db: c.Client.Selected(), keys: own[at[0] : at[0]+len(keys)]}
 	if call.To != nil {
 		w.call.To = own[at[len(keys)]]
@@ -195,7 +195,7 @@ func (w *popWait) leave() {
 	}
 }
 
-// serve is the Serve hook: it serves the clients that wait for elements of the locked keys.
+// serve is the Serve hook: it gives elements of the locked keys to the clients that wait for them.
 func (q *waiters) serve(c *command.Call) {
 	on := onStore(c)
 	on.Store.Serve(func(owner any, db int, _ []byte) env.Served { return q.serveOne(on, owner, db) })
@@ -234,7 +234,7 @@ func (q *waiters) serveOne(c StoreCall, owner any, db int) env.Served {
 		return env.ServedYes
 	}
 	for _, key := range w.keys {
-		if !c.Store.IsLocked(key) { // an unlocked key is empty, because keys with elements or of another type are locked
+		if !c.Store.IsLocked(key) { // a key that is not locked is empty, because keys with elements or of another type are locked
 			continue
 		}
 		found, err := w.call.Kind.Take(&w.call, c.Store, db, key, &out)
@@ -254,7 +254,7 @@ func waiterError(c *command.Call, err error) resp.Error {
 	case errors.Is(err, limit.ErrNotKept):
 		return command.Misconf(c.Server.Options.Persistence.Fault())
 	case errors.Is(err, command.ErrLongReply):
-		return command.ErrValuesTooLong // the serving command may be in a script, whose own error for that would mislead the client
+		return command.ErrValuesTooLong // the serving command may be in a script, whose own error text would mislead the client
 	}
 	return elements.ElementsError(c, err)
 }

@@ -28,7 +28,7 @@ func (p Whole) bytes() int {
 
 // ReadsBeside reports in beside whether the reply p is too large to be built on the event loop.
 // size is the approximate number of bytes that the reply copies. If the reply is not too large, its
-// work is added to that of the batch.
+// work is added to the work of the batch.
 func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
 	size = p.bytes()
 	return size, c.ExceedsLoop(command.Units(p.N, size))
@@ -73,8 +73,8 @@ func WholeOf(w *resp.Writer, n int) WholeReply {
 // pinner is a collection whose elements can be pinned: they stay valid and unchanged until unpin is
 // called.
 type pinner interface {
-	// Pin is [collection.List.Pin] of a collection of any type. unpin is nil if the collection is
-	// too small to be pinned.
+	// Pin does what [collection.List.Pin] does, for a collection of any type. unpin is nil if the
+	// collection is too small to be pinned.
 	Pin() (unpin func())
 }
 

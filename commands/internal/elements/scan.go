@@ -188,7 +188,7 @@ func scanBeside[S any](st S, db int, key []byte, read readElements[S], pattern [
 	scannedHead(w, len(all)*of.strings())
 	for i, e := range all {
 		of.append(w, e.name, e.value)
-		all[i] = element{} // the element may have been removed from the store, so its memory can be freed
+		all[i] = element{} // the element is cleared, because it may have been removed from the store, and its memory can be freed
 		if !reply.More() {
 			break
 		}

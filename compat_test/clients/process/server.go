@@ -52,7 +52,7 @@ type Server struct {
 	dir     string
 	socket  *activation.Socket // the socket that the program inherits; nil if it cannot inherit one
 	running *exec.Cmd
-	ended   chan struct{} // closed when running has ended
+	ended   chan struct{} // closed when the process has ended
 	log     lockedBuffer
 }
 
@@ -131,7 +131,7 @@ func (s *Server) start() error {
 	s.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		defer close(ended)
-		_ = cmd.Wait() // how it ended is in its ProcessState
+		_ = cmd.Wait() // ProcessState says how the process has ended
 	}(s.running, s.ended)
 	return s.awaitReady()
 }

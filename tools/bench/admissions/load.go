@@ -11,7 +11,7 @@ import (
 const (
 	most   = 10
 	window = 10 * time.Second
-	length = 60 * time.Second // the duration of the load, which the pictures show
+	length = 60 * time.Second // duration of the load, which the pictures show
 )
 
 // call is a call for a number of units, at a time after the start.
@@ -38,10 +38,10 @@ func load() []call {
 	return calls
 }
 
-// passage is a number of units that are admitted together.
+// passage is a number of units that a limiter has admitted together.
 type passage = call
 
-// decider decides whether units are admitted at an instant, and after what wait.
+// decider decides whether units are admitted at an instant, and after which wait.
 type decider func(now limit.Instant, units int64) (allowed bool, wait time.Duration)
 
 // start is a multiple of the window since 1970, so that a window begins at it.

@@ -15,11 +15,11 @@ const (
 	perSecond     = 11
 	barWidth      = 9
 
-	loadBase    = 122 // y of 0 units in the upper panel
+	loadBase    = 122 // y coordinate of 0 units in the upper panel
 	loadPerUnit = 4
-	loadTop     = 20 // number of units at the top of the panel
+	loadTop     = 20 // number of units at the top of the upper panel
 
-	spanBase    = 212 // y of 0 units in the lower panel
+	spanBase    = 212 // y coordinate of 0 units in the lower panel
 	spanPerUnit = 3
 	spanTop     = 24
 
@@ -103,7 +103,7 @@ func (p *picture) axis(base, perUnit, top int) {
 
 func (p *picture) text(x, y int, class, s string) {
 	p.WriteString(fmt.Sprintf(`<text x="%d" y="%d" class="%s">`, x, y, class))
-	_ = xml.EscapeText(p, []byte(s)) // a buffer does not fail
+	_ = xml.EscapeText(p, []byte(s)) // writing to a buffer does not fail
 	p.add(`</text>`)
 }
 

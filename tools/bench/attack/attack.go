@@ -148,7 +148,7 @@ func (s *scene) crowd(ctx context.Context, n int, each func(ctx context.Context,
 func (s *scene) mute(ctx context.Context, n int, say func(b []byte) []byte) {
 	s.crowd(ctx, n, func(ctx context.Context, _ int, c *client) {
 		c.out = say(c.out)
-		_ = c.flush() // the server may close the connection
+		_ = c.flush() // an error means that the server has closed the connection
 		<-ctx.Done()
 	})
 }

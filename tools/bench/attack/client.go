@@ -57,7 +57,7 @@ func newClient(ctx context.Context, conn net.Conn) *client {
 
 // abort makes pending and later reads and writes fail.
 func (c *client) abort() {
-	_ = c.conn.SetDeadline(time.Unix(1, 0)) // a connection that is gone needs no deadline
+	_ = c.conn.SetDeadline(time.Unix(1, 0)) // fails only if the connection is closed, and then no deadline is needed
 }
 
 func (c *client) close() {
@@ -97,7 +97,7 @@ func (c *client) must(words ...string) (reply, error) {
 	return r, err
 }
 
-// receive reads one complete reply.
+// receive reads one reply to its end.
 func (c *client) receive() (reply, error) {
 	var r reply
 	for left := int64(1); left > 0; left-- {

@@ -55,7 +55,7 @@ func hasTimeout(args []syntax.Argument) bool {
 
 // described is a command with the arguments of its syntax line.
 type described struct {
-	words []string // its name, and that of the subcommand
+	words []string // the name of the command, and the name of the subcommand if it has one
 	group string
 	args  []syntax.Argument
 }
@@ -102,13 +102,13 @@ type writer struct {
 	shape  shape
 	group  string
 	client int
-	all    bool // write all optional arguments
+	all    bool // whether all optional arguments are written
 }
 
 // sequence generates arguments that follow each other. Unless w.all is set, it omits each optional
 // argument with a probability of one half.
 func (w *writer) sequence(args []syntax.Argument) (words []string) {
-	counted := -1 // the index of numkeys
+	counted := -1 // index of the argument numkeys, or -1
 	for _, a := range args {
 		if a.Optional && !w.all && w.r.IntN(2) == 0 {
 			continue
@@ -226,7 +226,7 @@ func (w *writer) value(a syntax.Argument) string {
 	switch a.Name {
 	case "script", "function":
 		return "return #ARGV --" + strings.Repeat("x", w.shape.length)
-	case "id", "token": // a longer one is refused
+	case "id", "token": // the server refuses a longer argument
 		return strconv.Itoa(w.r.IntN(1_000_000))
 	case "destination", "source":
 		return w.key()
@@ -256,7 +256,7 @@ func callEvery(ctx context.Context, s *scene) error {
 		r := s.random(i)
 		c := first
 		defer func() { c.close() }()
-		before := false // the call before on this connection may have been cut, and so may be the next one
+		before := false // whether the call before on this connection may have been cut
 		for {
 			for _, at := range r.Perm(len(all)) {
 				if steady.Err() != nil {
@@ -264,7 +264,7 @@ func callEvery(ctx context.Context, s *scene) error {
 				}
 				words := all[at].call(r, i)
 				if r.IntN(10) == 0 || slices.Contains(unanswered, all[at].words[0]) {
-					_ = unread(appendCommand(nil, words...))(ctx, s, c, r) // the connection cannot be used any more
+					_ = unread(appendCommand(nil, words...))(ctx, s, c, r) // the connection cannot be used after that
 					c.close()
 					next, err := dial(ctx, s.server.address)
 					if err != nil {

@@ -124,6 +124,6 @@ func unread(request []byte) act {
 		case <-ctx.Done():
 		case <-wait.C:
 		}
-		return context.Canceled // the connection cannot be used any more
+		return context.Canceled // the connection cannot be used after that
 	}
 }

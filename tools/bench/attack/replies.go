@@ -148,7 +148,7 @@ func (s *scene) transaction(ctx context.Context, c *client, keys []string) error
 	err := c.flush()
 	var r reply
 	for i := 0; err == nil && i < len(keys)+2; i++ {
-		r, err = c.receive() // the last one is EXEC's
+		r, err = c.receive() // the last reply is the reply of EXEC
 		s.count(&r)
 	}
 	s.judge(ctx, &r, err)
@@ -291,7 +291,7 @@ func (s *scene) sip(ctx context.Context, c *client, words []string) {
 	pace := time.NewTicker(50 * time.Millisecond)
 	defer pace.Stop()
 	for n := 0; ; n++ {
-		if n%200 == 0 { // at full size 200 portions are less than a reply
+		if n%200 == 0 { // 200 portions are less than a reply at full size
 			if err := c.send(words...); err != nil {
 				s.tally.sippers.Add(1)
 				return
@@ -302,7 +302,7 @@ func (s *scene) sip(ctx context.Context, c *client, words []string) {
 			return
 		case <-pace.C:
 		}
-		_ = c.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // it fails with the connection
+		_ = c.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // fails only together with the connection
 		got, err := c.conn.Read(portion)
 		s.tally.bytes.Add(int64(got))
 		var timeout interface{ Timeout() bool }

@@ -29,7 +29,7 @@ type Options struct {
 // Result is the result of one attack on one server.
 type Result struct {
 	Attack, Server string
-	// Skipped is the reason why the attack was not made, or empty.
+	// Skipped is the reason why the attack was not made, or "".
 	Skipped string
 	// Others is the latency that another client measured during the attack. ProbeFault is the
 	// reason why it is not known, usually that the server closed that client's connection.
@@ -153,16 +153,16 @@ func (r *Result) attack(ctx context.Context, a *Attack, o *Options, s *scene, id
 	begun := time.Now()
 	err := a.run(ctx, s)
 	r.Elapsed = time.Since(begun)
-	after, _ := process.Of(s.server.pid) // zero if it is not known
+	after, _ := process.Of(s.server.pid) // after is zero if the usage is not known
 	enough()
 	r.Others, r.ProbeFault = attacked.result()
 	if idle != nil {
-		r.Idle, _ = quiet.result() // ignore a fault: then there are no figures
+		r.Idle, _ = quiet.result() // after a fault, there are no figures of the idle server
 	}
 	r.Peak = memory.stop()
 	if !s.server.alive() {
 		r.Died = s.server.lastWords()
-		return nil // the errors of the clients are of no interest
+		return nil // the errors of the clients do not matter
 	}
 	r.User, r.System = after.User-before.User, (after.CPU-after.User)-(before.CPU-before.User)
 	return err
@@ -236,7 +236,7 @@ func (o *Options) look(ctx context.Context, at *instance) *look {
 	l := &look{ready: ready, done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
-		defer seen() // nothing waits for a probe that has failed
+		defer seen() // a probe that has failed must not keep the attack waiting
 		saw, err := probe(ctx, at.address, at.probes(), seen)
 		if l.saw = saw; err != nil {
 			l.fault = err.Error()

@@ -10,7 +10,7 @@ func scripts() []Attack {
 	return []Attack{{
 		Name:      "script-memory",
 		About:     "scripts that build strings of 16 MB until they are killed, 16 on one connection one after another, then 4 on each of 4",
-		CellOnly:  true, // Redis does not limit such a script: it takes 16 GB
+		CellOnly:  true, // Redis does not limit such a script, which takes 16 GB
 		maxMemory: [2]int{64, 64},
 		run: func(ctx context.Context, s *scene) error {
 			const script = "local t = {} for i = 1, COUNT do t[i] = string.rep('x', 16000000) end return #t"

@@ -63,7 +63,7 @@ func (s *Server) start(ctx context.Context, options ...string) (*instance, error
 	}
 	i.pid = i.cmd.Process.Pid
 	go func() {
-		_ = i.cmd.Wait() // a signal ends it, or the attack has, and then lastWords says how
+		_ = i.cmd.Wait() // the process ends by a signal or by the attack, and then lastWords says how
 		close(i.gone)
 	}()
 	if err := i.await(ctx); err != nil {
@@ -111,7 +111,7 @@ func (i *instance) alive() bool {
 }
 
 func (i *instance) stop() {
-	_ = i.cmd.Process.Kill() // it may have ended already
+	_ = i.cmd.Process.Kill() // the process may have ended already
 	<-i.gone
 	_ = os.RemoveAll(i.folder) // the system cleans its temporary directory
 }

@@ -106,7 +106,7 @@ func (s *scene) knock(ctx context.Context, line string) {
 		return
 	}
 	// The server may delay the reply to a wrong password to slow down guessing.
-	_ = c.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // it fails with the connection
+	_ = c.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // fails only together with the connection
 	if n, _ := c.conn.Read(make([]byte, 512)); n > 0 {
 		s.tally.replies.Add(1)
 	}

@@ -1,13 +1,14 @@
 package main
 
-// These are the exit statuses.
+// These are the exit statuses of the program.
 const (
 	exitOK = 0
-	// exitFailed: measuring was not possible, or commands failed.
+	// exitFailed means that the measurement was not possible, or that commands failed.
 	exitFailed = 1
-	// exitUsage: the command line is invalid.
+	// exitUsage means that the command line is invalid.
 	exitUsage = 2
-	// exitViolated: a limiter granted more than its limit allows, or refused calls that it allows.
+	// exitViolated means that a limiter granted more than its limit allows, or refused calls that
+	// its limit allows.
 	exitViolated = 3
 )
 

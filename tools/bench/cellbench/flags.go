@@ -16,10 +16,10 @@ import (
 // list is an option that may be given several times.
 type list []string
 
-// String returns the values; it is part of [flag.Value].
+// String returns the values, separated by commas: see [flag.Value].
 func (l *list) String() string { return strings.Join(*l, ", ") }
 
-// Set adds a value; it is part of [flag.Value].
+// Set adds a value to the list: see [flag.Value].
 func (l *list) Set(v string) error {
 	*l = append(*l, v)
 	return nil
@@ -134,7 +134,7 @@ func (o *options) parse(args []string) error {
 }
 
 // contenders returns the targets, each with the options of its runs. A target runs its own command,
-// or those of --command, or defaultCommand if there are none.
+// or else the commands of --command, or else defaultCommand.
 func (o *options) contenders() ([]loadgen.Contender, error) {
 	shape, err := o.shape()
 	if err != nil {
@@ -188,7 +188,7 @@ func (o *options) target(text string) (t loadgen.Target, command string, err err
 		return t, "", err
 	}
 	if !named {
-		t.Name = t.Address // without the user and the password of a URL
+		t.Name = t.Address // the name leaves out the user and the password of a URL
 	}
 	return t, strings.TrimSpace(rest), o.process(&t)
 }

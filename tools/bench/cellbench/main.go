@@ -24,7 +24,7 @@ func main() {
 
 type subcommand struct {
 	name, summary string
-	// usage is the beginning of its help.
+	// usage is the first part of the help of the subcommand.
 	usage string
 	run   func(ctx context.Context, o *options, args []string, stdout, stderr io.Writer) (int, error)
 }
@@ -63,7 +63,7 @@ func listOf(all []subcommand) string {
 	return text
 }
 
-// run is the program with all its dependencies as parameters. It returns the exit status.
+// run is the program, with all its dependencies as parameters. It returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	chosen := subcommands()[0]
 	if len(args) > 0 {

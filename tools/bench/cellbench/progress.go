@@ -17,7 +17,7 @@ const runSteps = 1000
 // progress shows the progress of a session on a terminal.
 type progress struct {
 	bar *progressbar.ProgressBar
-	// One run takes span, or ends after a number of commands.
+	// span and commands say when one run ends: after this time, or after this number of commands.
 	span     time.Duration
 	commands int64
 	// finished counts the runs that have ended. before is the last state of the present run.
@@ -58,7 +58,7 @@ func (p *progress) watch(name string) func(loadgen.Live) {
 	}
 	return func(l loadgen.Live) {
 		p.bar.Describe(p.describe(name, l))
-		_ = p.bar.Set(p.finished*runSteps + p.steps(l)) // failing to write to the terminal is not a fault of the run
+		_ = p.bar.Set(p.finished*runSteps + p.steps(l)) // an error of the terminal is not a fault of the run
 	}
 }
 
@@ -98,6 +98,6 @@ func (p *progress) next() {
 
 func (p *progress) finish() {
 	if p.bar != nil {
-		_ = p.bar.Finish() // see watch
+		_ = p.bar.Finish() // an error of the terminal is not a fault of the run
 	}
 }

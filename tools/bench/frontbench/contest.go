@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/report"
 )
 
-// contest compares contenders. They take turns in this order.
+// contest compares contenders, which take turns in this order.
 type contest struct {
 	name       string
 	callers    int
@@ -53,7 +53,7 @@ func contests(s *servers) (all []contest) {
 // result holds the figures of all turns of a contest.
 type result struct {
 	contest contest
-	turns   [][]figures // by contender and round
+	turns   [][]figures // the figures of each turn, by contender and round
 }
 
 // column is one figure of a table.

@@ -71,7 +71,8 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	return out, nil
 }
 
-// message is a message as it is sent. One that is pooled is free for others when it has been sent.
+// message has the bytes of a message as it is sent. A message from the pool can be used again when
+// it has been sent.
 type message struct {
 	bytes  []byte
 	pooled bool
@@ -90,7 +91,7 @@ var emptyService = grpc.ServiceDesc{
 	Methods: []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: shouldRateLimit}},
 }
 
-// passed is the response of the empty handlers, as long as that for one descriptor.
+// passed is the response of the empty handlers. It has the length of a response for one descriptor.
 var passed = wire.AppendResponse(nil, &rls.Answer{
 	Overall: rls.OK, Header: -1,
 	Statuses: []rls.Status{{Code: rls.OK, Limited: true, Requests: perHour, Unit: rulefile.Hour, Remaining: perHour - 1, Reset: 3600}},
@@ -107,8 +108,8 @@ func shouldRateLimit(_ any, _ context.Context, decode func(any) error, _ grpc.Un
 
 func answerNothing(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return // the load has ended
+		return // an error means that the load has ended
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"allowed":true,"limit":4000000000,"remaining":3999999999}`+"\n") // as above
+	_, _ = io.WriteString(w, `{"allowed":true,"limit":4000000000,"remaining":3999999999}`+"\n") // an error means that the load has ended
 }

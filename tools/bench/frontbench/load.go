@@ -28,7 +28,7 @@ type load struct {
 	open func(s *server, callers int) (all []caller, close func() error, err error)
 }
 
-// values is how many values of a descriptor the load chooses from.
+// values is the number of values of a descriptor from which the load chooses.
 const values = 1000
 
 // requestJSON is a request in JSON with descriptors of one entry each, about a random value.
@@ -40,10 +40,10 @@ func requestJSON(descriptors int) string {
 	return fmt.Sprintf(`{"domain":%q,"descriptors":[%s]}`, domain, strings.Join(list, ","))
 }
 
-// connections is how many connections the callers of gRPC share. Envoy has one for each of its threads.
+// connections is the number of connections that the callers of gRPC share. Envoy has one for each of its threads.
 const connections = 2
 
-// overGRPC is ShouldRateLimit with a number of descriptors.
+// overGRPC returns the load of calls of ShouldRateLimit with the given number of descriptors.
 func overGRPC(descriptors int) load {
 	return load{func(s *server, callers int) (all []caller, closeAll func() error, err error) {
 		requests := make([][]byte, values)
@@ -76,7 +76,7 @@ func overGRPC(descriptors int) load {
 	}}
 }
 
-// overHTTP is a request of HTTP/1.1. Each caller has a connection.
+// overHTTP returns the load of requests of HTTP/1.1. Each caller has its own connection.
 func overHTTP(verb string, path, body func() string) load {
 	return load{func(s *server, callers int) (all []caller, closeAll func() error, err error) {
 		transport := &http.Transport{MaxIdleConnsPerHost: callers, MaxConnsPerHost: callers}
@@ -103,7 +103,7 @@ func overHTTP(verb string, path, body func() string) load {
 	}}
 }
 
-// These are the calls of http-port. The policy is that of the first rule.
+// These are the calls of http-port. The policy belongs to the first rule.
 var (
 	policy = "rls." + domain + "." + keys[0]
 
@@ -118,9 +118,9 @@ func always(text string) func() string { return func() string { return text } }
 
 // figures are the results of one turn.
 type figures struct {
-	perSecond float64 // calls per second
-	cpu       float64 // processor time of the server in microseconds per call
-	mallocs   float64 // allocations of the server per call
+	perSecond float64 // number of calls per second
+	cpu       float64 // processor time of the server per call, in microseconds
+	mallocs   float64 // number of allocations of the server per call
 }
 
 func (f figures) String() string {
@@ -169,7 +169,7 @@ func (l load) turn(ctx context.Context, s *server, callers int, o *options) (f f
 	if err != nil {
 		return f, err
 	}
-	for d := o.span; ; d = time.Millisecond { // on a machine that is very busy longer, until there is a figure
+	for d := o.span; ; d = time.Millisecond { // on a very busy machine, the wait is longer, until there is a figure
 		if err := wait(d); err != nil {
 			return f, err
 		}

@@ -1,8 +1,8 @@
 // Command frontbench measures rls-port and http-port beside empty handlers, and beside envoyproxy/ratelimit.
 //
-// All servers run from the beginning, and take turns under the same load in every round. So other load of the machine affects
-// all of them, and the ratios of one round can be compared. The figures are those of the server's processes, without the
-// load's. `make bench-fronts` runs it.
+// All servers run from the beginning, and take turns under the same load in every round. So other load of the machine
+// affects all of them, and the ratios of one round can be compared. The figures are from the server's processes,
+// without the load's. `make bench-fronts` runs it.
 package main
 
 import (
@@ -40,7 +40,7 @@ type options struct {
 	warmup, span                   time.Duration
 }
 
-// run is the program except for the empty handlers, which are a process of their own.
+// run is the program, except for the empty handlers, which run in a separate process.
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	var o options
 	set := flag.NewFlagSet("frontbench", flag.ContinueOnError)

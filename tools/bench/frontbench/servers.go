@@ -21,19 +21,19 @@ import (
 // perHour is the limit of all rules. No load reaches it.
 const perHour = 4_000_000_000
 
-// domain is the domain of the rules, and keys those of its descriptors.
+// domain is the domain of the rules, and keys has the keys of their descriptors.
 const domain = "bench"
 
 var keys = []string{"tenant", "user", "path"}
 
 // server is a running server: one process, or several that answer together.
 type server struct {
-	grpc, http string // addresses
-	profiles   string // address of /debug/pprof/
+	grpc, http string // addresses for gRPC and HTTP; "" if the server does not have the port
+	profiles   string // address of the server's /debug/pprof/
 	started    []*exec.Cmd
 }
 
-// servers are all that are measured. ratelimit is nil if there is no program of it.
+// servers has all servers that are measured. ratelimit is nil if its program is missing.
 type servers struct {
 	dir                          string
 	empty, cellserver, ratelimit *server
@@ -46,7 +46,7 @@ func startAll(ctx context.Context, o *options) (*servers, error) {
 	if all.dir, err = os.MkdirTemp("", "frontbench"); err != nil {
 		return all, err
 	}
-	// ratelimit reads the folder config of the folder of the program, and there all files.
+	// ratelimit reads all files in the folder config below the folder of the program.
 	rules := filepath.Join(all.dir, "ratelimit", "config", "rules.yaml")
 	if err := os.MkdirAll(filepath.Dir(rules), 0o700); err != nil {
 		return all, err
@@ -129,7 +129,7 @@ func (all *servers) startRatelimit(ctx context.Context, o *options) error {
 	return s.await(ctx, s.grpc, s.http, s.profiles)
 }
 
-// run starts a process of s in dir, with nothing in its environment but what is given.
+// run starts a process of s in dir. The process gets only the given environment.
 func (s *server) run(dir string, environment []string, program string, args ...string) error {
 	log, err := os.Create(filepath.Join(dir, filepath.Base(program)+".log"))
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *server) await(ctx context.Context, addresses ...string) error {
 		for {
 			conn, err := net.Dial("tcp", a)
 			if err == nil {
-				_ = conn.Close() // it was used for nothing
+				_ = conn.Close() // an error does not matter, because the connection was not used
 				break
 			}
 			select {
@@ -173,18 +173,18 @@ func (all *servers) stop() error {
 			continue
 		}
 		for _, c := range s.started {
-			_ = c.Process.Kill() // it stores nothing
-			_ = c.Wait()         // it was killed
+			_ = c.Process.Kill() // the process stores nothing, so it can be killed
+			_ = c.Wait()         // the error only says that the process was killed
 		}
 	}
 	return os.RemoveAll(all.dir)
 }
 
-// sight is what a server has used up to an instant.
+// sight is the resource usage of a server up to an instant.
 type sight struct {
 	at      time.Time
-	cpu     time.Duration // of all its processes
-	mallocs int64         // allocations of the process in Go
+	cpu     time.Duration // processor time of all its processes
+	mallocs int64         // number of allocations of its process in Go
 }
 
 // look returns what s has used so far. The request for the allocations needs time of the server, so the time comes first at the

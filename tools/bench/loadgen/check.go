@@ -10,10 +10,10 @@ import (
 // Check is the result of comparing what one limit granted with its theoretical bounds: the most
 // that it may grant, and the least that it must have granted to explain its refusals.
 type Check struct {
-	// Limit is the name of the limit, Command a command that asks for it.
+	// Limit is the name of the limit, and Command a command that calls it.
 	Limit   string `json:"limit"`
 	Command string `json:"command"`
-	// Skipped says why nothing was checked, and is empty if it was.
+	// Skipped says why nothing was checked; "" if the limit was checked.
 	Skipped string `json:"skipped,omitempty"`
 	// Bound is the maximum number of units that a key may be granted within Span, or by one call if
 	// no key was used twice.

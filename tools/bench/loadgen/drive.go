@@ -74,7 +74,7 @@ func (r *run) begin() {
 	s := r.sessions[0]
 	r.version = s.Version()
 	if r.pid = r.target.PID; r.pid == 0 {
-		r.pid, _ = process.Find(s.Addr()) // 0: the server is not on this machine, so its usage is not known
+		r.pid, _ = process.Find(s.Addr()) // the PID is 0 if the server is not on this machine; then its usage is not known
 	}
 	r.before = r.usage()
 	r.started = time.Now()
@@ -127,7 +127,7 @@ func (r *run) drive(d driver) error {
 func (r *run) abandon() {
 	r.abandoned.Store(true)
 	for _, s := range r.sessions {
-		_ = s.conn.SetDeadline(time.Unix(1, 0)) // a connection that is gone needs no deadline
+		_ = s.conn.SetDeadline(time.Unix(1, 0)) // fails only if the connection is closed, and then no deadline is needed
 	}
 }
 

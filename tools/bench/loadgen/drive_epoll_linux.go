@@ -43,8 +43,8 @@ type epollWorker struct {
 	fds    []int
 	full   []bool
 	events []unix.EpollEvent
-	// due are the flows with new requests. Its capacity limits how many requests are encoded at a
-	// time, so that a worker which lags behind its schedule still reads replies.
+	// due are the flows with new requests. Its capacity is the maximum number of requests that are
+	// encoded at a time, so that a worker that lags behind its schedule still reads replies.
 	due []int
 	// turn is the index of the flow that gets the next request of an open loop.
 	turn int
@@ -99,7 +99,7 @@ func takeOver(conn net.Conn) (int, error) {
 
 func (e *epollWorker) close() {
 	for _, fd := range e.fds {
-		_ = unix.Close(fd) // no data can be lost any more
+		_ = unix.Close(fd) // no data can be lost at this point
 	}
 	_ = unix.Close(e.epoll)
 }

@@ -55,7 +55,7 @@ func Expiry(ctx context.Context, target Target, o ExpiryOptions) (*ExpiryResult,
 	defer control.Close()
 	e := expiry{target: target, options: o, control: control}
 	if e.pid = target.PID; e.pid == 0 {
-		e.pid, _ = process.Find(control.Addr()) // 0: the memory is not known
+		e.pid, _ = process.Find(control.Addr()) // the PID is 0 if the server is not on this machine; then its memory is not known
 	}
 	e.result = &ExpiryResult{Target: target.Name, Server: control.Version(), Keys: o.Keys, Gone: -1, Empty: e.memory()}
 	before, err := control.Do("DBSIZE")
@@ -106,7 +106,7 @@ func (e *expiry) fill(ctx context.Context) error {
 		return fmt.Errorf("making the keys: %w", err)
 	}
 	e.instant = time.Now().Add(e.options.Lead)
-	// This takes the server's wall clock to be that of this machine: run the test on the server's
+	// The wall clocks of the server and of this machine must agree. So run the test on the server's
 	// own machine, where the network adds nothing to the time of DBSIZE.
 	at := strconv.FormatInt(e.instant.UnixMilli(), 10)
 	expire, err := ParseTemplate("PEXPIREAT "+strconv.Quote(create.words[1])+" "+at, e.options.Shape)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// plan holds what the flows of a run have in common.
+// plan has the parameters of a run that all of its flows share.
 type plan struct {
 	mix *Mix
 	// ledgers has one ledger for each charge of each template, nil if nothing is checked.

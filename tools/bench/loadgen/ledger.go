@@ -19,7 +19,7 @@ type ledger struct {
 	limits []*Limit
 	// text is the command that reports show for the ledger.
 	text string
-	// pattern is the argument that is the key. fixed says that it is the same for every request.
+	// pattern is the argument that is the key. fixed says that all requests have the same key.
 	pattern string
 	fixed   bool
 	first   uint64
@@ -29,10 +29,10 @@ type ledger struct {
 	// call.
 	single  bool
 	largest atomic.Int64
-	// claims hold what each of the first keys must have been granted. The slice is empty if
-	// refusals prove nothing.
+	// claims has, for each of the first keys, the units that the key must have been granted. It is
+	// empty if refusals prove nothing.
 	claims []claim
-	// skipped is the reason why nothing can be checked, or empty.
+	// skipped is the reason why nothing can be checked, or "".
 	skipped string
 }
 

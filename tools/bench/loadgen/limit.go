@@ -25,7 +25,7 @@ type Limit struct {
 	// bound returns the maximum number of units that one key may be granted within a span, both
 	// ends included, whatever happened before.
 	bound func(span time.Duration) int64
-	// unbounded is the reason why there is no bound, or empty.
+	// unbounded is the reason why there is no bound, or "".
 	unbounded string
 	// spell is the time before a refusal that explains it: a call of q units is refused only if
 	// Most-q+1 units or more were granted within the spell before it. It is 0 if no such time is

@@ -81,7 +81,7 @@ func (c *bucketCall) option(r *callReader, word string, l *Limit) (err error) {
 		}
 	case "INIT":
 		c.special = true
-		_, err = r.number() // fewer tokens at the start only lower what is granted
+		_, err = r.number() // fewer tokens at the start can only reduce the grants
 	case "PENALIZE":
 		c.special, c.Penalize = true, true
 	case "MS":

@@ -83,7 +83,7 @@ func (t *Template) multiLimit(words []string) (*Limit, []charge, error) {
 		}
 		rest = rest[used:]
 		l.free = l.free || peek
-		l.spell = 0 // another clause may have been the one that refused
+		l.spell = 0 // another clause may be the reason of the refusal
 		charges = append(charges, charge{l, key})
 		whole.others = append(whole.others, l.Most)
 	}

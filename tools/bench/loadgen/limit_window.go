@@ -39,7 +39,7 @@ func windowLimit(r *callReader) (*Limit, error) {
 		}
 	}
 	call.Window = units(window, unit)
-	call.LogMaxEntries = call.Limit // the server's own cap is not known here
+	call.LogMaxEntries = call.Limit // the server's own maximum is not known here
 	if call.Limit < 1 || call.Validate() != nil {
 		return nil, errNotALimit
 	}
@@ -72,10 +72,10 @@ func windowSpell(c *slidingwindow.Call) time.Duration {
 	case c.Penalize, c.Block, c.Even:
 		return 0
 	case c.Mode == slidingwindow.Counter:
-		// The units that count of the window before may have been granted at its beginning.
+		// Units of the window before that still count may have been granted at its beginning.
 		return units(2, c.Window)
 	case c.Mode == slidingwindow.Calendar:
-		return units(2, c.Calendar.Unit.Nominal()) // longer than any window, such as a day that a zone has twice
+		return units(2, c.Calendar.Unit.Nominal()) // longer than any window, such as a day with a change of the clock
 	}
 	return c.Window
 }
@@ -105,7 +105,7 @@ func windowOption(r *callReader, word string, call *slidingwindow.Call, unit *ti
 	case "COUNTER":
 		call.Mode = slidingwindow.Counter
 	case "FIXED":
-		if call.Mode != slidingwindow.Calendar { // which FIXED does not change
+		if call.Mode != slidingwindow.Calendar { // FIXED does not have this change
 			call.Mode = slidingwindow.Fixed
 		}
 	case "ZONE", "FROM":
@@ -152,7 +152,7 @@ func windowBound(c slidingwindow.Call) func(time.Duration) int64 {
 		// The span may overlap a part of one more window at either end.
 		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+2) }
 	case slidingwindow.Calendar:
-		window = c.Calendar.Unit.Nominal() / 2 // shorter than any window
+		window = c.Calendar.Unit.Nominal() / 2 // shorter than any window of the unit
 		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+2) }
 	case slidingwindow.Log:
 		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+1) }

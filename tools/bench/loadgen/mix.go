@@ -26,7 +26,7 @@ func NewMix(templates ...*Template) (*Mix, error) {
 	return m, nil
 }
 
-// ParseMix parses one template from each line. The error is that of ParseTemplate or NewMix.
+// ParseMix parses one template from each line. It returns the error of ParseTemplate or NewMix.
 func ParseMix(lines []string, shape Shape) (*Mix, error) {
 	templates := make([]*Template, 0, len(lines))
 	for _, line := range lines {

@@ -2,10 +2,10 @@ package loadgen
 
 // request is a request that was sent and has no reply yet.
 type request struct {
-	// at is the instant at which the request should have left.
+	// at is the instant at which the request should have been sent.
 	at  int64
 	key uint64
-	// command is the index of the template, pick that of the quantity.
+	// command is the index of the template, and pick the index of the quantity.
 	command, pick uint16
 }
 

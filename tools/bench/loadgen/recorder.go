@@ -19,7 +19,7 @@ func newHistogram() *hdrhistogram.Histogram {
 // recorder collects the replies to the flows of one thread. A flow locks it for each batch of
 // replies. Except in the goroutine driver, only the live display contends for that lock.
 type recorder struct {
-	// completed counts every reply, including those of the warm-up.
+	// completed counts every reply, including the replies during the warm-up.
 	completed atomic.Int64
 
 	mu sync.Mutex
@@ -65,7 +65,7 @@ func (r *recorder) left(lag int64) {
 
 // add records a time, limited to the histogram's range.
 func add(h *hdrhistogram.Histogram, nanoseconds int64) {
-	_ = h.RecordValue(min(max(nanoseconds, 1), int64(longest))) // in range by construction
+	_ = h.RecordValue(min(max(nanoseconds, 1), int64(longest))) // there is no error, because the value is in the range of the histogram
 }
 
 // merge adds the results of another recorder.
@@ -88,8 +88,8 @@ func (t *tally) merge(from *tally) {
 type Live struct {
 	// Elapsed is the time since measuring began. It is negative during warm-up.
 	Elapsed time.Duration
-	// Completed counts the replies so far, including those of the warm-up. Measured counts those
-	// that are part of the result.
+	// Completed counts the replies so far, including the replies during the warm-up. Measured
+	// counts those that are part of the result.
 	Completed, Measured int64
 	Denied, Errors      int64
 }

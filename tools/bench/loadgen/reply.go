@@ -17,7 +17,7 @@ var errProtocol = errors.New("the server's bytes are not RESP")
 // reply holds the parts of one reply that the generator uses. It refers to the bytes that it was
 // parsed from.
 type reply struct {
-	// kind is the type byte: '+', '-', ':', '$', '*' and those of RESP3.
+	// kind is the first byte of the reply: '+', '-', ':', '$', '*', or a type byte of RESP3.
 	kind byte
 	// length is the number of elements of an aggregate.
 	length int64

@@ -12,7 +12,7 @@ import (
 type Result struct {
 	Target  string
 	Address string
-	// Server is the server's name and version from INFO, or empty.
+	// Server is the server's name and version from INFO, or "".
 	Server  string
 	Options Options
 	Started time.Time

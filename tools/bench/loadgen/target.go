@@ -58,7 +58,7 @@ func (t *Target) ParseAddress(text string) error {
 func (t *Target) parseURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
-		return errors.New("reading the address: it is not a URL") // its text may hold a password
+		return errors.New("reading the address: it is not a URL") // the text of the error may contain a password
 	}
 	t.Network, t.Address = "tcp", u.Host
 	if u.Port() == "" {
@@ -89,7 +89,7 @@ func (t *Target) Dial(ctx context.Context) (*Session, error) {
 	}
 	s := &Session{conn: conn}
 	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // a socket that refuses it will fail below
+		_ = conn.SetDeadline(deadline) // a connection that refuses the deadline fails below
 	}
 	if err := t.greet(s); err != nil {
 		conn.Close()

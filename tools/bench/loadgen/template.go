@@ -15,8 +15,8 @@ const (
 	MaxKeyWidth = 1024
 	// seqWidth is the width of {seq}.
 	seqWidth = 16
-	// maxQuantities limits how many values {q} can have: the template keeps an encoded form of
-	// each.
+	// maxQuantities is the maximum number of values that {q} can have: the template keeps an
+	// encoded form of each.
 	maxQuantities = 1000
 	maxDataSize   = 1 << 20
 )
@@ -50,9 +50,9 @@ func (s Shape) check() error {
 //	{seq}   a number that no other request of the run has
 //	{data}  filler bytes
 //
-// Words are separated by blanks. Single and double quotes hold a word together, and in double quotes
-// the escape sequences are those of Redis. Other braces are kept as they are, since they are hash
-// tags.
+// Words are separated by blanks. Single and double quotes hold a word together, and in double
+// quotes the escape sequences are the same as in Redis. Other braces are kept as they are, since
+// they are hash tags.
 type Template struct {
 	text   string
 	weight int

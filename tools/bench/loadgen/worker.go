@@ -35,7 +35,7 @@ func (l *worker) over(p *pace, now int64) bool {
 func (l *worker) unsent() int64 {
 	paces := l.paces
 	if l.pace != nil && l.pace.k > 0 {
-		paces = []*pace{l.pace} // the driver used this one
+		paces = []*pace{l.pace} // the driver used the schedule of the worker
 	}
 	var n int64
 	for _, p := range paces {

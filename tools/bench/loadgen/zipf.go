@@ -52,14 +52,14 @@ func (z *zipfKeys) integral(x float64) float64 {
 
 // inverse returns the x whose integral is area.
 func (z *zipfKeys) inverse(area float64) float64 {
-	t := max((1-z.exponent)*area, -1) // rounding must not lead out of the logarithm's domain
+	t := max((1-z.exponent)*area, -1) // rounding must not lead out of the domain of the logarithm
 	return math.Exp(area * ratio(math.Log1p, t))
 }
 
 // ratio returns f(t)/t for a function with f(t) ≈ t near 0.
 func ratio(f func(float64) float64, t float64) float64 {
 	if math.Abs(t) < 1e-8 {
-		return 1 // off by t/2, far below what a draw can show
+		return 1 // the error is t/2, which is too small to be visible in the draws
 	}
 	return f(t) / t
 }

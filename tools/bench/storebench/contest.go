@@ -21,11 +21,11 @@ type contender struct {
 
 // figures are the results of one turn.
 type figures struct {
-	PerSecond   float64       // decisions per second
-	P99         time.Duration // of the latency of one call
+	PerSecond   float64       // number of decisions per second
+	P99         time.Duration // 99th percentile of the latency of one call
 	Engine, Own float64       // processor time per decision in microseconds: of the nodes, and of the servers or programs
-	Fairness    float64       // decisions of the slowest server divided by those of the fastest; 0 with one server
-	Messages    float64       // commands per second that the nodes received; 0 if not counted
+	Fairness    float64       // number of decisions of the slowest server divided by the number of the fastest; 0 with one server
+	Messages    float64       // number of commands per second that the nodes received; 0 if they were not counted
 }
 
 func (f figures) String() string {
@@ -82,7 +82,7 @@ func contests() []contest {
 	return all
 }
 
-// bench holds what all turns share.
+// bench has the resources that all turns share.
 type bench struct {
 	options
 	nodes *nodes
@@ -91,7 +91,7 @@ type bench struct {
 // result holds the figures of all turns of a contest.
 type result struct {
 	contest contest
-	turns   [][]figures // by contender and round
+	turns   [][]figures // the figures of each turn, by contender and round
 }
 
 func newResult(c contest) *result {

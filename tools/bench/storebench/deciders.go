@@ -34,7 +34,7 @@ func connectLibrary(ctx context.Context, nodes []string) (*subject, error) {
 			return err
 		}
 	}
-	return &subject{one, func() int64 { return 0 }, func() { _ = client.Close() }}, nil // a failure does not matter: the process ends
+	return &subject{one, func() int64 { return 0 }, func() { _ = client.Close() }}, nil // the process ends, so an error does not matter
 }
 
 // connectStore opens the store that --store uses behind the commands, without the commands.
@@ -77,6 +77,6 @@ func connectStore(ctx context.Context, t task) (*subject, error) {
 		return sum
 	}
 	first := one()
-	// The first call makes the store learn the time and the nodes.
+	// In the first call, the store learns the time and the nodes.
 	return &subject{one, messages, store.Close}, until(ctx, func() error { return first("first") })
 }

@@ -36,13 +36,13 @@ func (l load) server(ctx context.Context, b *bench) (f figures, err error) {
 	}
 	port := freeport.Choose()
 	cmd := exec.CommandContext(ctx, b.options.server, "--port", port, "--bind", "127.0.0.1", "--store", b.nodes.url(),
-		"--store-timeout", "1000", "--loglevel", "warning") // redis-benchmark stops at the first error, so allow a second
+		"--store-timeout", "1000", "--loglevel", "warning") // redis-benchmark stops at the first error, so the time-out is a second
 	if err := cmd.Start(); err != nil {
 		return f, err
 	}
 	defer func() {
-		_ = cmd.Process.Kill() // it stores nothing
-		_ = cmd.Wait()         // it was killed
+		_ = cmd.Process.Kill() // the process stores nothing, so it can be killed
+		_ = cmd.Wait()         // the error only says that the process was killed
 	}()
 	command := []string{"CL.THROTTLE", "key:__rand_int__", "1000000", "1000000", "1"}
 	if !l.admit {
@@ -115,7 +115,7 @@ func (n *nodes) loadScript(ctx context.Context) (sha string, err error) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: n.addresses()})
 	client.AddHook(sent)
 	for _, c := range n.clients {
-		err = errors.Join(err, c.ScriptFlush(ctx).Err()) // so that the client has to send the text
+		err = errors.Join(err, c.ScriptFlush(ctx).Err()) // the client must send the text of the script, so the server forgets it
 	}
 	_, failed := redis_rate.NewLimiter(client).Allow(ctx, "once", redis_rate.PerSecond(1))
 	if err = errors.Join(err, failed, client.Close()); err != nil {
@@ -130,7 +130,7 @@ func (n *nodes) loadScript(ctx context.Context) (sha string, err error) {
 }
 
 // pipelined runs redis-benchmark twice: first to find the rate, then for the span. own are the
-// processes whose processor time is measured beside that of the nodes.
+// processes whose processor time is measured in addition to the processor time of the nodes.
 func (b *bench) pipelined(ctx context.Context, own []int, args []string) (f figures, err error) {
 	rate, _, err := redisBenchmark(ctx, trial, args)
 	if err != nil {
@@ -168,8 +168,8 @@ func redisBenchmark(ctx context.Context, count int64, args []string) (rate float
 	if err != nil || bytes.Contains(append(said.Bytes(), out...), []byte("Error")) {
 		return 0, 0, fmt.Errorf("redis-benchmark: %w: %s", err, bytes.TrimSpace(said.Bytes()))
 	}
-	// redis-benchmark does not escape the command in the CSV line, so take the figures from its
-	// end.
+	// redis-benchmark does not escape the command in the CSV line, so the figures are taken from
+	// its end.
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	fields, err := csv.NewReader(strings.NewReader(lines[len(lines)-1])).Read()
 	if err != nil || len(fields) < 7 {

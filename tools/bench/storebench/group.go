@@ -30,7 +30,7 @@ func workers(count int, t task) func(ctx context.Context, b *bench) (figures, er
 			return figures{}, err
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel() // kill the workers that are still running
+		defer cancel() // cancel kills the workers that are still running
 		var group []*member
 		for range count {
 			m, err := newMember(ctx, t)
@@ -46,7 +46,7 @@ func workers(count int, t task) func(ctx context.Context, b *bench) (figures, er
 		}
 		f, err := b.turn(ctx, group)
 		if t.Lease == 0 {
-			f.Messages = 0 // without leases this figure says no more than the decisions
+			f.Messages = 0 // without leases, this figure says no more than the number of decisions
 		}
 		return f, err
 	}

@@ -42,7 +42,7 @@ type options struct {
 	warmup, span        time.Duration
 }
 
-// run is the program except for the worker processes.
+// run is the program, except for the worker processes.
 func run(ctx context.Context, args []string, progress io.Writer) (err error) {
 	var o options
 	set := flag.NewFlagSet("storebench", flag.ContinueOnError)

@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// masters is the number of nodes of the cluster, slots the number of hash slots.
+// masters is the number of nodes of the cluster, and slots the number of hash slots.
 const masters, slots = 3, 16384
 
 // nodes is a cluster of primaries on loopback without persistence.
@@ -180,8 +180,8 @@ func (n *nodes) stop() (err error) {
 		err = errors.Join(err, c.Close())
 	}
 	for _, c := range n.started {
-		_ = c.Process.Kill() // it stores nothing
-		_ = c.Wait()         // it was killed
+		_ = c.Process.Kill() // the process stores nothing, so it can be killed
+		_ = c.Wait()         // the error only says that the process was killed
 	}
 	return errors.Join(err, os.RemoveAll(n.dir))
 }

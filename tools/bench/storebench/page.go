@@ -93,7 +93,8 @@ func (r *result) figures(b *strings.Builder) {
 	}
 }
 
-// ratios writes the table of the figures divided by those of the first contender, round by round.
+// ratios writes the table of the figures divided by the figures of the first contender, round by
+// round.
 func (r *result) ratios(b *strings.Builder) {
 	all := slices.DeleteFunc(r.shown(), func(c column) bool {
 		return slices.ContainsFunc(r.turns[0], func(f figures) bool { return c.of(f) == 0 })
@@ -125,7 +126,7 @@ func writeHead(b *strings.Builder, first string, all []column) {
 func spread(values []float64) string {
 	values = slices.Sorted(slices.Values(values))
 	if len(values) == 0 || values[len(values)-1] == 0 {
-		return "" // there is no such figure
+		return "" // the page does not have this figure
 	}
 	return fmt.Sprintf("%s (%s..%s)", short(values[len(values)/2]), short(values[0]), short(values[len(values)-1]))
 }

@@ -20,10 +20,10 @@ import (
 
 // task describes what a worker does.
 type task struct {
-	Kind    string // redis_rate or cellserver
-	Nodes   string // addresses, separated by commas
+	Kind    string // the limiter to measure: redis_rate or cellserver
+	Nodes   string // addresses of the nodes, separated by commas
 	Callers int
-	Keys    int // 1, or this number with a Zipf distribution
+	Keys    int // number of keys: 1, or this number with a Zipf distribution
 	Lease   time.Duration
 }
 
@@ -37,9 +37,9 @@ func (t task) arguments() []string {
 // report holds the results of a worker for the time of counting.
 type report struct {
 	Decisions, Failed int64
-	Messages          int64 // commands that the nodes received; only for cellserver
+	Messages          int64 // number of commands that the nodes received; only for cellserver
 	CPU               time.Duration
-	Latencies         []byte // an encoded histogram of nanoseconds
+	Latencies         []byte // an encoded histogram of latencies in nanoseconds
 	FirstError        string
 }
 
@@ -80,8 +80,8 @@ func work(ctx context.Context, args []string, in io.Reader, out io.Writer) error
 
 // subject is the limiter whose calls a worker measures.
 type subject struct {
-	newDecider func() decider // called once for each caller
-	messages   func() int64   // the number of messages so far
+	newDecider func() decider // makes the decider of a caller; called once for each caller
+	messages   func() int64   // returns the number of messages so far
 	close      func()
 }
 
@@ -100,8 +100,8 @@ func connect(ctx context.Context, t task) (*subject, error) {
 type callers struct {
 	phase atomic.Int32
 	mu    sync.Mutex
-	hist  *hdrhistogram.Histogram // guarded by mu
-	told  report                  // guarded by mu
+	hist  *hdrhistogram.Histogram // histogram of latencies in nanoseconds; guarded by mu
+	told  report                  // the figures that were counted so far; guarded by mu
 }
 
 // call runs the callers through the phases that the input lines announce.
@@ -163,7 +163,7 @@ func (c *callers) run(decide decider, choose func() string) {
 			}
 			continue
 		}
-		_ = hist.RecordValue(min(int64(took), hist.HighestTrackableValue())) // it is in the range
+		_ = hist.RecordValue(min(int64(took), hist.HighestTrackableValue())) // no error: the value is in the range
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

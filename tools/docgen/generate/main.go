@@ -12,7 +12,7 @@ import (
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "generate:", err) // nowhere left to report to
+		_, _ = fmt.Fprintln(os.Stderr, "generate:", err) // an error cannot be reported anywhere
 		os.Exit(1)
 	}
 }

@@ -92,7 +92,7 @@ func serve(s *xds.Settings, args []string) int {
 	}
 	go func() {
 		for s := range signals {
-			_ = cmd.Process.Signal(s) // it may have ended
+			_ = cmd.Process.Signal(s) // an error means that the process has ended
 		}
 	}()
 	ctx, stop := context.WithCancel(context.Background())
@@ -105,7 +105,7 @@ func serve(s *xds.Settings, args []string) int {
 		err := follow(ctx, s, &redis.Options{Network: "unix", Addr: socket, Password: os.Getenv("CELLSERVER_REQUIREPASS")})
 		if err != nil {
 			failed <- err
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+			_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that the process has ended
 		}
 	}()
 	err = cmd.Wait()

@@ -37,10 +37,10 @@ type Handshakes struct {
 	lim   *atomic.Pointer[transport.Limits]
 	ended sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // mu guards the fields below
 	stopped bool
-	running []*handshake // the oldest first
-	waiting []*handshake // the oldest first
+	running []*handshake // the running handshakes, the oldest first
+	waiting []*handshake // the waiting handshakes, the oldest first
 }
 
 // handshake is a waiting or running handshake.
@@ -74,7 +74,7 @@ func (s *Handshakes) Begin(c Handshaker) {
 		s.mu.Unlock()
 	default:
 		by := s.start(h)
-		s.ended.Add(1) // with mu held, so that Stop comes before or after
+		s.ended.Add(1) // Add is called with mu held, so that Stop comes before or after it
 		s.mu.Unlock()
 		go s.serve(h, by)
 	}

@@ -12,17 +12,17 @@ import (
 // output of a connection whose client reads all replies at once is empty.
 type Output struct {
 	B       []byte
-	at      int    // B[:at] has been sent
-	Held    int    // this many bytes at the end, and all pieces, wait for Barrier
-	Barrier uint64 // 0: no barrier
+	at      int    // number of bytes of B that have been sent
+	Held    int    // number of bytes at the end of B that wait for Barrier, as do all pieces
+	Barrier uint64 // log position that must be durable before the held output is sent; 0 for none
 	pieces  *pieces
 }
 
 // pieces are the unsent references of a reply.
 type pieces struct {
-	refs []shared.Ref // their positions are offsets in B
-	sent int          // bytes of the first that have been sent
-	kept int          // memory that they take: see [shared.Ref.Kept]
+	refs []shared.Ref // the references; their positions are offsets in B
+	sent int          // number of bytes of the first reference that have been sent
+	kept int          // memory in bytes that the references take: see [shared.Ref.Kept]
 }
 
 // OnDurable makes a reply that waited for its log record ready to be sent. The outcome is not

@@ -30,7 +30,8 @@ func Explanation(h transport.Handler, err error) []byte {
 	return nil
 }
 
-// maxReason limits the logged part of an error, because the client can influence its text.
+// maxReason is the maximum number of bytes of an error that are logged, because the client can
+// influence its text.
 const maxReason = 200
 
 // LogHandshake logs a failed handshake: at level debug if the connection ended or timed out before

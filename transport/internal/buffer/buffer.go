@@ -24,9 +24,9 @@ const (
 // pointer into a pool allocates nothing.
 type Buffer struct {
 	B       []byte
-	mapped  bool // B is not in Go's heap: see [GetInput]
-	used    int  // of a mapped buffer: the end of the bytes that were written since it was lent
-	touched int  // of a mapped buffer: the end of all bytes that were ever written
+	mapped  bool // B is memory outside of Go's heap: see [GetInput]
+	used    int  // for a mapped buffer: the end of the bytes that were written since it was lent
+	touched int  // for a mapped buffer: the end of all bytes that were ever written
 }
 
 var pools [classes]sync.Pool
@@ -63,7 +63,7 @@ func Put(x *Buffer) {
 	if n < MinSize || n > maxSize {
 		return
 	}
-	// The size of a grown slice need not be a power of two, so round down to a class.
+	// The size of a grown slice need not be a power of two, so it is rounded down to a class.
 	class := bits.Len(uint(n)) - bits.Len(uint(MinSize))
 	x.B = x.B[:n]
 	pools[class].Put(x)

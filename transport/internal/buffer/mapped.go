@@ -18,11 +18,11 @@ var longInputs mappedMemory
 
 // mappedMemory is a pool of mapped buffers. It is safe for concurrent use.
 type mappedMemory struct {
-	bytes  atomic.Int64 // bytes that its buffers have touched
+	bytes  atomic.Int64 // number of bytes that the buffers have touched
 	mu     sync.Mutex
-	spares []*Buffer // guarded by mu; the last used one is at the end
-	kept   int       // guarded by mu; bytes that the spares have touched
-	unused int       // guarded by mu; number of spares at the beginning that were not used since the last trim
+	spares []*Buffer // the unused buffers, the last used one at the end; guarded by mu
+	kept   int       // number of bytes that the buffers in spares have touched; guarded by mu
+	unused int       // number of buffers at the beginning of spares that were not used since the last trim; guarded by mu
 }
 
 // Mapped returns how many bytes of memory outside of Go's heap the input of all transports of the
@@ -83,7 +83,7 @@ func (x *Buffer) Size(w int) int {
 	return x.used
 }
 
-// GiveBack is [Put] for input that has been written up to w.
+// GiveBack does what [Put] does, for input that has been written up to the offset w.
 func (x *Buffer) GiveBack(w int) {
 	x.Size(w)
 	Put(x)

@@ -9,12 +9,12 @@ func mapMemory(n int) []byte {
 	if err != nil {
 		return nil
 	}
-	_ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) // a kernel without huge pages refuses
+	_ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) // fails on a kernel without huge pages
 	return b
 }
 
-// remapMemory changes the length of memory of mapMemory to n bytes without copying. On failure it
-// returns nil, and b stays as it is.
+// remapMemory changes the length of b, which mapMemory has returned, to n bytes without copying. On
+// failure it returns nil, and b stays as it is.
 func remapMemory(b []byte, n int) []byte {
 	longer, err := unix.Mremap(b, n, unix.MREMAP_MAYMOVE)
 	if err != nil {
@@ -24,5 +24,5 @@ func remapMemory(b []byte, n int) []byte {
 }
 
 func unmapMemory(b []byte) {
-	_ = unix.Munmap(b) // there is no way to handle an error
+	_ = unix.Munmap(b) // an error cannot be handled here
 }

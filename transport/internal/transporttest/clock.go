@@ -11,7 +11,7 @@ import (
 
 // Clock is the clock for the write timeout of a transport. It stands still until Run.
 type Clock struct {
-	mu   sync.Mutex // guards the fields below
+	mu   sync.Mutex // mu guards the fields below
 	at   time.Time
 	runs bool
 }
@@ -53,11 +53,10 @@ func Pass(tr transport.Transport, clock *Clock, lim transport.Limits, d time.Dur
 		}
 		return
 	}
-	// Wait twice for each loop to complete a round: at the first time it may have been about to end
-	// one.
+	// Each loop has to complete two rounds, because it may have been about to end the first one.
 	for {
 		for range 2 {
-			_ = tr.(transport.Looped).Answer(context.Background()) // no error, because the context has no deadline
+			_ = tr.(transport.Looped).Answer(context.Background()) // there is no error, because the context has no deadline
 		}
 		if d <= 0 {
 			return

@@ -46,7 +46,7 @@ func TestKeptInput(t *testing.T, kept KeptInput) {
 	}
 	require.Greater(t, most, int64(1<<20))
 	kept.Release()
-	for range 2 { // releases what has not been used since the previous call
+	for range 2 { // each call releases the buffers that were not used since the previous call
 		transport.TrimInput()
 	}
 	require.LessOrEqual(t, transport.MappedInput(), before)

@@ -30,19 +30,19 @@ const (
 //	sync N      "synced N", not before the log has reached N
 //	bye         "bye", then Close
 type LineHandler struct {
-	Refuse        func() []byte // if not nil, called at every Open; a result that is not nil refuses
+	Refuse        func() []byte // called at every Open if it is not nil; a result that is not nil refuses the client
 	OnFeed        func(s *LineSession)
 	Regret        func(out []byte) []byte // changes the replies that waited for the barrier Lost
-	Lost          uint64                  // the barrier that is lost; 0: none
+	Lost          uint64                  // the barrier that is lost; 0 if none is
 	DurableUpTo   atomic.Uint64
-	Ledger        ledger // counts the bytes in memory that refer refers to
+	Ledger        ledger // counts the bytes in memory to which the command refer refers
 	OnRefer       func(t *transport.Turn, n int)
 	ShortOfMemory atomic.Bool // the result of Pressed
 
 	Opened, Closed, workers, Asked atomic.Int64 // Asked counts calls of Durable
 
 	events  sync.Mutex
-	changed sync.Cond // on events: something that await waits for may have changed
+	changed sync.Cond // used with events: something for which await waits may have changed
 
 	mu       sync.Mutex
 	sessions []*LineSession
@@ -190,7 +190,7 @@ type LineSession struct {
 	outbox []string
 	answer string
 
-	parked transport.Next // Park or Wait while a command waits
+	parked transport.Next // the Next of a waiting command: Park or Wait
 	Left   []byte         // what the last Feed did not consume
 }
 

@@ -59,7 +59,7 @@ func Start(t *testing.T, f Factory, h *LineHandler, lim transport.Limits) *Rig {
 	return StartOn(t, f, h, lim, l)
 }
 
-// StartOn is like Start on the given listener.
+// StartOn does what Start does, on the given listener.
 func StartOn(t *testing.T, f Factory, h *LineHandler, lim transport.Limits, l net.Listener) *Rig {
 	t.Helper()
 	r := &Rig{T: t, Handler: h, Limits: lim, clock: NewClock(), Addr: l.Addr(), served: make(chan error, 1)}
@@ -119,7 +119,7 @@ func (c *Client) CloseWrite() error {
 	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }
 
-// Send sends lines.
+// Send sends lines to the server, each with its end of line.
 func (c *Client) Send(lines ...string) {
 	c.T.Helper()
 	_, err := io.WriteString(c, strings.Join(lines, "\n")+"\n")
@@ -192,7 +192,7 @@ func RunTests(m *testing.M) int {
 	var left error
 	for end := time.Now().Add(Patience); code == 0 && time.Now().Before(end); {
 		if left = goleak.Find(); left == nil {
-			break // the last goroutines may need a moment to end, on a busy machine a long one
+			break // the last goroutines may need some time to end, especially on a busy machine
 		}
 	}
 	if left != nil {

@@ -45,7 +45,7 @@ func (r *Rig) DialTLS(conf *tls.Config) *Client {
 	nc, err := tls.Dial("tcp", r.Addr.String(), conf)
 	require.NoError(r.T, err)
 	require.NoError(r.T, nc.SetDeadline(time.Now().Add(Patience)))
-	r.T.Cleanup(func() { _ = nc.Close() }) // closed already, where the server hung up
+	r.T.Cleanup(func() { _ = nc.Close() }) // the connection is closed already if the server has hung up
 	return &Client{T: r.T, Conn: nc, Reader: bufio.NewReader(nc)}
 }
 

@@ -1,15 +1,15 @@
 // Package fields makes the HTTP header fields and the body that tell a client about its limits.
 //
 // It makes what the package front/headers of the server makes; both are tested with clients/vectors/headers.json. The
-// fields are those of draft-ietf-httpapi-ratelimit-headers-11 of 23 May 2026.
+// fields follow draft-ietf-httpapi-ratelimit-headers-11 of 23 May 2026.
 package fields
 
 import "strconv"
 
-// Style says which fields a response has. Retry-After is part of every style but None.
+// Style says which header fields a response has. All styles but None include Retry-After.
 type Style uint8
 
-// These are the styles. Both is the sum of Draft and X.
+// These are the styles. Both has the fields of Draft and of X.
 const (
 	None  Style = 0
 	Draft Style = 1
@@ -17,36 +17,37 @@ const (
 	Both  Style = Draft | X
 )
 
-// Answer is the decision on a request. Times are in milliseconds, and -1 stands for none.
+// Answer is the decision on a request. Times are in milliseconds; -1 means that there is none.
 type Answer struct {
 	Policy string `json:"policy"`
-	// Denied says that the request is denied, and Blocked that a block has denied it.
+	// Denied says that the request is denied, and Blocked that it is denied by a block.
 	Denied  bool `json:"denied"`
 	Blocked bool `json:"blocked"`
-	// Binding has the numbers of the call as a whole, and Clauses those of each clause.
+	// Binding has the numbers of the call as a whole, and Clauses the numbers of each clause.
 	Binding Clause   `json:"binding"`
 	Clauses []Clause `json:"clauses"`
 }
 
 // Clause is the decision on one limit.
 type Clause struct {
-	// Denies says that the limit is in the way.
+	// Denies says that this limit denies the request.
 	Denies      bool  `json:"denies"`
 	Limit       int64 `json:"limit"`
 	Remaining   int64 `json:"remaining"`
 	RetryMillis int64 `json:"retryMillis"`
 	ResetMillis int64 `json:"resetMillis"`
-	// WindowMillis is the length of the window, or 0 if the limit has none or it is not known.
+	// WindowMillis is the length of the window in milliseconds; 0 if there is none or it is not
+	// known.
 	WindowMillis int64 `json:"windowMillis"`
 	// Concurrent says that the units are places, and Unlimited that there is no limit.
 	Concurrent bool `json:"concurrent"`
 	Unlimited  bool `json:"unlimited"`
 }
 
-// Field is one header field.
+// Field is a header field of a response.
 type Field struct{ Name, Value string }
 
-// These are the names of the fields, as the draft writes them.
+// These are the names of the header fields, spelled as in the draft.
 const (
 	Policy     = "RateLimit-Policy"
 	Limit      = "RateLimit"
@@ -54,8 +55,8 @@ const (
 )
 
 // Append appends the fields for a to dst. t of a clause that denies the request is the time until it would pass, and
-// otherwise the time until no unit is in use; the latter is left out if the request is denied. Retry-After is the longest wait in
-// whole seconds, at least 1, and left out if the request never passes.
+// otherwise the time until no unit is in use; this time is left out if the request is denied. Retry-After is the
+// longest wait in whole seconds, at least 1, and left out if the request never passes.
 func Append(dst []Field, a *Answer, s Style) []Field {
 	if s == None {
 		return dst
@@ -184,12 +185,13 @@ func secondsUp(millis int64) int64 {
 	return seconds
 }
 
-// Problem is the body of a denial, of the type application/problem+json (RFC 9457).
+// Problem is the body of a denied request's response, of the type application/problem+json (RFC
+// 9457).
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail explains the problem, and Violated are the names of the clauses in the way.
+	// Detail explains the problem. Violated has the names of the clauses that deny the request.
 	Detail   string   `json:"detail,omitempty"`
 	Violated []string `json:"violated-policies,omitempty"`
 }

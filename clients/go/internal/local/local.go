@@ -5,16 +5,19 @@
 package local
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// maxKeys is the largest number of keys that have states of their own.
+// maxKeys is the maximum number of keys that have states of their own.
 const maxKeys = 100_000
 
-// sweepEvery is the least time between two searches for keys that are unused again.
+// sweepEvery is the minimum time in nanoseconds between two searches for keys that are unused
+// again.
 const sweepEvery = int64(time.Second)
 
 // Table decides calls of many keys under the same clauses. It keeps 100,000 keys. When it is full and no key is unused,
@@ -23,7 +26,7 @@ const sweepEvery = int64(time.Second)
 type Table struct {
 	clauses []rules.Clause
 
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex // mu guards the fields below
 	keys   map[string][]state
 	shared []state
 	swept  int64
@@ -39,7 +42,7 @@ func New(clauses []rules.Clause) *Table {
 	return t
 }
 
-// Reset forgets what all keys have used.
+// Reset removes the states of all keys.
 func (t *Table) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,6 +75,36 @@ func (t *Table) Decide(now time.Time, key string, cost int64, member string, pee
 	}
 	d.Numbers = combined(d.Clauses)
 	return d
+}
+
+// Charge takes the cost of a call at now from all clauses, without asking whether it fits.
+func (t *Table) Charge(now time.Time, key string, cost int64, member string) {
+	at := now.UnixNano()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	states := t.find(key, at)
+	for i := range t.clauses {
+		states[i].charge(&t.clauses[i], at, costOf(&t.clauses[i], cost), member)
+	}
+}
+
+// Clone returns a table that is as t is now.
+func (t *Table) Clone() *Table {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := &Table{clauses: t.clauses, keys: make(map[string][]state, len(t.keys)), shared: cloneStates(t.shared), swept: t.swept}
+	for key, states := range t.keys {
+		c.keys[key] = cloneStates(states)
+	}
+	return c
+}
+
+func cloneStates(states []state) []state {
+	c := slices.Clone(states)
+	for i := range c {
+		c[i].places = maps.Clone(c[i].places)
+	}
+	return c
 }
 
 // costOf returns the units that a call takes from a clause.

@@ -8,17 +8,19 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// state is what one key has used of one clause. The zero value is unused. Instants are nanoseconds since 1970.
+// state has the units of one clause that one key has used. The zero value is unused. Instants are nanoseconds since
+// 1970.
 type state struct {
-	// full is the instant at which a bucket is full again.
+	// full is the instant at which the bucket is full again.
 	full int64
-	// start is the beginning of the window in which units were counted last; curr units are in it, and prev in the window before.
+	// start is the beginning of the window in which units were counted last. curr is the number of units in it, and
+	// prev the number in the window before it.
 	start, curr, prev int64
-	// places are the ends of leases, by member.
+	// places maps each member to the instant at which its lease ends.
 	places map[string]int64
 }
 
-// look returns the numbers of a call that takes nothing.
+// look returns the numbers of the answer to a call that takes nothing.
 func (s *state) look(c *rules.Clause, now, cost int64, member string) rules.Numbers {
 	most := c.MostUnits()
 	switch c.Family {
@@ -106,7 +108,7 @@ func (s *state) wait(c *rules.Clause, now, cost int64) int64 {
 	return window - elapsed + decayed(window, s.curr, room)
 }
 
-// reset returns the time until nothing is in use.
+// reset returns the time in nanoseconds until no unit is in use.
 func (s *state) reset(c *rules.Clause, now int64) int64 {
 	switch c.Family {
 	case rules.Bucket, rules.Cell:
@@ -136,7 +138,7 @@ func (s *state) reset(c *rules.Clause, now int64) int64 {
 	return decayed(window, s.prev, 0) - elapsed
 }
 
-// fixed reports whether a window is FIXED. Otherwise it is COUNTER.
+// fixed reports whether a window has the mode FIXED. Otherwise its mode is COUNTER.
 func fixed(c *rules.Clause) bool { return len(c.Options) > 0 && c.Options[0] == "FIXED" }
 
 // roll moves the state to the window that has now.

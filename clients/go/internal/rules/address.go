@@ -7,17 +7,21 @@ import (
 	"strings"
 )
 
-// Addresses says how the address of a client is found: see [Addresses.Key]. With neither Hops nor Networks it is
-// that of the peer, and no header is believed.
+// Addresses says how the address of a client is found: see [Addresses.Key]. Without Hops and Networks, the address of
+// the peer is used, and no header field is believed.
 type Addresses struct {
-	// Hops is the number of proxies of our own, the peer included, from 0. Each appends the address of its
-	// peer to X-Forwarded-For.
+	// Hops is the number of proxies that the operator runs, including the peer, from 0. Each proxy appends the address
+	// of its peer to X-Forwarded-For.
 	Hops int
-	// Networks are those of our own proxies. Hops and Networks exclude each other.
+	// Networks are the networks of the operator's proxies. Hops and Networks exclude each other.
 	Networks []netip.Prefix
-	// V6Prefix is the number of bits of an IPv6 address that make one key, from 48 to 64.
+	// V6Prefix is the number of bits of an IPv6 address that the key has, from 48 to 64.
 	V6Prefix int
+	socket   bool // peers have no address
 }
+
+// Believes reports whether an entry of X-Forwarded-For is believed.
+func (a *Addresses) Believes() bool { return a.Hops > 0 || len(a.Networks) > 0 }
 
 // These are the least and the largest V6Prefix.
 const (
@@ -25,11 +29,10 @@ const (
 	MaxV6Prefix = 64
 )
 
-// ErrPeer says that the peer has no address, as with a Unix socket, and that nothing else names the client.
+// ErrPeer means that the peer has no address, as with a Unix socket, and that no header field identifies the client.
 var ErrPeer = errors.New("the peer has no address: a Unix socket needs trusted hops")
 
-// Unknown is the key of all clients whose address is not known, because their peer has none and the header
-// does not have it either.
+// Unknown is the key of all clients whose address is not known, because neither the peer nor the header field has one.
 const Unknown = "unknown"
 
 // Key returns the key of a client. peer is the address of the connection, with a port or without one, and

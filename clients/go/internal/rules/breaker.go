@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// These are the numbers of a [Breaker].
+// These are the parameters of a [Breaker].
 const (
 	failuresInRow = 5
 	lastCalls     = 20
 	failuresOf    = lastCalls / 2
 	breakFor      = time.Second
-	// spread is the part of breakFor by which a pause is longer or shorter.
+	// spread is the maximum change of a pause, as a fraction of breakFor.
 	spread = 0.2
 )
 
@@ -23,7 +23,7 @@ func Pause(r float64) time.Duration {
 // State is the state of a [Breaker].
 type State string
 
-// These are the states. While the breaker is half-open its one probe is under way.
+// These are the states. In the state half-open, the only probe is in progress.
 const (
 	Closed   State = "closed"
 	Open     State = "open"
@@ -37,25 +37,25 @@ const (
 //
 // The methods may be called concurrently. The zero value is closed and ready.
 type Breaker struct {
-	mu    sync.Mutex // guards all fields
-	state State      // "" stands for closed
-	until time.Time  // of Open: when there may be a probe
-	turn  uint64     // counts changes of the state, to know late outcomes
+	mu    sync.Mutex // mu guards all other fields
+	state State      // the present state; "" stands for closed
+	until time.Time  // the time after which there may be a probe, in the state open
+	turn  uint64     // number of changes of the state, by which late outcomes are recognized
 	row   int
 	ring  [lastCalls]bool // whether each of the last calls has failed
-	calls int             // how many calls are in ring
-	next  int             // where the next outcome is written
-	bad   int             // how many calls in ring have failed
+	calls int             // number of calls in ring
+	next  int             // index in ring of the next outcome
+	bad   int             // number of calls in ring that have failed
 }
 
 // Ticket is the permission for one call.
 type Ticket struct {
-	// Allowed says that the call may be made, and Probe that it is the probe.
+	// Allowed says that the call may be made. Probe says that the call is the probe.
 	Allowed, Probe bool
 	turn           uint64
 }
 
-// Outcome is how a call has ended.
+// Outcome says how a call has ended.
 type Outcome string
 
 // These are the outcomes. Abandoned means that the caller has stopped to wait before the deadline: the call says nothing
@@ -84,9 +84,9 @@ func (b *Breaker) Begin(now time.Time) Ticket {
 	return Ticket{Allowed: true, turn: b.turn}
 }
 
-// End tells the outcome of a call at now. pause is how long the breaker stays open if it opens. An outcome of a call
-// that began before the breaker has opened or closed last counts no more. opened says that the breaker
-// has opened.
+// End tells the outcome of a call at now. pause is the time for which the breaker stays open if it opens. An outcome of
+// a call that began before the breaker has opened or closed last counts no more. opened says that the breaker has
+// opened.
 func (b *Breaker) End(t Ticket, now time.Time, o Outcome, pause time.Duration) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +110,7 @@ func (b *Breaker) End(t Ticket, now time.Time, o Outcome, pause time.Duration) (
 	return false
 }
 
-// State returns the state.
+// State returns the present state of the breaker.
 func (b *Breaker) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()

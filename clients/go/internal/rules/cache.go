@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// cacheEntries is the largest number of denials that a [Cache] keeps.
+// cacheEntries is the maximum number of denials that a [Cache] keeps.
 const cacheEntries = 10_000
 
-// Scope says for which calls a denial holds: those that agree in all fields.
+// Scope identifies the calls to which a denial applies: calls that are equal in all fields.
 type Scope struct {
 	Policy, Key, Class, Keep, Member string
 }
@@ -17,14 +17,14 @@ type Scope struct {
 // Cache repeats denials from memory. A denial with a wait is kept for that wait, and at most for its cap. It answers
 // calls of the same [Scope] with at least the same cost, unless that is above a limit, so that the call can never pass. At 10,000 entries the one that was not used for longest makes room.
 //
-// Only plain calls belong here: those with a positive cost, and without PEEK, FORCE, PARTIAL and RESERVE ([Request.Plain]).
-// The methods may be called concurrently.
+// A Cache is only for plain calls ([Request.Plain]): calls with a positive cost, and without PEEK, FORCE, PARTIAL and
+// RESERVE. The methods may be called concurrently.
 type Cache struct {
 	most time.Duration
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // mu guards the fields below
 	entries map[Scope]*list.Element
-	recent  *list.List // of *denial, the latest used first
+	recent  *list.List // the denials, of type *denial, the latest used first
 }
 
 type denial struct {
@@ -34,7 +34,8 @@ type denial struct {
 	at, until time.Time
 }
 
-// NewCache returns a cache that keeps denials for at most most. With 0 it keeps none.
+// NewCache returns a cache that keeps denials for the time most or less. If most is 0, it keeps
+// none.
 func NewCache(most time.Duration) *Cache {
 	return &Cache{most: most, entries: map[Scope]*list.Element{}, recent: list.New()}
 }
@@ -58,7 +59,8 @@ func (c *Cache) Put(s Scope, cost int64, d Decision, now time.Time) {
 	c.entries[s] = c.recent.PushFront(e)
 }
 
-// Get returns the denial of a call at now with what is left of its wait, if there is one.
+// Get returns the denial of a call at now with the rest of its wait; the denial is nil if there is
+// none.
 func (c *Cache) Get(s Scope, cost int64, now time.Time) (Decision, bool) {
 	if c.most <= 0 || cost <= 0 {
 		return Decision{}, false
@@ -84,6 +86,15 @@ func (c *Cache) Get(s Scope, cost int64, now time.Time) (Decision, bool) {
 		return Decision{}, false
 	}
 	return e.decision.After(now.Sub(e.at)), true
+}
+
+// Forget drops the denial of a scope, since its key is to be asked about again.
+func (c *Cache) Forget(s Scope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found, ok := c.entries[s]; ok {
+		c.remove(found)
+	}
 }
 
 // Len returns the number of entries.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Family is the first word of a clause.
+// Family is the kind of a limit: the first word of its clause.
 type Family string
 
 // These are the families, with the syntax of their clauses.
@@ -21,17 +21,18 @@ const (
 	Unlimited Family = "NONE" // NONE
 )
 
-// Clause is one limit, as its text says it.
+// Clause is one limit, parsed from its text.
 type Clause struct {
 	Family Family
-	// Limit is the capacity of a Bucket, the limit of a Window or a Lease, and the max burst of a Cell, which
-	// is its limit less one. It is at least 0, or -1 for a Cell.
+	// Limit is the capacity of a Bucket, the limit of a Window or a Lease, and the max burst of a Cell, which is one
+	// less than its limit. It is at least 0, or -1 for a Cell.
 	Limit int64
-	// Count is how many units come back in a Period of a Bucket or a Cell, at least 1.
+	// Count is the number of units that come back in each Period of a Bucket or a Cell, at least 1.
 	Count int64
-	// Period is the period, the window or the lease. It is 0 for a window of the calendar.
+	// Period is the period, the length of the window, or the duration of the lease. It is 0 for a
+	// window of the calendar.
 	Period time.Duration
-	// Calendar is DAY, WEEK, MONTH or YEAR, or empty.
+	// Calendar is DAY, WEEK, MONTH or YEAR for a window of the calendar, and otherwise "".
 	Calendar string
 	// Options are the words after the numbers, in upper case except for the name of a zone, without CALLS. The instant
 	// of ANCHOR is in milliseconds.
@@ -40,7 +41,7 @@ type Clause struct {
 	Calls bool
 }
 
-// ErrClause is the error of every text that is not a clause.
+// ErrClause is the error for a text that is not a clause.
 var ErrClause = errors.New("not a clause such as TB 200 100 1 or SW 1000 60 FIXED")
 
 // ParseClause returns the clause in text. Its time is in units, or has a suffix of its own: ms, s, m, h or d.
@@ -107,7 +108,7 @@ func (c *Clause) options(words []string, unit time.Duration) {
 	}
 }
 
-// units are the suffixes of durations, the longer ones first.
+// units has the suffixes of durations, the longer ones first.
 var units = []struct {
 	suffix string
 	unit   time.Duration

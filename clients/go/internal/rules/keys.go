@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// maxName is the largest number of bytes of a name.
+// maxName is the maximum length of a name in bytes.
 const maxName = 64
 
-// ErrName says that a name is not one that a policy of the server can have.
+// ErrName means that a policy of the server cannot have the given name.
 var ErrName = errors.New("the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'")
 
 // CheckName returns nil for a name that a policy of the server can have, otherwise [ErrName]. Such a name needs no escapes in
@@ -30,10 +30,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// MaxKey is the number of bytes above which a key is replaced by its [Digest].
+// MaxKey is the maximum length in bytes of a key that is sent as it is. A longer key is replaced by
+// its [Digest].
 const MaxKey = 128
 
-// digestBytes are the bytes of the hash that a digest has.
+// digestBytes is the number of bytes of the hash in a digest.
 const digestBytes = 16
 
 // Digest returns the first 16 bytes of the SHA-256 of text in hex. It stands for secrets and for long keys, so that
@@ -51,7 +52,8 @@ func Bounded(key string) string {
 	return key
 }
 
-// escape makes a part of a combined key safe: no two lists of parts are combined to the same key.
+// escape replaces characters of a part, so that different lists of parts are combined to different
+// keys.
 var escape = strings.NewReplacer("%", "%25", "|", "%7C")
 
 // Combine returns the key of several parts, separated by "|".
@@ -63,7 +65,7 @@ func Combine(parts ...string) string {
 	return strings.Join(escaped, "|")
 }
 
-// maxClauses is the largest number of clauses of a policy.
+// maxClauses is the maximum number of clauses of a policy.
 const maxClauses = 16
 
 // StateKey returns the key of the state of clause i, counted from 1, of inline limits called name, as the server

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// None is the time of a [Numbers] that has nothing to wait for.
+// None is a time in [Numbers] if waiting does not help.
 const None time.Duration = -1
 
-// Numbers are the five integers of a reply, with times as durations.
+// Numbers are the five integers of a reply. The times are durations.
 type Numbers struct {
-	// Refused is 0 if the limit is not in the way. With PARTIAL it is the number of units that were not granted, and
-	// otherwise 1.
+	// Refused is 0 if the limit does not deny the call. With PARTIAL it is the number of units that were not granted,
+	// and otherwise 1.
 	Refused int64
-	// Limit and Remaining are units.
+	// Limit and Remaining are numbers of units.
 	Limit, Remaining int64
-	// RetryAfter is the time until the call would pass, or [None]: the call has passed, or waiting does not help.
+	// RetryAfter is the time until the call would pass, or [None] if the call has passed or waiting does not help.
 	RetryAfter time.Duration
 	// ResetAfter is the time until no unit is in use, or [None].
 	ResetAfter time.Duration
 }
 
-// Decision is what a reply says.
+// Decision is the decision that a reply contains.
 type Decision struct {
 	Numbers
-	// Clauses are the numbers of each clause, at least one.
+	// Clauses are the numbers for each clause, at least one.
 	Clauses []Numbers
 }
 
-// ErrReply says that a reply does not consist of five integers for the call and for each clause.
+// ErrReply means that a reply does not have five integers for the call and for each clause.
 var ErrReply = errors.New("the reply is not one of a limiter")
 
-// fields is the number of integers of a reply.
+// fields is the number of integers of each decision in a reply.
 const fields = 5
 
 // Read returns the decision in a reply, which is either five integers, or a list of those and of a list of five integers

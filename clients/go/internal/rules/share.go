@@ -31,10 +31,10 @@ func (c Clause) Share(instances int64) Clause {
 	return c
 }
 
-// day is the length of a day without a change of clocks.
+// day is the length of a day on which the clocks are not changed.
 const day = 24 * time.Hour
 
-// calendarDays are the lengths of windows of the calendar in days, as a limiter in the process has them.
+// calendarDays are the lengths, in days, that a limiter in the process uses for windows of the calendar.
 var calendarDays = map[string]time.Duration{"DAY": 1, "WEEK": 7, "MONTH": 30, "YEAR": 365}
 
 // Local returns the clause that the limiter in the process decides in place of c, which is the same unless c has an option
@@ -57,7 +57,7 @@ func (c Clause) Local() Clause {
 	return c
 }
 
-// UnlimitedUnits is the limit of a clause NONE in replies.
+// UnlimitedUnits is the limit that replies have for a clause NONE.
 const UnlimitedUnits = 4294967295
 
 // MostUnits returns the limit as replies have it.

@@ -2,7 +2,7 @@ package rules
 
 import "strings"
 
-// Verdict says what a caller does with a call that has no five integers as its answer.
+// Verdict says what a caller has to do with a call that did not get a decision.
 type Verdict string
 
 // These are the verdicts.
@@ -12,13 +12,14 @@ const (
 	// Misconfigured means that on_unavailable decides, with an error in the log and a metric: a deleted policy or a
 	// changed password must not become an outage.
 	Misconfigured Verdict = "misconfigured"
-	// Raise means that the error is a fault of the program: it is raised, and never a reason to allow.
+	// Raise means that the error is a fault of the program. The caller returns or raises it, and
+	// never allows the call.
 	Raise Verdict = "raise"
-	// WithoutID means that the server is too old for ID. The call is sent again without one, and so are all later calls.
+	// WithoutID means that the server is too old for ID. The call is sent again without ID, as are all later calls.
 	WithoutID Verdict = "without-id"
 )
 
-// Phase says when a reply has come.
+// Phase says at what time a reply has arrived.
 type Phase string
 
 // These are the phases. Start is the check of the configuration when a limiter connects first.
@@ -27,19 +28,19 @@ const (
 	Call  Phase = "call"
 )
 
-// away are the first words of the errors that say that nothing is decided now.
+// away has the first words of the errors which mean that the server cannot decide now.
 var away = map[string]bool{
 	"LOADING": true, "READONLY": true, "MASTERDOWN": true, "OOM": true, "BUSY": true, "UNAVAILABLE": true,
 	"MISCONF": true, "NOREPLICAS": true, "CLUSTERDOWN": true, "TRYAGAIN": true, "IDENDED": true,
 }
 
-// wrong are the first words of the errors about the configuration.
+// wrong has the first words of the errors about the configuration.
 var wrong = map[string]bool{"NOPOLICY": true, "NOPERM": true, "NOAUTH": true, "WRONGPASS": true}
 
 // Misconfigures reports whether code, the first word of an error reply, is about the configuration.
 func Misconfigures(code string) bool { return wrong[code] }
 
-// maxClients is the error of a server that has no room for the connection.
+// maxClients is the error of a server that accepts no more connections.
 const maxClients = "ERR max number of clients reached"
 
 // Judge returns the verdict on an error reply, which begins with its code and not with "-". hasID says that the
@@ -70,11 +71,11 @@ func tooOld(reply string) bool {
 // Fault is the reason why a call has no reply.
 type Fault string
 
-// These are the faults.
+// These are the reasons why a call has no reply.
 const (
-	Timeout Fault = "timeout" // the deadline was over
-	Refused Fault = "refused" // no connection was made
-	Broken  Fault = "broken"  // the connection ended while the call was under way
+	Timeout Fault = "timeout" // the deadline has passed
+	Refused Fault = "refused" // the connection could not be made
+	Broken  Fault = "broken"  // the connection ended during the call
 )
 
 // Retries reports whether a call is sent once more, on a new connection and within the same deadline, after a fault.

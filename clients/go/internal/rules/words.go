@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Config is what a limiter asks for in each of its calls.
+// Config has the parts of the limiter's configuration that each of its calls needs.
 type Config struct {
-	// Policy is the policy of RL.USE. If Limits has clauses, it is a name for them, which begins the names of their keys.
+	// Policy is the policy of RL.USE. If Limits has clauses, it is a name for them, with which the names of their keys
+	// begin.
 	Policy string
 	Limits []Clause
 	// Class and Keep are the options CLASS and KEEP of RL.USE. At most one of them is set.
 	Class, Keep string
 }
 
-// Mode is how a call takes units.
+// Mode is the way in which a call takes units.
 type Mode string
 
-// These are the modes. Plain takes all units or none.
+// These are the modes. Plain takes all units or none of them.
 const (
 	Plain   Mode = ""
 	Peek    Mode = "PEEK"
@@ -31,10 +32,10 @@ type Request struct {
 	Key  string
 	Cost int64
 	Mode Mode
-	// Member is the option MEMBER, or empty.
+	// Member is the argument of MEMBER; "" leaves it out.
 	Member string
-	// ID makes a call that is sent again count once. If TTL is positive it is the id of a reservation with this time to
-	// live, and otherwise the token of ID. Empty for neither.
+	// ID identifies the call, so that it counts once even if it is sent again; "" if it has no identity. If TTL is
+	// positive, ID is the id of a reservation with this time to live, and otherwise the token of the option ID.
 	ID  string
 	TTL time.Duration
 }
@@ -42,7 +43,8 @@ type Request struct {
 // Plain reports whether a denial of the request may be repeated from memory.
 func (r *Request) Plain() bool { return r.Cost > 0 && r.Mode == Plain && r.TTL == 0 }
 
-// ErrInline says that a call needs a policy: CLASS and KEEP always do, and PARTIAL and FORCE do unless there is one clause, which is TB or SW.
+// ErrInline means that a call needs a policy. CLASS and KEEP always need one. PARTIAL and FORCE need one unless there
+// is a single clause, which is TB or SW.
 var ErrInline = errors.New("inline limits have no CLASS and KEEP, and PARTIAL and FORCE only with one clause that is TB or SW")
 
 // Words returns the command of a call.
@@ -84,7 +86,7 @@ func (c *Config) Words(r Request) ([]string, error) {
 	return r.several(c, cost), nil
 }
 
-// several returns the command of RL.MULTI.
+// several returns the words of the call as a command RL.MULTI.
 func (r *Request) several(c *Config, cost string) []string {
 	words := []string{"RL.MULTI", strconv.Itoa(len(c.Limits))}
 	for i := range c.Limits {
@@ -118,7 +120,8 @@ func (r *Request) end(words []string, details bool) []string {
 	return words
 }
 
-// StartKey is the key of the check at start. It is an address, as policies of addresses need one.
+// StartKey is the key of the check at the start. It is an address, because policies with KEY IP
+// need one.
 const StartKey = "192.0.2.1"
 
 // Start returns the command that checks the configuration: a call for no units, which creates no key. It is nil for inline
@@ -148,6 +151,18 @@ func (c *Config) Settle(r Request, used int64) []string {
 // Renew returns the command that gives the reservation of r its time to live again.
 func (c *Config) Renew(r Request) []string {
 	return c.policied([]string{"RL.RENEW", c.settled(r.Key), r.ID, strconv.FormatInt(r.TTL.Milliseconds(), 10), "MS"})
+}
+
+// Reset returns the command that forgets what a key has used.
+func (c *Config) Reset(key string) []string {
+	if len(c.Limits) == 0 {
+		return []string{"RL.RESET", c.Policy, key}
+	}
+	words := []string{"DEL"}
+	for i := range c.Limits {
+		words = append(words, StateKey(c.Policy, key, i+1))
+	}
+	return words
 }
 
 // settled returns the key that the settlement of a reservation names.

@@ -12,14 +12,14 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// sequence is a row of calls for one key under some clauses.
+// sequence is a list of calls on one key under the same clauses.
 type sequence struct {
 	Name    string   `json:"name"`
 	Clauses []string `json:"clauses"`
 	Steps   []step   `json:"steps"`
 }
 
-// step is one call. At is an instant in milliseconds since 1970. Reply and Each are what the server answers.
+// step is one call. At is an instant in milliseconds since 1970. Reply and Each are the answer of the server.
 type step struct {
 	At     int64      `json:"at"`
 	Cost   int64      `json:"cost"`
@@ -28,7 +28,8 @@ type step struct {
 	Each   [][5]int64 `json:"each"`
 }
 
-// noon is the start of all sequences. It is 12:00 on a day, but 250 ms after the beginning of a window of a second.
+// noon is the instant at which all sequences begin: 12:00 on some day, and 250 ms after the beginning of a window of a
+// second.
 const noon int64 = 1_790_000_000_250
 
 // at returns the steps of calls of one unit at some times after noon, in milliseconds.
@@ -130,7 +131,7 @@ func decisions() (file, error) {
 	return f, nil
 }
 
-// decide has a server answer the calls.
+// decide makes a server answer the calls, and stores the answers.
 func (s *sequence) decide() error {
 	session, err := inproc.Feed(limit.Instant(s.Steps[0].At * int64(time.Millisecond)))
 	if err != nil {

@@ -1,7 +1,7 @@
 // Command vectors writes the files in clients/vectors, except headers.json, which the tests of front/headers write.
 //
-// The answers in decide.json are those of a server, which decides in this process. Those of the rules that only
-// callers have come from clients/go/internal/rules.
+// The answers in decide.json come from a server, which decides in this process. Those of the rules that only callers
+// have come from clients/go/internal/rules.
 package main
 
 import (

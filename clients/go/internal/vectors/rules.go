@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/clients/go/internal/rules"
 )
 
-// address is a request and the key for its client.
+// address is a request and the key that it gives for the client.
 type address struct {
 	Name      string   `json:"name"`
 	Hops      int      `json:"hops,omitempty"`
@@ -99,7 +99,7 @@ func addresses() (file, error) {
 	return f, nil
 }
 
-// keyVector is what a key is made of, and the key.
+// keyVector is the input for a key, and the key.
 type keyVector struct {
 	Name   string   `json:"name"`
 	Parts  []string `json:"parts"`
@@ -149,14 +149,15 @@ func keys() (file, error) {
 	return f, nil
 }
 
-// trip is a row of calls of one breaker. Pause is how long it stays open each time, in milliseconds.
+// trip is a list of calls through one breaker. Pause is the time in milliseconds for which the
+// breaker stays open each time.
 type trip struct {
 	Name  string     `json:"name"`
 	Pause int64      `json:"pause"`
 	Steps []tripStep `json:"steps"`
 }
 
-// tripStep begins a call with the number Begin, or ends that with the number End.
+// tripStep begins the call with the number Begin, or ends the call with the number End.
 type tripStep struct {
 	At      int64         `json:"at"`
 	Begin   int           `json:"begin,omitempty"`
@@ -245,14 +246,14 @@ func breaker() (file, error) {
 	return f, nil
 }
 
-// memory is a row of uses of one cache, whose cap is in milliseconds.
+// memory is a list of uses of one cache. Its maximum time is in milliseconds.
 type memory struct {
 	Name  string       `json:"name"`
 	Most  int64        `json:"most"`
 	Steps []memoryStep `json:"steps"`
 }
 
-// memoryStep gets a denial, or puts a reply that the server has sent.
+// memoryStep looks for a denial, or stores a reply that the server has sent.
 type memoryStep struct {
 	At     int64     `json:"at"`
 	Policy string    `json:"policy,omitempty"`
@@ -275,7 +276,7 @@ func get(at int64, key string, cost int64) memoryStep {
 	return memoryStep{At: at, Key: key, Cost: cost}
 }
 
-// with changes a step.
+// with returns the step s after change has changed it.
 func with(s memoryStep, change func(*memoryStep)) memoryStep {
 	change(&s)
 	return s
@@ -348,7 +349,7 @@ func list(numbers []int64) []any {
 	return made
 }
 
-// judgement is an error reply, or a fault, and what becomes of it.
+// judgement is an error reply, or a fault, and the verdict on it.
 type judgement struct {
 	Name    string        `json:"name"`
 	Reply   string        `json:"reply,omitempty"`
@@ -402,7 +403,7 @@ func replies() (file, error) {
 	return f, nil
 }
 
-// share is a clause, and what one of several instances has of it.
+// share is a clause, and the share that each of several instances gets of it.
 type share struct {
 	Clause    string `json:"clause"`
 	Instances int64  `json:"instances"`

@@ -1,6 +1,6 @@
 package main
 
-// scenario is a row of requests of one client through a middleware. Policy is a policy of the server with the clauses
+// scenario is a list of requests of one client through a middleware. Policy is a policy of the server with the clauses
 // of Limits.
 type scenario struct {
 	Name          string         `json:"name"`
@@ -24,7 +24,8 @@ type scenarioStep struct {
 	Source  string            `json:"source,omitempty"`
 }
 
-// headers are the fields of an answer: RateLimit and, unless it is empty, Retry-After.
+// headers returns the expected header fields of an answer: RateLimit and, unless retry is "",
+// Retry-After.
 func headers(limit, retry string) map[string]string {
 	h := map[string]string{}
 	if limit != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// exchange is a call and the words that it sends, or a reply and what it means.
+// exchange is a call and the words that it sends, or a reply and its meaning.
 type exchange struct {
 	Name   string   `json:"name"`
 	Policy string   `json:"policy,omitempty"`
@@ -33,7 +33,7 @@ type exchange struct {
 	Result *meaning `json:"result,omitempty"`
 }
 
-// meaning is what a reply means. Times are in milliseconds, and null if there are none.
+// meaning is the meaning of a reply. Times are in milliseconds; null means that there is none.
 type meaning struct {
 	Allowed    bool   `json:"allowed"`
 	Limit      int64  `json:"limit"`
@@ -160,7 +160,7 @@ func some(d time.Duration) *int64 {
 	return &n
 }
 
-// accepted has a server answer the words. It returns an error if an answer is one.
+// accepted makes a server answer the words. It returns an error if one of the answers is an error.
 func accepted(vectors []any) error {
 	session, err := inproc.Feed(limit.Instant(noon * int64(time.Millisecond)))
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Margin is added to each time that a library tells a caller to wait, since the clock of the
-// library and that of the server may round differently.
+// Margin is added to each time that a library tells a caller to wait, since the clocks of the
+// library and of the server may round differently.
 const Margin = 60 * time.Millisecond
 
 // reopenWithin is the maximum time after which a limit of one or two seconds must admit a call

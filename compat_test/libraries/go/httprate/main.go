@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/compat_test/libraries/go/checks"
 )
 
-// handler returns a handler with a limit for each value of the header X-User. Each handler has a
-// counter of its own, like the handler of another process.
+// handler returns a handler with a limit for each value of the header X-User. Each handler has its
+// own counter, as if it were in another process.
 func handler(limit int, window time.Duration, fallback bool, addr string) http.Handler {
 	host, port, _ := net.SplitHostPort(addr)
 	number, _ := strconv.ParseUint(port, 10, 16)
@@ -61,8 +61,8 @@ func main() {
 		checks.Check{Name: "limit", Run: func() error { return checks.Admits(20, 30, call(hourly(20), "limit")) }},
 		checks.Check{Name: "at-once", Run: func() error { return checks.Parallel(50, 8, 200, call(hourly(50), "at-once")) }},
 		checks.Check{Name: "two-processes", Run: func() error {
-			// Use them one after the other: the library reads a counter before it increments it, so
-			// calls of two processes at the same time may both pass.
+			// The handlers are used one after the other, because the library reads a counter before
+			// it increments it, so calls of two processes at the same time may both pass.
 			one, two := hourly(30), hourly(30)
 			return errors.Join(checks.Admits(20, 20, call(one, "two")), checks.Admits(10, 20, call(two, "two")))
 		}},

@@ -22,10 +22,10 @@ import (
 const (
 	processes = 2
 	limit     = 600
-	size      = time.Hour // so that no window ends during a measurement
+	size      = time.Hour // so long that no window ends during a measurement
 	pace      = time.Millisecond
 	lasts     = time.Second // each process makes at most lasts/pace calls
-	native    = "native"    // the argument that selects SW.ALLOW in place of an interval
+	native    = "native"    // the argument that selects SW.ALLOW instead of an interval
 )
 
 // datastore is the data store that the documentation of the library shows.
@@ -186,7 +186,7 @@ func worker(key, interval, start string) {
 	ask := asker(key, interval)
 	at, _ := strconv.ParseInt(start, 10, 64)
 	time.Sleep(time.Until(time.Unix(0, at)))
-	ticks := time.NewTicker(pace) // it drops the ticks that a slow machine misses
+	ticks := time.NewTicker(pace) // a ticker drops the ticks that a slow machine misses
 	passed, calls := 0, 0
 	for end := time.Now().Add(lasts); time.Now().Before(end); calls++ {
 		<-ticks.C

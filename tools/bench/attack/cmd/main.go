@@ -21,12 +21,13 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/attack"
 )
 
-// These are the exit statuses.
+// These are the exit statuses of the program.
 const (
 	exitOK = 0
-	// exitFailed: an attack could not be carried out, or had an effect that it must not have.
+	// exitFailed means that an attack could not be carried out, or had an effect that it must not
+	// have.
 	exitFailed = 1
-	// exitUsage: the command line is invalid.
+	// exitUsage means that the command line is invalid.
 	exitUsage = 2
 )
 
@@ -40,7 +41,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run is the program with all its dependencies as parameters. It returns the exit status.
+// run is the program, with all its dependencies as parameters. It returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[0] == asProbe {
 		return probe(ctx, args[1], args[2:], stdin, stdout, stderr)
@@ -184,7 +185,7 @@ func probe(ctx context.Context, address string, commands []string, stdin io.Read
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // only the end of the input counts
+		_, _ = io.Copy(io.Discard, stdin) // the input has no meaning except for its end
 		enough()
 	}()
 	latency, err := attack.Measure(ctx, address, commands, func() { fmt.Fprintln(stdout, isReady) })
@@ -198,8 +199,8 @@ func probe(ctx context.Context, address string, commands []string, stdin io.Read
 	return exitOK
 }
 
-// apart is an [attack.Probe] in a process of its own, so that the clients of the attack do not
-// delay it.
+// apart is an [attack.Probe] that runs in a separate process, so that the clients of the attack do
+// not delay it.
 func apart(ctx context.Context, address string, commands []string, ready func()) (attack.Latency, error) {
 	var latency attack.Latency
 	self, err := os.Executable()

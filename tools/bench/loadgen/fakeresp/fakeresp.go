@@ -48,9 +48,9 @@ func Serve(t testing.TB, l net.Listener, handle Handler) {
 type server struct {
 	wait   sync.WaitGroup
 	handle Handler
-	turn   chan struct{} // has an element while a command is handled
+	turn   chan struct{} // has an element while a command is being handled
 
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex // mu guards the fields below
 	conns  map[net.Conn]bool
 	closed bool
 }

@@ -93,8 +93,8 @@ func (r *Report) lags() grid {
 	return g
 }
 
-// ratios returns the table of the first target's figures, divided by those of each other target,
-// round by round. It has no rows if there is one target.
+// ratios returns a table of the first target's figures divided by the figures of each other target,
+// round by round. With a single target it has no rows.
 func (r *Report) ratios() grid {
 	if len(r.Entries) < 2 {
 		return grid{}
@@ -150,7 +150,7 @@ func (r *Report) decisions() grid {
 			}
 			row := []string{e.Name, c.Limit, count(float64(allowed)), count(float64(denied)), verdict(c)}
 			if i > 0 {
-				row[2], row[3] = "", "" // the counts are the sums over all limits
+				row[2], row[3] = "", "" // the counts are sums over all limits, so these rows leave them out
 			}
 			g.rows = append(g.rows, row)
 		}

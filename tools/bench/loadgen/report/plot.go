@@ -157,7 +157,7 @@ func cpuChart(entries []*loadgen.Entry) (string, error) {
 	var names []string
 	bars := 0
 	for i := range entries {
-		e := entries[len(entries)-1-i] // the first one is drawn at the top
+		e := entries[len(entries)-1-i] // the first entry is drawn at the top
 		names = append(names, e.Name)
 		s := e.Of(loadgen.CPU)
 		if !s.Known() {

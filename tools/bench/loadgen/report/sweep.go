@@ -42,7 +42,7 @@ func sweep(title string, steps []Step, cell func(*loadgen.Entry) string) grid {
 	return g
 }
 
-// sweepRatios returns the table of the first target's cost, divided by that of each other target.
+// sweepRatios returns a table of the first target's cost divided by the cost of each other target.
 func sweepRatios(steps []Step) grid {
 	first := steps[0].Entries[0].Name
 	g := sweep("CPU per command, "+first+" divided by the target: median (least..greatest) of the rounds", steps,
