@@ -31,11 +31,17 @@ type Heap struct {
 
 	mu      sync.Mutex // guards the fields below
 	bound   int64      // the last value passed to o.Limit
-	percent int        // the last value passed to o.Percent, or 0
+	percent int        // the last value passed to o.Percent
 }
 
-// NewHeap creates a Heap without a bound.
-func NewHeap(o HeapOptions) *Heap { return &Heap{o: o, bound: math.MaxInt64} }
+// NewHeap creates a Heap without a bound. Until the first call of [Heap.SetPace], while files are loaded, the heap grows by
+// minPercent between two collections.
+func NewHeap(o HeapOptions) *Heap {
+	if o.Percent != nil {
+		o.Percent(minPercent)
+	}
+	return &Heap{o: o, bound: math.MaxInt64, percent: minPercent}
+}
 
 // With a maxmemory of M bytes the process may take 1.1 M, and in addition processShare for memory
 // that clients cannot increase: the program, its threads and buffers, and garbage. The hash tables
@@ -107,11 +113,11 @@ func (h *Heap) Exceeds(tolerance int64) bool {
 
 // These choose by how many percent the heap grows between two collections.
 const (
-	// MinPercent is the percentage for a large heap. Most long-lived data is outside of Go's heap, and commands
+	// minPercent is the percentage for a large heap. Most long-lived data is outside of Go's heap, and commands
 	// allocate nothing. So collecting earlier than at Go's 100 costs little and keeps the heap small.
-	MinPercent = 50
-	// minGarbage is the growth in bytes for which a collection is worthwhile. In a heap of a few megabytes MinPercent
-	// is less: calls over gRPC and HTTP, which allocate, would spend a third of their processor time on collections.
+	minPercent = 50
+	// minGarbage is the growth in bytes for which a collection is worthwhile. In a heap of a few megabytes minPercent
+	// is less: calls over gRPC and HTTP, which allocate, would spend an eighth of their processor time on collections.
 	minGarbage = 16 << 20
 	// maxPercent bounds the growth of a heap whose live objects are few, until the next call of SetPace.
 	maxPercent = 800
@@ -119,7 +125,7 @@ const (
 
 // percentFor returns the percentage for a heap with live bytes of objects that the last collection kept.
 func percentFor(live int64) int {
-	return int(min(maxPercent, max(MinPercent, 100*minGarbage/max(live, 1))))
+	return int(min(maxPercent, max(minPercent, 100*minGarbage/max(live, 1))))
 }
 
 // SetPace sets by how many percent the heap grows between two collections: by minGarbage bytes at least. It does nothing
@@ -141,7 +147,7 @@ func (h *Heap) setPace(live int64) {
 	percent := percentFor(live)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if last := h.percent; last == 0 || percent != last && (percent == MinPercent || 4*max(percent-last, last-percent) >= last) {
+	if last := h.percent; percent != last && (percent == minPercent || 4*max(percent-last, last-percent) >= last) {
 		h.percent = percent
 		h.o.Percent(percent)
 	}

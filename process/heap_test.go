@@ -77,10 +77,10 @@ func TestSmallHeapsGrowBySixteenMegabytes(t *testing.T) {
 	for _, c := range []struct {
 		live, set []int64
 	}{
-		{[]int64{0, 1 * mib, 2 * mib}, []int64{800}},
-		{[]int64{4 * mib, 4*mib + 1000, 5 * mib, 5*mib + 1000, 3 * mib}, []int64{400, 533}},
-		{[]int64{16 * mib, 31 * mib, 32 * mib, 33 * mib, 1 << 40, 20 * mib}, []int64{100, 51, 50, 80}},
-		{[]int64{30 * mib, 32 * mib}, []int64{53, 50}},
+		{[]int64{0, 1 * mib, 2 * mib}, []int64{50, 800}},
+		{[]int64{4 * mib, 4*mib + 1000, 5 * mib, 5*mib + 1000, 3 * mib}, []int64{50, 400, 533}},
+		{[]int64{16 * mib, 31 * mib, 32 * mib, 33 * mib, 1 << 40, 20 * mib}, []int64{50, 100, 51, 50, 80}},
+		{[]int64{30 * mib, 32 * mib}, []int64{50}},
 	} {
 		var set []int64
 		h := process.NewHeap(process.HeapOptions{Percent: func(percent int) int {

@@ -37,7 +37,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cellserver/cellserver/config"
-	"github.com/cellserver/cellserver/process"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -158,10 +157,6 @@ func serve(i invocation, environ []string, stderr io.Writer) int {
 func tuneRuntime(c *config.Config) {
 	if n := c.Processors(); n > 0 && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(n)
-	}
-	// The server sets it again in its first second. Until then it loads files.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(process.MinPercent)
 	}
 }
 
