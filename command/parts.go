@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Identity has the names that a client gave for itself and its library. An Identity in use is
+// Identity has the names that a client gave for itself and its library, and the version of the library. An Identity in use is
 // replaced, never modified, so any goroutine may read it.
 type Identity struct{ Name, LibName, LibVer string }
 

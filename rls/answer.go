@@ -20,7 +20,8 @@ const (
 type Decision struct {
 	// Denied says that the call is denied, by its limits, a block or a ban.
 	Denied bool
-	// Over says that the limits deny the call, although it may pass, because of an exemption or of SHADOW.
+	// Over says that the call is over its limits. If Denied is false, the call passes all the same, because of an
+	// exemption or SHADOW.
 	Over bool
 	// Limit is the limit that was used, and Remaining the number of units that are left of it.
 	Limit, Remaining int64

@@ -40,8 +40,8 @@ func (s *Server) openFront(name string, addresses []string) (listeners []net.Lis
 	return listeners, over, nil
 }
 
-// frontUser returns the user in the option, http-user or rls-user, of requests without credentials. ok is false if they need
-// some: the user is default, and needs a password.
+// frontUser returns the user that runs requests without credentials: the value of the option http-user or rls-user. ok is
+// false if such requests are refused, because the user is default and clients have to log in.
 func (s *Server) frontUser(option string) (name string, ok bool) {
 	name = s.config.Value(option)
 	return name, name != acl.DefaultUser || !s.engine.Users.NeedsLogin()

@@ -77,7 +77,7 @@ type Looped interface {
 	Answer(ctx context.Context) error
 }
 
-// Pressed is a [Handler] that may run short of memory for replies.
+// Pressed is an optional interface of a [Handler]: one that may run short of memory for replies.
 type Pressed interface {
 	// Pressed reports whether a command waits for memory that unsent replies hold. Then a peer that
 	// does not read such a reply is closed after a quarter of [Limits.WriteTimeout].

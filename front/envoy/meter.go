@@ -99,8 +99,9 @@ func (m *meter) received(b []byte) error {
 	}
 }
 
-// begun counts the header fields of a call beyond callFields, until ctx ends with the call. The error is that of received, which
-// returns it at the next frame, too: the fields of this call count until the end of the connection then.
+// begun counts the header fields of a call beyond callFields until ctx ends, which it does with the call. It returns errMemory if
+// the connection has more than maxKept then. In this case the fields stay counted until the connection ends, so that received
+// fails at the next frame.
 func (m *meter) begun(ctx context.Context, fields metadata.MD) error {
 	more := costOf(fields) - callFields
 	if more <= 0 {

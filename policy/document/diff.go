@@ -6,7 +6,7 @@ type Op byte
 const (
 	// Add means that the entry is new.
 	Add Op = '+'
-	// Remove means that the entry is removed.
+	// Remove means that only the old document has the entry.
 	Remove Op = '-'
 	// Replace means that the entry has other content.
 	Replace Op = '~'

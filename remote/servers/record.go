@@ -40,7 +40,7 @@ type stored struct {
 	Started int64  `json:"started"` // civil time in Unix milliseconds
 }
 
-// These are the bounds of a record, in bytes.
+// These are the bounds of a record. Lengths are in bytes.
 const (
 	// maxText is the maximum length of a text in a record.
 	maxText = 128

@@ -305,7 +305,7 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 			f.inTransaction(true)
 			continue // the next link must begin before the transaction, so the offset does not advance
 		}
-		f.db = t.db // set before advance, which may return false, because the next link continues from here
+		f.db = t.db // set before advance, because the next link continues from here even if advance returns false
 		if !f.keyTable.advance(base + c.consumed) {
 			return context.Canceled
 		}

@@ -101,7 +101,7 @@ func (l *loop) flush(c *conn) bool {
 }
 
 // transmit passes up to limit bytes of output to the kernel, and returns how many bytes the kernel
-// has accepted. With TLS limit does not apply: transmit passes the present records.
+// has accepted. With TLS, limit does not apply: transmit passes whole records.
 func (l *loop) transmit(c *conn, limit int) (n int, errno unix.Errno) {
 	switch {
 	case c.tls != nil:

@@ -190,9 +190,10 @@ func (r *Rig) Session(i int) *LineSession {
 func RunTests(m *testing.M) int {
 	code := m.Run()
 	var left error
+	// The last goroutines may need some time to end, especially on a busy machine, so the search is repeated.
 	for end := time.Now().Add(Patience); code == 0 && time.Now().Before(end); {
 		if left = goleak.Find(); left == nil {
-			break // the last goroutines may need some time to end, especially on a busy machine
+			break
 		}
 	}
 	if left != nil {
