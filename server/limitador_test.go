@@ -34,7 +34,7 @@ func TestLimitsOfLimitador(t *testing.T) {
 		require.Equal(t, "+OK\r\n", c.Do("RL.EXEMPT", "lim.shop.user", "ada", "EX", "60"))
 		require.Equal(t, 200, asks(t, web, n, "POST", "/check_and_report", body, "", "").status)
 		require.Equal(t, 200, asks(t, web, n, "GET", "/healthcheck", "", "", "").status, "there are no rules of rls-config")
-		require.Equal(t, `[{"id":null,"namespace":"shop","max_value":3,"seconds":60,"name":"user","conditions":[],"variables":["descriptors[0].user"]}]`+"\n",
+		require.JSONEq(t, `[{"id":null,"namespace":"shop","max_value":3,"seconds":60,"name":"user","conditions":[],"variables":["descriptors[0].user"]}]`,
 			asks(t, web, n, "GET", "/limits/shop", "", "", "").body)
 		require.Contains(t, c.Do("INFO", "ratelimit"), "limitador_limits_ok:1\r\nlimitador_limits_age_seconds:0\r\nlimitador_limits:1\r\nlimitador_limits_fault:\r\n")
 		require.NoError(t, os.WriteFile(file, []byte("- {}\n"), 0o600))

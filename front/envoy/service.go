@@ -116,7 +116,7 @@ type answering = func(s *descriptors.Service, c *descriptors.Call, by descriptor
 
 // handler returns the handler of a method whose calls answer answers.
 func handler(answer answering) grpc.MethodHandler {
-	return func(of any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order of grpc-go
+	return func(of any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		s, p := of.(*Server), peerOf(ctx)
 		m := s.messages.Get().(*message)
 		m.by = p

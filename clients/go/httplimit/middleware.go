@@ -122,7 +122,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case held != nil:
 		h.serveHeld(&response{ResponseWriter: w, set: set}, r, held)
 	case len(set) > 0:
-		h.next.ServeHTTP(&response{ResponseWriter: w, set: set}, r)
+		rw := &response{ResponseWriter: w, set: set}
+		h.next.ServeHTTP(rw, r)
+		rw.returned()
 	default:
 		h.next.ServeHTTP(w, r)
 	}
@@ -144,8 +146,8 @@ func (h *handler) take(ctx context.Context, c limit.Call) (res limit.Result, hel
 func (h *handler) serveHeld(w *response, r *http.Request, held *limit.Reservation) {
 	returned := false
 	defer func() {
-		if w.status == 0 && returned {
-			w.status = http.StatusOK
+		if returned {
+			w.returned()
 		}
 		settle := held.Cancel
 		if w.status != 0 && h.chargeWhen(w.status) {
@@ -222,6 +224,13 @@ func (w *response) implied() {
 		w.status = http.StatusOK
 	}
 	w.inner()
+}
+
+// returned prepares the response of a handler that has written none: net/http sends it with the status 200.
+func (w *response) returned() {
+	if w.status == 0 {
+		w.implied()
+	}
 }
 
 // inner removes a field that the wrapped handler has set, too, in the form that http.Header.Set gives its name.

@@ -47,6 +47,13 @@ func GoRedis(c redis.UniversalClient) (Client, error) {
 	return &goRedis{c}, nil
 }
 
+// once is a command that go-redis must not send again. Without it a ClusterClient does so after a lost connection, as often as
+// it follows redirections, whatever its MaxRetries is.
+type once struct{ *redis.Cmd }
+
+// NoRetry implements [redis.Cmder].
+func (once) NoRetry() bool { return true }
+
 type goRedis struct{ client redis.UniversalClient }
 
 // Do sends a command and returns its reply: see [Client].
@@ -55,7 +62,9 @@ func (g *goRedis) Do(ctx context.Context, words []string) (any, error) {
 	for i := range words {
 		args[i] = &words[i] // a string would be copied to the heap
 	}
-	reply, err := g.client.Do(ctx, args...).Result()
+	cmd := once{redis.NewCmd(ctx, args...)}
+	_ = g.client.Process(ctx, cmd) // the error is that of the result
+	reply, err := cmd.Result()
 	var refused redis.Error
 	switch {
 	case err == nil:

@@ -37,6 +37,7 @@ type Reservation struct {
 	renewal   *time.Timer // nil if nothing is held
 	until     time.Time   // when renewals end
 	committed bool        // Commit was called
+	ending    bool        // Commit or Cancel was called
 	ended     bool        // there is nothing to end, or the server has ended it
 }
 
@@ -92,7 +93,7 @@ func (r *Reservation) end(ctx context.Context, used int64) error {
 	if r.ended || used < 0 && r.committed {
 		return nil
 	}
-	r.committed = r.committed || used >= 0
+	r.committed, r.ending = r.committed || used >= 0, true
 	r.renewal.Stop()
 	known, err := r.limiter.settle(context.WithoutCancel(ctx), r.limiter.config.Settle(r.request, used))
 	switch {
@@ -109,7 +110,7 @@ func (r *Reservation) end(ctx context.Context, used int64) error {
 func (r *Reservation) renew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended || r.committed || r.limiter.running.Err() != nil || time.Now().After(r.until) {
+	if r.ended || r.ending || r.limiter.running.Err() != nil || time.Now().After(r.until) {
 		return
 	}
 	if live, err := r.limiter.settle(r.limiter.running, r.limiter.config.Renew(r.request)); err == nil && live == 0 {

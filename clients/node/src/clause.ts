@@ -23,6 +23,11 @@ export interface Clause {
   calls: boolean
 }
 
+/** Returns how many units a call of this cost takes from a clause. A call that gives units back gives no call back. */
+export function unitsOf(clause: Clause, cost: number): number {
+  return clause.calls ? Math.max(0, Math.min(cost, 1)) : cost
+}
+
 /** The error for a text that is no clause. */
 export class ClauseError extends Error {
   constructor(what: string, text: string) {

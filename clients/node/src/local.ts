@@ -1,6 +1,6 @@
 /** The limiter in the process: for the time in which the server is away, and for tests. It decides as the server does. */
 
-import { clauseText, localOf, shareOf, type Clause } from './clause.js'
+import { clauseText, localOf, shareOf, unitsOf, type Clause } from './clause.js'
 import { type Decision, type Numbers } from './result.js'
 
 /** The largest number of keys. Further ones share one state: evicting would give an attacker new allowances. */
@@ -257,7 +257,7 @@ export class LocalLimiter {
   /** Decides a call at an instant, in milliseconds since 1970: all clauses take the units, or none does. */
   decide(key: string, cost: number, nowMs: number, member = '', peek = false): Decision {
     const call: Call = { now: ns(nowMs), cost: BigInt(cost), peek, member }
-    const calls = this.#clauses.map((clause) => (clause.calls && cost > 0 ? { ...call, cost: 1n } : call))
+    const calls = this.#clauses.map((clause) => (clause.calls ? { ...call, cost: BigInt(unitsOf(clause, cost)) } : call))
     const plans = this.#states(key, call.now).map((state, i) => state.decide(calls[i]!))
     const denied = plans.some((plan) => plan.answer.refused > 0n)
     return combine(plans.map((plan) => (denied || peek || plan.take === undefined ? plan.answer : plan.take())))

@@ -1,6 +1,6 @@
 /** The commands of a call, as words. */
 
-import { clauseWords, type Clause } from './clause.js'
+import { clauseWords, unitsOf, type Clause } from './clause.js'
 
 /** What a limiter asks for in each of its calls. */
 export interface Config {
@@ -65,9 +65,8 @@ export class InlineError extends Error {
 
 /** Returns the command of a call. */
 export function callWords(config: Config, request: Request): string[] {
-  const cost = String(request.cost)
   if (config.limits.length === 0) {
-    const words = ['RL.USE', config.policy, request.key, cost]
+    const words = ['RL.USE', config.policy, request.key, String(request.cost)]
     if (request.mode) words.push(request.mode)
     if (config.class) words.push('CLASS', config.class)
     if (config.keep) words.push('KEEP', config.keep)
@@ -77,14 +76,14 @@ export function callWords(config: Config, request: Request): string[] {
   const only = config.limits[0]!
   if (config.limits.length === 1 && (only.family === 'TB' || only.family === 'SW')) {
     const words = [only.family === 'TB' ? 'TB.ACQUIRE' : 'SW.ALLOW', stateKey(config.policy, request.key, 1)]
-    words.push(...clauseWords(only, cost).slice(1))
+    words.push(...clauseWords(only, String(unitsOf(only, request.cost))).slice(1))
     if (request.mode) words.push(request.mode)
     return end(words, request, false, false)
   }
   if (request.mode === 'PARTIAL' || request.mode === 'FORCE') throw new InlineError()
   const words = ['RL.MULTI', String(config.limits.length)]
   config.limits.forEach((_, i) => words.push(stateKey(config.policy, request.key, i + 1)))
-  for (const clause of config.limits) words.push(...clauseWords(clause, cost))
+  for (const clause of config.limits) words.push(...clauseWords(clause, String(unitsOf(clause, request.cost))))
   if (request.mode) words.push(request.mode)
   return end(words, request, true, true)
 }
@@ -106,7 +105,18 @@ function settledKey(config: Config, key: string): string {
 /** Returns the command that ends a reservation: RL.COMMIT with the units that were used, or RL.CANCEL if used is negative. */
 export function settleWords(config: Config, request: Request, used: number): string[] {
   const key = settledKey(config, request.key)
-  return settled(config, used < 0 ? ['RL.CANCEL', key, request.id!] : ['RL.COMMIT', key, request.id!, String(used)])
+  return settled(config, used < 0 ? ['RL.CANCEL', key, request.id!] : ['RL.COMMIT', key, request.id!, ...committed(config, used)])
+}
+
+/**
+ * Returns the numbers of RL.COMMIT: one for all clauses, or one for each inline clause that takes units, if one of them counts
+ * calls. The server does not know that of inline clauses, which have no word for it.
+ */
+function committed(config: Config, used: number): string[] {
+  if (!config.limits.some((clause) => clause.calls)) return [String(used)]
+  return config.limits
+    .filter((clause) => clause.family === 'TB' || clause.family === 'SW')
+    .map((clause) => (clause.calls ? '1' : String(used))) // a call has happened, whatever it has used
 }
 
 /** Returns the command that gives a reservation its time to live again. */

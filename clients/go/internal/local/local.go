@@ -65,12 +65,12 @@ func (t *Table) Decide(now time.Time, key string, cost int64, member string, pee
 	d := rules.Decision{Clauses: make([]rules.Numbers, len(t.clauses))}
 	denied := false
 	for i := range t.clauses {
-		d.Clauses[i] = states[i].look(&t.clauses[i], at, costOf(&t.clauses[i], cost), member)
+		d.Clauses[i] = states[i].look(&t.clauses[i], at, t.clauses[i].Units(cost), member)
 		denied = denied || d.Clauses[i].Refused > 0
 	}
 	if !denied && !peek {
 		for i := range t.clauses {
-			d.Clauses[i] = states[i].charge(&t.clauses[i], at, costOf(&t.clauses[i], cost), member)
+			d.Clauses[i] = states[i].charge(&t.clauses[i], at, t.clauses[i].Units(cost), member)
 		}
 	}
 	d.Numbers = combined(d.Clauses)
@@ -84,7 +84,7 @@ func (t *Table) Charge(now time.Time, key string, cost int64, member string) {
 	defer t.mu.Unlock()
 	states := t.find(key, at)
 	for i := range t.clauses {
-		states[i].charge(&t.clauses[i], at, costOf(&t.clauses[i], cost), member)
+		states[i].charge(&t.clauses[i], at, t.clauses[i].Units(cost), member)
 	}
 }
 
@@ -105,14 +105,6 @@ func cloneStates(states []state) []state {
 		c[i].places = maps.Clone(c[i].places)
 	}
 	return c
-}
-
-// costOf returns the units that a call takes from a clause.
-func costOf(c *rules.Clause, cost int64) int64 {
-	if c.Calls {
-		return max(-1, min(cost, 1))
-	}
-	return cost
 }
 
 // combined returns the numbers of a call: those of the clauses that deny it, or of all if none does. The reset is that of

@@ -27,7 +27,7 @@ func (s *state) look(c *rules.Clause, now, cost int64, member string) rules.Numb
 	case rules.Unlimited:
 		return rules.Numbers{Limit: most, Remaining: most, RetryAfter: rules.None}
 	case rules.Lease:
-		return s.lookLease(c, now, member)
+		return s.lookLease(c, now, cost, member)
 	case rules.Bucket, rules.Cell, rules.Window:
 	}
 	used := s.used(c, now)
@@ -48,6 +48,9 @@ func (s *state) look(c *rules.Clause, now, cost int64, member string) rules.Numb
 func (s *state) charge(c *rules.Clause, now, cost int64, member string) rules.Numbers {
 	switch c.Family {
 	case rules.Lease:
+		if cost <= 0 {
+			break // a place is taken by units, and given back by CC.RELEASE
+		}
 		if s.places == nil {
 			s.places = map[string]int64{}
 		}
@@ -175,8 +178,8 @@ func decayed(window, n, room int64) int64 {
 	return window - q + 1
 }
 
-// lookLease returns the numbers of a lease without taking a place.
-func (s *state) lookLease(c *rules.Clause, now int64, member string) rules.Numbers {
+// lookLease returns the numbers of a lease without taking a place. A call for no units passes, since it takes no place.
+func (s *state) lookLease(c *rules.Clause, now, cost int64, member string) rules.Numbers {
 	first, last := int64(math.MaxInt64), int64(0)
 	for m, end := range s.places {
 		if end <= now {
@@ -186,7 +189,7 @@ func (s *state) lookLease(c *rules.Clause, now int64, member string) rules.Numbe
 		first, last = min(first, end-now), max(last, end-now)
 	}
 	n := rules.Numbers{Limit: c.Limit, Remaining: max(0, c.Limit-int64(len(s.places))), RetryAfter: rules.None, ResetAfter: up(last)}
-	if _, own := s.places[member]; own && c.Limit > 0 || n.Remaining > 0 {
+	if _, own := s.places[member]; own && c.Limit > 0 || n.Remaining > 0 || cost <= 0 {
 		return n
 	}
 	n.Refused = 1

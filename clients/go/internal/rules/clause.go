@@ -131,7 +131,7 @@ func parseDuration(text string, unit time.Duration) time.Duration {
 
 // String returns the text of the clause, with times in milliseconds and their suffix.
 func (c Clause) String() string {
-	words := c.words("")
+	words := append(c.bare(), c.Options...)
 	if at := c.timeAt(); at > 0 {
 		words[at] += "ms"
 	}
@@ -152,9 +152,29 @@ func (c Clause) timeAt() int {
 	return 3
 }
 
-// words returns the words of the clause with its time as a number of milliseconds, and cost after the numbers
-// unless it is empty or the clause has none.
-func (c Clause) words(cost string) []string {
+// Units returns how many units a call of this cost takes from the clause.
+func (c Clause) Units(cost int64) int64 {
+	if c.Calls {
+		return max(0, min(cost, 1)) // a call that gives units back gives no call back
+	}
+	return cost
+}
+
+// words returns the words of the clause with its time as a number of milliseconds, and units after the numbers
+// unless the clause has none.
+func (c Clause) words(units int64) []string {
+	words := c.bare()
+	if c.Family == Unlimited {
+		return words
+	}
+	if c.Family != Lease {
+		words = append(words, strconv.FormatInt(units, 10))
+	}
+	return append(words, c.Options...)
+}
+
+// bare returns the words of the clause before its units and options.
+func (c Clause) bare() []string {
 	words := []string{string(c.Family)}
 	switch c.Family {
 	case Unlimited:
@@ -169,8 +189,5 @@ func (c Clause) words(cost string) []string {
 	} else {
 		words = append(words, strconv.FormatInt(c.Period.Milliseconds(), 10))
 	}
-	if cost != "" && c.Family != Lease {
-		words = append(words, cost)
-	}
-	return append(words, c.Options...)
+	return words
 }

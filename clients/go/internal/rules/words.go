@@ -2,6 +2,7 @@ package rules
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -49,10 +50,9 @@ var ErrInline = errors.New("inline limits have no CLASS and KEEP, and PARTIAL an
 
 // Words returns the command of a call.
 func (c *Config) Words(r Request) ([]string, error) {
-	cost := strconv.FormatInt(r.Cost, 10)
 	switch {
 	case len(c.Limits) == 0:
-		words := []string{"RL.USE", c.Policy, r.Key, cost}
+		words := []string{"RL.USE", c.Policy, r.Key, strconv.FormatInt(r.Cost, 10)}
 		if r.Mode != Plain {
 			words = append(words, string(r.Mode))
 		}
@@ -73,7 +73,7 @@ func (c *Config) Words(r Request) ([]string, error) {
 			words[0] = "SW.ALLOW"
 		}
 		words = append(words, StateKey(c.Policy, r.Key, 1))
-		words = append(words, only.words(cost)[1:]...)
+		words = append(words, only.words(only.Units(r.Cost))[1:]...)
 		if r.Mode != Plain {
 			words = append(words, string(r.Mode))
 		}
@@ -83,17 +83,17 @@ func (c *Config) Words(r Request) ([]string, error) {
 	if r.Mode != Plain && r.Mode != Peek {
 		return nil, ErrInline
 	}
-	return r.several(c, cost), nil
+	return r.several(c), nil
 }
 
 // several returns the words of the call as a command RL.MULTI.
-func (r *Request) several(c *Config, cost string) []string {
+func (r *Request) several(c *Config) []string {
 	words := []string{"RL.MULTI", strconv.Itoa(len(c.Limits))}
 	for i := range c.Limits {
 		words = append(words, StateKey(c.Policy, r.Key, i+1))
 	}
 	for _, l := range c.Limits {
-		words = append(words, l.words(cost)...)
+		words = append(words, l.words(l.Units(r.Cost))...)
 	}
 	if r.Mode == Peek {
 		words = append(words, string(Peek))
@@ -143,9 +143,28 @@ func (c *Config) Settle(r Request, used int64) []string {
 	words := []string{"RL.CANCEL", c.settled(r.Key), r.ID}
 	if used >= 0 {
 		words[0] = "RL.COMMIT"
-		words = append(words, strconv.FormatInt(used, 10))
+		words = append(words, c.committed(used)...)
 	}
 	return c.policied(words)
+}
+
+// committed returns the numbers of RL.COMMIT for used units: one for all clauses, or one for each inline clause that takes units,
+// if one of them counts calls. The server does not know that of inline clauses, which have no word for it.
+func (c *Config) committed(used int64) []string {
+	if !slices.ContainsFunc(c.Limits, func(l Clause) bool { return l.Calls }) {
+		return []string{strconv.FormatInt(used, 10)}
+	}
+	var numbers []string
+	for _, l := range c.Limits {
+		switch {
+		case l.Family != Bucket && l.Family != Window:
+		case l.Calls:
+			numbers = append(numbers, "1") // the call has happened, whatever it has used
+		default:
+			numbers = append(numbers, strconv.FormatInt(used, 10))
+		}
+	}
+	return numbers
 }
 
 // Renew returns the command that gives the reservation of r its time to live again.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,8 @@ func TestLocalIsTheServer(t *testing.T) {
 		{Clauses: []string{"SW 40 10 COUNTER"}, Steps: drawn(101, calls, 900, 12)},
 		{Clauses: []string{"SW 40 10 FIXED"}, Steps: drawn(102, calls, 900, 12)},
 		{Clauses: []string{"CC 4 3"}, Steps: drawnMembers(103, calls, 900)},
+		{Clauses: []string{"CC 4 3", "TB 50 13 7s"}, Steps: withMembers(drawn(105, calls, 900, 2))},
+		{Clauses: []string{"SW 40 10 COUNTER CALLS", "TB 50 13 7s"}, Steps: drawn(106, calls, 900, 12)},
 		{Clauses: []string{"CL 30 11 3", "SW 70 11s COUNTER", "TB 20 5 2"}, Steps: drawn(104, calls, 900, 12)},
 	} {
 		require.NoError(t, s.decide())
@@ -63,6 +66,14 @@ func TestLocalIsTheServer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// withMembers gives each step one of six members.
+func withMembers(steps []step) []step {
+	for i := range steps {
+		steps[i].Member = fmt.Sprint("m", i*i%7%6)
+	}
+	return steps
 }
 
 func numbersOf(n *rules.Numbers) [5]int64 {

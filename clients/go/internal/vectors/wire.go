@@ -48,6 +48,7 @@ type meaning struct {
 func wire() (file, error) {
 	f := file{name: "wire.json", about: "The words of each call, and the meaning of each reply."}
 	one, two := []string{"TB 200 100 1"}, []string{"TB 10 5 1", "SW 1000 1h FIXED"}
+	calls := []string{"SW 60 1m CALLS", "TB 100000 1000 1"}
 	for _, c := range []exchange{
 		{Name: "a policy", Policy: "api", Do: "call", Key: "acme", Cost: 1},
 		{Name: "a cost", Policy: "api", Do: "call", Key: "acme", Cost: 25},
@@ -88,6 +89,12 @@ func wire() (file, error) {
 		{Name: "several limits, a reservation", Policy: "own", Limits: two, Do: "call", Key: "s", Cost: 2, ID: "r4", TTL: 5000},
 		{Name: "several limits, renewed", Policy: "own", Limits: two, Do: "renew", Key: "s", ID: "r4", TTL: 5000},
 		{Name: "several limits, given up", Policy: "own", Limits: two, Do: "cancel", Key: "s", ID: "r4"},
+		{Name: "CALLS alone", Policy: "own", Limits: calls[:1], Do: "call", Key: "calls", Cost: 25},
+		{Name: "CALLS beside units", Policy: "own", Limits: calls, Do: "call", Key: "calls", Cost: 800},
+		{Name: "CALLS and no units", Policy: "own", Limits: calls, Do: "call", Key: "calls", Cost: 0},
+		{Name: "CALLS and units that are given back", Policy: "own", Limits: calls, Do: "call", Key: "calls", Cost: -5},
+		{Name: "CALLS, a reservation", Policy: "own", Limits: calls, Do: "call", Key: "held", Cost: 800, ID: "r5", TTL: 5000},
+		{Name: "CALLS, settled", Policy: "own", Limits: calls, Do: "commit", Key: "held", Cost: 500, ID: "r5"},
 		{Name: "several limits, FORCE", Policy: "own", Limits: two, Do: "call", Key: "s", Cost: 2, Mode: "FORCE"},
 		{Name: "inline limits have no class", Policy: "own", Limits: one, Class: "batch", Do: "call", Key: "s", Cost: 2},
 		{Name: "a key that ends like a state", Policy: "own", Limits: two, Do: "call", Key: "s#2", Cost: 1},
