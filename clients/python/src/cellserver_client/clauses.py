@@ -73,7 +73,7 @@ class Clause:
 
     def units(self, cost: int) -> int:
         """What a call of a cost takes of the clause."""
-        return min(cost, 1) if self.calls else cost
+        return max(0, min(cost, 1)) if self.calls else cost
 
     def share(self, instances: int) -> Clause:
         """The part of the limit that one of several instances decides by itself."""
