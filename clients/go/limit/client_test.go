@@ -50,7 +50,7 @@ func loseCharges(conn net.Conn, charged *atomic.Int64) {
 			charged.Add(1)
 			return
 		case strings.HasPrefix(line, "*"):
-			go io.WriteString(conn, "-ERR unknown command\r\n") //nolint:errcheck // the client may have gone
+			go io.WriteString(conn, "-ERR unknown command\r\n")
 		}
 	}
 }

@@ -35,7 +35,7 @@ func ask(h http.Handler, path string) {
 	for range 2 {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
-		fmt.Printf("%d %v retry after %q\n", w.Code, w.Header()["RateLimit"], w.Header().Get("Retry-After"))
+		fmt.Printf("%d %v retry after %q\n", w.Code, w.Header()["RateLimit"], w.Header().Get("Retry-After")) //nolint:staticcheck // the name as the draft writes it
 	}
 }
 
