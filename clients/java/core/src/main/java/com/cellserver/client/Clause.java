@@ -68,7 +68,7 @@ record Clause(String kind, long limit, long count, long period, String calendar,
 
     /** What a call of a cost takes of the clause. */
     long units(long cost) {
-        return calls ? Math.min(cost, 1) : cost;
+        return calls ? Math.max(0, Math.min(cost, 1)) : cost;
     }
 
     /** The part of the limit that one of several instances decides by itself. */

@@ -133,7 +133,16 @@ record Target(String policy, List<Clause> clauses, String className, String keep
 
     /** The command that ends a reservation with the units that were used. */
     List<String> commitWords(String key, String id, long used) {
-        return settling("RL.COMMIT", key, id, Long.toString(used));
+        var words = new ArrayList<>(List.of(id));
+        if (clauses.stream().anyMatch(Clause::calls)) {
+            // Inline limits have no CALLS on the server, so it takes the units of each clause.
+            clauses.stream()
+                    .filter(clause -> clause.kind().equals("TB") || clause.kind().equals("SW"))
+                    .forEach(clause -> words.add(clause.calls() ? "1" : Long.toString(used)));
+        } else {
+            words.add(Long.toString(used));
+        }
+        return settling("RL.COMMIT", key, words.toArray(String[]::new));
     }
 
     /** The command that gives all units of a reservation back. */

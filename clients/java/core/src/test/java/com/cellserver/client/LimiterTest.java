@@ -300,6 +300,14 @@ class LimiterTest {
     }
 
     @Test
+    void aCommitCountsEachCallOnceWhereAClauseSaysSo() {
+        var target = new Target("own", Clause.parse(List.of("TB 60 60 1m CALLS", "CC 5 30", "SW 1000 1h")), "", "");
+        assertEquals(List.of("RL.COMMIT", "own:ann", "id", "1", "500"), target.commitWords("ann", "id", 500));
+        var calls = Clause.parse(List.of("TB 60 60 1m CALLS")).get(0);
+        assertEquals(List.of(0L, 0L, 1L, 1L), List.of(calls.units(-5), calls.units(0), calls.units(1), calls.units(500)));
+    }
+
+    @Test
     void keysOverTheBoundShareOneState() {
         var local = new LocalLimiter(Clause.parse(List.of("TB 1 1 1h")), () -> 0, 1, 2);
         var admitted = new ArrayList<String>();
