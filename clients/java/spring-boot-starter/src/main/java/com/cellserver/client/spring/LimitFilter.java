@@ -17,9 +17,10 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import org.springframework.http.server.RequestPath;
+import org.springframework.http.server.PathContainer;
 import org.springframework.web.cors.CorsUtils;
 import org.springframework.web.filter.OncePerRequestFilter;
+import org.springframework.web.util.UriUtils;
 
 /** Limits requests in servlet applications. CORS preflight requests are not limited. */
 final class LimitFilter extends OncePerRequestFilter {
@@ -54,7 +55,7 @@ final class LimitFilter extends OncePerRequestFilter {
             chain.doFilter(request, response);
             return;
         }
-        var path = RequestPath.parse(request.getRequestURI(), request.getContextPath()).pathWithinApplication();
+        var path = path(request);
         var info = new Info(request);
         var answers = new ArrayList<HttpAnswer>();
         for (Rule rule : rules) {
@@ -80,6 +81,13 @@ final class LimitFilter extends OncePerRequestFilter {
         if (!request.isAsyncStarted()) {
             adding.add();
         }
+    }
+
+    /** The path that the container routes by: without dot segments, doubled slashes and parameters. */
+    private static PathContainer path(HttpServletRequest request) {
+        String info = request.getPathInfo();
+        return PathContainer.parsePath(
+                UriUtils.encodePath(info == null ? request.getServletPath() : request.getServletPath() + info, StandardCharsets.UTF_8));
     }
 
     private static void deny(HttpServletResponse response, HttpAnswer answer) throws IOException {

@@ -92,6 +92,21 @@ class ServletTest {
     }
 
     @Test
+    void aPathIsMatchedAsTheContainerRoutesIt() throws Exception {
+        for (String raw : new String[] {"//api/hello", "/health/../api/hello", "/%61pi/hello", "/api;x=1/hello"}) {
+            fake.advance(Duration.ofHours(1));
+            int before = fake.calls().size();
+            mvc.perform(from("198.51.100.9", "/api/hello").with(request -> {
+                request.setRequestURI(raw);
+                request.setServletPath("/api/hello");
+                request.setPathInfo(null);
+                return request;
+            }));
+            assertEquals(before + 1, fake.calls().size(), raw);
+        }
+    }
+
+    @Test
     void aKeyThatIsABean() throws Exception {
         mvc.perform(get("/tenants/hello").header("X-Tenant", "a")).andExpect(status().isOk());
         mvc.perform(get("/tenants/hello").header("X-Tenant", "a")).andExpect(status().isTooManyRequests());
