@@ -25,8 +25,9 @@ public final class Keys {
     private Keys() {}
 
     /**
-     * The peer's address; no header is believed. The first request with X-Forwarded-For is a warning in the log. It is the
-     * right key where the framework resolves the address already, as Spring's ForwardedHeaderFilter does.
+     * The peer's address; no header is believed. The first request with X-Forwarded-For is a warning in the log. Behind a
+     * proxy, use {@link #trustedHops} or {@link #trustedNetworks} without Spring's ForwardedHeaderFilter: that filter takes the
+     * first address of the header, which a client writes unless the outermost proxy overwrites the header.
      */
     public static Ip ip() {
         return new Ip();

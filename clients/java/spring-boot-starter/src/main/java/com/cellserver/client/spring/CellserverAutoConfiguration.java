@@ -136,6 +136,6 @@ public class CellserverAutoConfiguration {
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static Advisor cellserverAdvisor(ObjectProvider<CellserverLimiters> limiters, BeanFactory beans) {
         return new DefaultPointcutAdvisor(
-                AnnotationMatchingPointcut.forMethodAnnotation(RateLimited.class), new RateLimitedInterceptor(limiters, beans));
+                new AnnotationMatchingPointcut(null, RateLimited.class, true), new RateLimitedInterceptor(limiters, beans));
     }
 }

@@ -6,7 +6,9 @@ import com.cellserver.client.Limiter;
 import com.cellserver.client.RequestInfo;
 import com.cellserver.client.Result;
 import java.lang.reflect.Method;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -23,6 +25,8 @@ import org.springframework.context.expression.MethodBasedEvaluationContext;
 import org.springframework.core.DefaultParameterNameDiscoverer;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.expression.Expression;
+import org.springframework.expression.spel.SpelNode;
+import org.springframework.expression.spel.ast.VariableReference;
 import org.springframework.expression.spel.standard.SpelExpressionParser;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -82,7 +86,34 @@ final class RateLimitedInterceptor implements MethodInterceptor {
             throw new IllegalStateException("no @RateLimited: " + method);
         }
         var limiter = limiters.getObject().get(annotation.policy(), List.of(annotation.limits()));
-        return new Plan(limiter, PARSER.parseExpression(annotation.key()), PARSER.parseExpression(annotation.cost()));
+        return new Plan(limiter, expression(annotation.key(), method), expression(annotation.cost(), method));
+    }
+
+    /** Parses SpEL. A variable that names no parameter would be null, and the call not limited, so it is an error. */
+    private static Expression expression(String text, Method method) {
+        var known = new HashSet<>(Set.of("root", "this"));
+        for (int i = 0; i < method.getParameterCount(); i++) {
+            known.add("a" + i);
+            known.add("p" + i);
+        }
+        var names = NAMES.getParameterNames(method);
+        if (names != null) {
+            known.addAll(List.of(names));
+        }
+        var expression = PARSER.parseRaw(text);
+        checkVariables(expression.getAST(), known, method);
+        return expression;
+    }
+
+    private static void checkVariables(SpelNode node, Set<String> known, Method method) {
+        String text = node instanceof VariableReference ? node.toStringAST() : "";
+        if (!text.isEmpty() && !known.contains(text.substring(1))) {
+            throw new ConfigurationException(
+                    text + " of @RateLimited names no parameter of " + method + ": javac needs -parameters, or use #a0");
+        }
+        for (int i = 0; i < node.getChildCount(); i++) {
+            checkVariables(node.getChild(i), known, method);
+        }
     }
 
     /** The decision for each subscriber, or the exception. */

@@ -81,8 +81,24 @@ class Application {
         }
     }
 
+    interface Audit {
+        @RateLimited(limits = "TB 1 1 60", key = "'audit'")
+        String audit();
+    }
+
+    @Service
+    static class Audited implements Audit {
+        @Override
+        public String audit() {
+            return "audited";
+        }
+    }
+
     @Service
     static class Orders {
+        @RateLimited(limits = "TB 1 1 60", key = "#usr")
+        public void misspelt(String user) {}
+
         @RateLimited(limits = "TB 1 1 60", key = "#order.user")
         public Mono<String> mono(Order order) {
             return Mono.just("ordered");

@@ -47,6 +47,9 @@ class ServletTest {
     @Autowired
     private Application.Orders orders;
 
+    @Autowired
+    private Application.Audit audit;
+
     @BeforeEach
     void unused() {
         fake.comeBack();
@@ -147,5 +150,8 @@ class ServletTest {
         assertEquals(429, assertThrows(RateLimitedException.class, () -> orders.named("bob")).answer().status());
         assertEquals(null, orders.named(null), "a call without a key is not limited");
         assertThrows(ConfigurationException.class, orders::negative);
+        assertThrows(ConfigurationException.class, () -> orders.misspelt("ann"));
+        assertEquals("audited", audit.audit());
+        assertThrows(RateLimitedException.class, audit::audit, "the annotation is on the interface");
     }
 }
