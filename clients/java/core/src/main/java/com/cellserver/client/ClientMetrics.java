@@ -14,6 +14,6 @@ public interface ClientMetrics {
     /** Counts breakers that are open: 1 for one that opens, -1 for one that closes. */
     default void breaker(int change) {}
 
-    /** Counts a call without an answer. reason is timeout, refused, broken, or the code of an error in lower case. */
+    /** Counts a call without an answer. reason is timeout, refused, broken, interrupted, or the code of an error in lower case. */
     default void unavailable(String reason) {}
 }

@@ -27,6 +27,8 @@ public class Limiter<R> implements AutoCloseable {
     // each lost reply among others would begin with unused limits.
     private static final long FORGET_NANOS = 60_000_000_000L;
 
+    private static final Lost INTERRUPTED = new Lost("interrupted", false);
+
     // The time after which the limits of a policy are read again for the limiter in the process.
     private static final long REFRESH_NANOS = 60_000_000_000L;
 
@@ -289,7 +291,7 @@ public class Limiter<R> implements AutoCloseable {
                 call.tried = true;
                 return new Step(null, call);
             }
-            return failed(call, now, lost.reason());
+            return lost == INTERRUPTED ? interrupted(call) : failed(call, now, lost.reason());
         }
         shared.metrics.duration(now - call.started);
         if (outcome instanceof Refused refused) {
@@ -361,6 +363,13 @@ public class Limiter<R> implements AutoCloseable {
         }
         shared.metrics.unavailable(code.toLowerCase(Locale.ROOT));
         return away(call, code);
+    }
+
+    /** The caller has gone, which says nothing about the server. */
+    private Step interrupted(Call call) {
+        abandon(call);
+        shared.metrics.unavailable(INTERRUPTED.reason());
+        return away(call, INTERRUPTED.reason());
     }
 
     private Step failed(Call call, long now, String reason) {
@@ -448,7 +457,7 @@ public class Limiter<R> implements AutoCloseable {
         } catch (InterruptedException e) {
             sent.complete(Link.TIMEOUT);
             Thread.currentThread().interrupt();
-            return new Lost("interrupted", false);
+            return INTERRUPTED;
         } catch (ExecutionException e) {
             throw new IllegalStateException(e); // the futures of a link have no exception
         }

@@ -249,6 +249,17 @@ class LimiterTest {
     }
 
     @Test
+    void interruptsOpenNoBreaker() {
+        var link = new ScriptedLink();
+        var limiter = link.limiter(options().breaker(new BreakerOptions(1, 20, Duration.ofHours(1), 0)));
+        Thread.currentThread().interrupt();
+        assertEquals(Source.UNAVAILABLE, limiter.check("ann").source());
+        assertTrue(Thread.interrupted());
+        link.reply(ScriptedLink.ALLOWED);
+        assertEquals(Source.SERVER, limiter.check("ann").source());
+    }
+
+    @Test
     void metricsOfAnOutage() {
         var told = new ArrayList<String>();
         var fake = new FakeLimiter<>(
