@@ -45,6 +45,7 @@ public class Limiter<R> implements AutoCloseable {
     private List<Clause> numbers;
     private long readAt;
     private LocalLimiter local;
+    private int instances = 1; // as the application has said last
     private long localAt;
     private boolean answered;
     private boolean withId;
@@ -407,10 +408,11 @@ public class Limiter<R> implements AutoCloseable {
         if (options.onUnavailable == OnUnavailable.ALLOW) {
             return decided(Result.without(true, Source.UNAVAILABLE, target.policy(), -1));
         }
+        readInstances();
         synchronized (shared) {
             if (options.onUnavailable == OnUnavailable.LOCAL && !numbers.isEmpty()) {
                 if (local == null) {
-                    local = new LocalLimiter(numbers, shared.wall, options.instances.getAsInt());
+                    local = new LocalLimiter(numbers, shared.wall, instances);
                 }
                 localAt = shared.now();
                 var answers = local.check(call.scope.key, call.cost, call.scope.member);
@@ -420,6 +422,23 @@ public class Limiter<R> implements AutoCloseable {
             }
         }
         return decided(Result.without(false, Source.UNAVAILABLE, target.policy(), 1000));
+    }
+
+    /** Asks the application for the number of instances, outside the lock, before a limiter in the process is made. */
+    private void readInstances() {
+        synchronized (shared) {
+            if (options.onUnavailable != OnUnavailable.LOCAL || local != null) {
+                return;
+            }
+        }
+        try {
+            int read = options.instances.getAsInt();
+            synchronized (shared) {
+                instances = read;
+            }
+        } catch (RuntimeException e) {
+            shared.say("instances", Level.ERROR, "the number of instances cannot be read, and the last one is used: {0}", e.toString());
+        }
     }
 
     private Step decided(Result result) {
@@ -479,7 +498,16 @@ public class Limiter<R> implements AutoCloseable {
             return;
         }
         sent.completeOnTimeout(Link.TIMEOUT, Math.max(0, call.deadline - shared.now()), TimeUnit.NANOSECONDS)
-                .thenAcceptAsync(outcome -> finish(call, outcome, result), options.executor);
+                .thenAccept(outcome -> finishLater(call, outcome, result));
+    }
+
+    /** Ends a call on the executor, or at once if the executor takes no more work. */
+    private void finishLater(Call call, Link.Outcome outcome, CompletableFuture<Result> result) {
+        try {
+            options.executor.execute(() -> finish(call, outcome, result));
+        } catch (RuntimeException e) {
+            finish(call, outcome, result);
+        }
     }
 
     private void finish(Call call, Link.Outcome outcome, CompletableFuture<Result> result) {

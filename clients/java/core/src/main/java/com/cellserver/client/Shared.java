@@ -22,9 +22,40 @@ final class Shared {
     Shared(Link link, BreakerOptions breaker, ClientMetrics metrics, LongSupplier clock, LongSupplier wall) {
         this.link = link;
         this.breaker = new Breaker(breaker, () -> ThreadLocalRandom.current().nextDouble());
-        this.metrics = metrics;
+        this.metrics = new Guarded(metrics);
         this.clock = clock;
         this.wall = wall;
+    }
+
+    /** Metrics whose exceptions go no further, so that they change no decision and no state of the breaker. */
+    private record Guarded(ClientMetrics metrics) implements ClientMetrics {
+        private static void guard(Runnable report) {
+            try {
+                report.run();
+            } catch (RuntimeException e) {
+                LOG.log(Level.DEBUG, "metrics have thrown an exception", e);
+            }
+        }
+
+        @Override
+        public void decision(String policy, boolean allowed, Source source) {
+            guard(() -> metrics.decision(policy, allowed, source));
+        }
+
+        @Override
+        public void duration(long nanos) {
+            guard(() -> metrics.duration(nanos));
+        }
+
+        @Override
+        public void breaker(int change) {
+            guard(() -> metrics.breaker(change));
+        }
+
+        @Override
+        public void unavailable(String reason) {
+            guard(() -> metrics.unavailable(reason));
+        }
     }
 
     long now() {

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import reactor.core.scheduler.Schedulers;
@@ -257,6 +258,34 @@ class LimiterTest {
         assertTrue(Thread.interrupted());
         link.reply(ScriptedLink.ALLOWED);
         assertEquals(Source.SERVER, limiter.check("ann").source());
+    }
+
+    @Test
+    void faultsOfTheApplicationChangeNoDecision() {
+        var link = new ScriptedLink();
+        var limiter = link.limiter(options()
+                .onUnavailable(OnUnavailable.LOCAL)
+                .fallback("TB 1 1 1h")
+                .instances(() -> {
+                    assertFalse(Thread.holdsLock(link.shared));
+                    throw new IllegalStateException("instances");
+                })
+                .executor(task -> {
+                    throw new RejectedExecutionException();
+                })
+                .metrics(new ClientMetrics() {
+                    @Override
+                    public void duration(long nanos) {
+                        throw new IllegalStateException("metrics");
+                    }
+                }));
+        link.reply(ScriptedLink.ALLOWED);
+        assertEquals(Source.SERVER, limiter.check("ann").source());
+        link.reply(Link.TIMEOUT);
+        assertEquals(Source.LOCAL, limiter.check("ann").source());
+        var later = limiter.checkAsync("bob");
+        link.waiting.get(0).complete(ScriptedLink.ALLOWED);
+        assertEquals(Source.SERVER, later.orTimeout(10, TimeUnit.SECONDS).join().source());
     }
 
     @Test
