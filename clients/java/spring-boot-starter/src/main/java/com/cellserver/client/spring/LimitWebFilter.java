@@ -15,6 +15,7 @@ import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebFilter;
 import org.springframework.web.server.WebFilterChain;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
 
 /** Limits requests in WebFlux applications, without blocking a thread. CORS preflight requests are not limited. */
 final class LimitWebFilter implements WebFilter, Ordered {
@@ -79,7 +80,7 @@ final class LimitWebFilter implements WebFilter, Ordered {
         if (key == null) {
             return decide(rules, i + 1, info, answers);
         }
-        return Mono.fromFuture(rule.limiter().checkAsync(key, rule.cost())).flatMap(result -> {
+        return Mono.fromFuture(rule.limiter().checkAsync(key, rule.cost())).publishOn(Schedulers.parallel()).flatMap(result -> {
             answers.add(HttpAnswer.of(result, rule.limiter().headers()));
             boolean denied = answers.get(answers.size() - 1).status() != 0;
             return denied ? Mono.just(answers) : decide(rules, i + 1, info, answers);

@@ -30,6 +30,7 @@ import org.springframework.expression.spel.ast.VariableReference;
 import org.springframework.expression.spel.standard.SpelExpressionParser;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
 
 /** Limits the calls of methods with {@link RateLimited}. */
 final class RateLimitedInterceptor implements MethodInterceptor {
@@ -119,6 +120,7 @@ final class RateLimitedInterceptor implements MethodInterceptor {
     /** The decision for each subscriber, or the exception. */
     private static Mono<Result> decided(Plan plan, Object key, long cost) {
         return Mono.defer(() -> Mono.fromFuture(plan.limiter.checkAsync(key.toString(), cost)))
+                .publishOn(Schedulers.parallel())
                 .doOnNext(result -> admit(plan, result));
     }
 

@@ -14,6 +14,7 @@ import com.cellserver.client.ConfigurationException;
 import com.cellserver.client.FakeLimiter;
 import com.cellserver.client.RequestInfo;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.concurrent.CompletionException;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -141,6 +142,9 @@ class ServletTest {
         var mono = orders.mono(order);
         assertEquals("ordered", mono.block());
         assertThrows(RateLimitedException.class, mono::block, "each subscriber is a call");
+        var threads = new ArrayList<String>();
+        orders.mono(new Application.Order("eve", 1)).doOnNext(done -> threads.add(Thread.currentThread().getName())).block();
+        assertEquals("parallel", threads.get(0).split("-")[0], "it goes on where nothing may block");
         assertEquals(2, orders.flux().collectList().block().size());
         assertThrows(RateLimitedException.class, () -> orders.flux().blockLast());
         assertEquals("staged", orders.stage().toCompletableFuture().join());
