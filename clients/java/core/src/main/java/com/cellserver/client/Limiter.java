@@ -151,7 +151,7 @@ public class Limiter<R> implements AutoCloseable {
     }
 
     /**
-     * Takes units before the cost of a request is known. While it is open, its time to live, 1 ms or more, is renewed. The
+     * Takes units before the cost of a request is known. While it is open, its time to live, 1 s to 24 h, is renewed. The
      * result may be a denial; ending that does nothing.
      */
     public Reservation reserve(R request, long units, Duration ttl) {
@@ -160,8 +160,8 @@ public class Limiter<R> implements AutoCloseable {
     }
 
     private Reservation reserve(R request, String key, long units, Duration ttl) {
-        if (units < 1 || ttl.toMillis() < 1) {
-            throw new ConfigurationException("a reservation has 1 unit or more, and a time to live of 1 ms or more");
+        if (units < 1 || ttl.compareTo(Duration.ofSeconds(1)) < 0 || ttl.compareTo(Duration.ofHours(24)) > 0) {
+            throw new ConfigurationException("a reservation has 1 unit or more, and a time to live of 1 s to 24 h");
         }
         var call = call(request, key, units, ttl.toMillis());
         call.id = UUID.randomUUID().toString();

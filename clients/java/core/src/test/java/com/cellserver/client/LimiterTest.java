@@ -348,6 +348,15 @@ class LimiterTest {
     }
 
     @Test
+    void aReservationLivesFromASecondToADay() {
+        var limiter = new FakeLimiter<>(options(), POLICIES);
+        for (var ttl : List.of(Duration.ofMillis(999), Duration.ofHours(24).plusMillis(1))) {
+            assertThrows(ConfigurationException.class, () -> limiter.reserve("ann", 1, ttl));
+        }
+        assertThrows(ConfigurationException.class, () -> limiter.reserve("ann", 0, Duration.ofSeconds(1)));
+    }
+
+    @Test
     void keysOverTheBoundShareOneState() {
         var local = new LocalLimiter(Clause.parse(List.of("TB 1 1 1h")), () -> 0, 1, 2);
         var admitted = new ArrayList<String>();
