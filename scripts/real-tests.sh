@@ -30,16 +30,18 @@ beside() {
   local status=0 tool
   bash scripts/go-test.sh "$modules" "$@" || status=1
   for tool in $tools; do
-    tagged "$tool" '*_test.go'
+    tagged "$tool"
     [ -z "$tests" ] || PACKAGES=$packages bash scripts/go-test.sh "$tool" -tags real -run "^($tests)\$" "$@" || status=1
   done
   exit $status
 }
 
-# tagged MODULE PATTERN... sets tests and packages to those of the files with the tag in a module.
+# tagged MODULE sets tests and packages to those of the files with the tag in a module, without the modules in its folders.
 tagged() {
-  local files
-  files=$(cd "$1" && git ls-files --cached --others --exclude-standard "${@:2}" | xargs grep -lE '^//go:build .*\breal\b')
+  local files nested
+  nested=$(cd "$1" && git ls-files --cached --others --exclude-standard '*/go.mod' | xargs -r -n 1 dirname | sed 's|^|:!|')
+  # shellcheck disable=SC2086 # one pattern for each word
+  files=$(cd "$1" && git ls-files --cached --others --exclude-standard '*_test.go' $nested | xargs grep -lE '^//go:build .*\breal\b')
   tests=$(cd "$1" && xargs -r sed -nE 's/^func (Test[A-Za-z0-9_]*)\(.*/\1/p' <<<"$files" | grep -vx TestMain | sort -u | paste -sd '|')
   packages=$(xargs -r -n 1 dirname <<<"$files" | sort -u | sed 's|^|./|' | paste -sd ' ')
 }
@@ -47,7 +49,7 @@ tagged() {
 AGAIN=$again EVENTS='' beside "$@" >"$said" 2>&1 &
 beside=$!
 
-tagged . '*_test.go' ':!tools' ':!clients'
+tagged .
 [ -n "$tests" ] || { echo "no file has the build tag real: is this a clone with git?" >&2; exit 1; }
 # The clients and libraries of compat_test take as long as half of the others, so they begin.
 PACKAGES="./compat_test $packages" bash scripts/go-test.sh . -tags real -run "^($tests)\$" "$@" || status=1

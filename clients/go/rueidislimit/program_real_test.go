@@ -74,6 +74,10 @@ func TestOutagesOfTheProgram(t *testing.T) {
 	require.Eventually(t, answered, time.Minute, 10*time.Millisecond)
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	var stopped syscall.WaitStatus
+	_, err = syscall.Wait4(cmd.Process.Pid, &stopped, syscall.WUNTRACED, nil) // until then a thread could answer
+	require.NoError(t, err)
+	require.True(t, stopped.Stopped())
 	unanswered()
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	require.Eventually(t, answered, time.Minute, 10*time.Millisecond)
