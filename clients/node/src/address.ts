@@ -79,6 +79,15 @@ export function parseNetwork(text: string): Network {
   return { address: masked(address, n), bits: n }
 }
 
+/** Returns the network that a policy with KEY IP v4 v6 limits for a key, as the server names it, or the key if it is no address. */
+export function networkKey(key: string, v4: number, v6: number): string {
+  const address = parseAddress(key.replace(/\/\d+$/, ''))
+  if (address === undefined) return key
+  const bits = address.length === 4 ? v4 : v6
+  const network = masked(address, bits)
+  return `${network.length === 4 ? network.join('.') : textOfV6(network)}/${bits}`
+}
+
 function masked(address: Address, bits: number): Address {
   return address.map((byte, i) => byte & (0xff00 >> Math.max(0, Math.min(8, bits - 8 * i))) & 0xff)
 }

@@ -51,7 +51,15 @@ export function admit<R>(
   }
   limiter.reserveFor(request).then((reservation) => admitted(reservation && {
     result: reservation.result,
-    ended: (status) => void (status !== undefined && chargeWhen(status) ? reservation.commit() : reservation.cancel()),
+    ended: (status) => {
+      let charged = false
+      try {
+        charged = status !== undefined && chargeWhen(status)
+      } catch (fault) {
+        process.emitWarning(fault as Error) // thrown, it would end the process: the response has ended
+      }
+      void (charged ? reservation.commit() : reservation.cancel())
+    },
   }), failed)
 }
 
@@ -65,12 +73,23 @@ function admissionOf<R>(limiter: Limiter<R>, result: Result): Admission {
   return { result, ended: place && (() => void limiter.release(place)) }
 }
 
+/** The part of a socket that is used. */
+interface Closing {
+  once(event: 'close', listener: () => void): unknown
+  readonly destroyed: boolean
+}
+
 /** The part of a response of Node that is used. */
 export interface NodeResponse {
   once(event: 'close', listener: () => void): unknown
   writeHead(status: number, ...rest: never[]): unknown
   hasHeader(name: string): boolean
   setHeader(name: string, value: string): unknown
+  getHeaderNames(): string[]
+  /** The request, whose socket the response shares. */
+  readonly req?: { socket?: Closing | null } | undefined
+  /** The stream of HTTP/2. */
+  readonly stream?: { readonly destroyed: boolean } | undefined
   readonly closed: boolean
   readonly destroyed: boolean
   readonly headersSent: boolean
@@ -78,11 +97,37 @@ export interface NodeResponse {
 }
 
 /** Tells an admission how the response ends, also if its connection breaks. A client that goes after the header was sent has had the status. */
-export function follow({ ended }: Admission, response: Pick<NodeResponse, 'once' | 'closed' | 'destroyed' | 'headersSent' | 'statusCode'>): void {
+export function follow({ ended }: Admission, response: Pick<NodeResponse, 'once' | 'closed' | 'destroyed' | 'headersSent' | 'statusCode' | 'req' | 'stream'>): void {
   if (ended === undefined) return
-  const tell = (): void => ended(response.headersSent ? response.statusCode : undefined)
-  if (response.closed || response.destroyed) tell()
-  else response.once('close', tell)
+  let told = false
+  const tell = (): void => {
+    if (told) return
+    told = true
+    forget()
+    ended(response.headersSent ? response.statusCode : undefined)
+  }
+  let forget = (): void => {}
+  const { stream } = response
+  const socket = stream === undefined ? response.req?.socket : undefined
+  // A response of HTTP/2 has no closed and destroyed of its own, and none at all once its stream is gone.
+  if (response.closed || response.destroyed || 'stream' in response && (stream?.destroyed ?? true) || socket?.destroyed) return tell()
+  response.once('close', tell)
+  // A response behind another one of a pipeline has no socket yet, and is not told that the connection breaks.
+  if (socket) forget = whenClosed(socket, tell)
+}
+
+const closing = new WeakMap<object, Set<() => void>>()
+
+/** Calls back when a socket closes, with one listener for all. The returned function takes that back. */
+function whenClosed(socket: Closing, callback: () => void): () => void {
+  let callbacks = closing.get(socket)
+  if (callbacks === undefined) {
+    const all = callbacks = new Set()
+    closing.set(socket, all)
+    socket.once('close', () => { for (const each of [...all]) each() })
+  }
+  callbacks.add(callback)
+  return () => void callbacks.delete(callback)
 }
 
 /** Reports whether a response with this status has header fields of limits. A redirection and an outage have none. */
@@ -105,10 +150,22 @@ export function addFields(response: NodeResponse, fields: Field[], framework: Fi
   const write = response.writeHead
   let added = false
   response.writeHead = function (this: NodeResponse, status: number, ...rest: never[]): unknown {
-    if (!added && carries(status)) setFields(rest.length > 0 ? framework : this, fields)
+    if (added || !carries(status)) return write.call(this, status, ...rest)
     added = true
+    const list = rest.at(-1) as unknown
+    // Node merges a list into fields that were set one by one, and then keeps one of several with a name: so none is set.
+    if (Array.isArray(list) && this.getHeaderNames().length === 0) return write.call(this, status, ...rest.slice(0, -1), withFields(list, fields) as never)
+    setFields(rest.length > 0 ? framework : this, fields)
     return write.call(this, status, ...rest)
   }
+}
+
+/** Returns a list of header fields, flat or of pairs, with those that it does not have. */
+function withFields(list: unknown[], fields: Field[]): unknown[] {
+  const pairs = Array.isArray(list[0])
+  const names = new Set((pairs ? list.map((pair) => (pair as unknown[])[0]) : list.filter((_, i) => i % 2 === 0)).map((name) => String(name).toLowerCase()))
+  const added = fields.filter(([name]) => !names.has(name.toLowerCase()))
+  return [...list, ...(pairs ? added : added.flat())]
 }
 
 /** Sets those header fields that are not there. */

@@ -6,6 +6,7 @@ import { Limiter } from './limiter.js'
 /** The part of a context of Hono that is used, beside what keys read. */
 export interface ContextLike {
   res: Response
+  req?: { readonly method?: string }
   /** With @hono/node-server it has the response of Node. */
   env?: unknown
 }
@@ -42,7 +43,13 @@ export function cellserver<C extends ContextLike>(options: MiddlewareOptions<C> 
     }
     if (outgoing === undefined) followBody(admission, c)
     if (!carries(c.res.status)) return undefined
-    for (const [name, value] of limiter.headers(result)) if (!c.res.headers.has(name)) c.res.headers.set(name, value)
+    const fields = limiter.headers(result).filter(([name]) => !c.res.headers.has(name))
+    try {
+      for (const [name, value] of fields) c.res.headers.set(name, value)
+    } catch {
+      c.res = new Response(c.res.body, c.res) // that of fetch() cannot be changed
+      for (const [name, value] of fields) c.res.headers.set(name, value)
+    }
     return undefined
   }
   return Object.assign(middleware, { limiter })
@@ -52,7 +59,8 @@ export function cellserver<C extends ContextLike>(options: MiddlewareOptions<C> 
 function followBody({ ended }: Admission, c: ContextLike): void {
   if (ended === undefined) return
   const { res } = c
-  const reader = res.body?.getReader()
+  // Hono drops the body of a response to HEAD without reading it.
+  const reader = c.req?.method === 'HEAD' ? undefined : res.body?.getReader()
   if (reader === undefined) return ended(res.status)
   const body = new ReadableStream({
     async pull(controller) {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { networkKey } from './address.js'
 import { Asking, type Asker } from './asking.js'
 import { ServerBackend, type Backend, type Shared } from './backend.js'
 import { Breaker, pauseMs, type Outcome, type Ticket } from './breaker.js'
@@ -13,7 +14,7 @@ import { Instruments } from './metrics.js'
 import { ConfigurationError, type CallOptions, type LimiterOptions, type Log, type Reservation } from './options.js'
 import { resultOf, type Decision, type Place, type Result } from './result.js'
 import { judge, type Fault } from './verdict.js'
-import { clausesOf, noWindow, windowOf, type Window } from './window.js'
+import { clausesOf, networksOf, noWindow, windowOf, type Window } from './window.js'
 import { callWords, renewWords, settleWords, startWords, stateKey, type Config, type Request } from './wire.js'
 
 interface KeyedCall extends CallOptions {
@@ -79,6 +80,8 @@ export class Limiter<R = unknown> {
   #windows: Window[] = []
   /** Whether calls take places, for which they need a member. */
   #places = false
+  /** The lengths of networks that KEY IP makes of addresses. */
+  #networks: [v4: number, v6: number] | undefined
   #instruments: Instruments | undefined
 
   /** Makes a limiter. shared is that of another limiter with the same server, or a double in tests. */
@@ -190,9 +193,10 @@ export class Limiter<R = unknown> {
   /** Gives back what `check` has taken under clauses with CC: the `place` of its result. It is done at most once for each result. */
   async release({ key, member, local }: Place): Promise<void> {
     if (local) return this.#local?.release(key, member)
+    const state = this.#networks === undefined ? key : networkKey(key, ...this.#networks)
     const settled: Promise<void>[] = []
     this.#windows.forEach((window, i) => {
-      if (window.concurrent) settled.push(this.#settle(['CC.RELEASE', stateKey(this.#config.policy, key, i + 1), member]))
+      if (window.concurrent) settled.push(this.#settle(['CC.RELEASE', stateKey(this.#config.policy, state, i + 1), member]))
     })
     await Promise.all(settled)
   }
@@ -211,9 +215,11 @@ export class Limiter<R = unknown> {
    */
   async reserve(key: string, units: number, { ttlMs = 30_000, ...call }: CallOptions & { ttlMs?: number } = {}): Promise<Reservation> {
     const id = call.id ?? random()
-    const request: Request = { key: bounded(key), cost: units, mode: '', member: call.member ?? (this.#places ? id : undefined), id, ttlMs }
+    // 0 units are not held: the call only asks whether the key is denied.
+    const held = units > 0 ? { id, ttlMs } : {}
+    const request: Request = { key: bounded(key), cost: units, mode: '', member: call.member ?? (this.#places ? id : undefined), ...held }
     const result = await this.#decided(request)
-    const holds = result.allowed && result.source === 'server'
+    const holds = units > 0 && result.allowed && result.source === 'server'
     let renewal: NodeJS.Timeout | undefined
     if (holds) {
       const until = performance.now() + renewedMs
@@ -410,7 +416,9 @@ export class Limiter<R = unknown> {
   async #readPolicy(): Promise<void> {
     const needed = this.options.onUnavailable === 'local' && texts(this.options.fallback).length === 0
     try {
-      const clauses = clausesOf(await this.#backend.call(['RL.POLICY', 'GET', this.#config.policy]))
+      const reply = await this.#backend.call(['RL.POLICY', 'GET', this.#config.policy])
+      const clauses = clausesOf(reply)
+      this.#networks = networksOf(reply)
       this.#setClauses(clauses)
       if (needed) this.#fallback = clauses
     } catch (error) {

@@ -84,7 +84,9 @@ export function callWords(config: Config, request: Request): string[] {
   const words = ['RL.MULTI', String(config.limits.length)]
   config.limits.forEach((_, i) => words.push(stateKey(config.policy, request.key, i + 1)))
   for (const clause of config.limits) words.push(...clauseWords(clause, String(unitsOf(clause, request.cost))))
-  if (request.mode) words.push(request.mode)
+  // A clause CC has no quantity there: a call of 0 units would take a place.
+  const mode = request.mode || (request.cost === 0 && config.limits.some((clause) => clause.family === 'CC') ? 'PEEK' : '')
+  if (mode) words.push(mode)
   return end(words, request, true, true)
 }
 

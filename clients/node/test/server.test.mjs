@@ -150,6 +150,32 @@ test('a server that is killed, and started again', async (t) => {
   await until(async () => (await limiter.check('k')).source === 'server')
 })
 
+test('0 units are not held, and take no place', async (t) => {
+  const server = await new Server(t).start()
+  const limiter = server.limiter(t, { limits: ['TB 10 1 1h', 'CC 1 600'], onUnavailable: 'deny' })
+  await limiter.ready()
+  for (let i = 0; i < 3; i++) {
+    const reservation = await limiter.reserve('k', 0)
+    assert.ok(reservation.result.allowed)
+    await reservation.commit()
+    assert.ok((await limiter.check('k', { cost: 0 })).allowed)
+  }
+})
+
+test('a policy for networks gives its places back', async (t) => {
+  const server = await new Server(t).start()
+  await server.command('RL.POLICY', 'SET', 'nets', 'KEY', 'IP', '24', '64', 'LIMITS', 'CC', '2', '600')
+  const limiter = server.limiter(t, { policy: 'nets', onUnavailable: 'deny' })
+  await limiter.ready()
+  for (const key of ['192.0.2.7', '2001:db8:1:2::7']) {
+    for (let i = 0; i < 5; i++) {
+      const result = await limiter.check(key)
+      assert.ok(result.allowed, `${key}: call ${i}`)
+      await limiter.release(result.place)
+    }
+  }
+})
+
 test('a proxy that ends connections before their replies', async (t) => {
   const server = await new Server(t).start()
   let replies = 0

@@ -95,7 +95,8 @@ func (r *Request) several(c *Config) []string {
 	for _, l := range c.Limits {
 		words = append(words, l.words(l.Units(r.Cost))...)
 	}
-	if r.Mode == Peek {
+	// A lease has no units there: a call for none would take a place.
+	if r.Mode == Peek || r.Cost == 0 && slices.ContainsFunc(c.Limits, func(l Clause) bool { return l.Family == Lease }) {
 		words = append(words, string(Peek))
 	}
 	return r.end(words, true)

@@ -84,6 +84,7 @@ func wire() (file, error) {
 		{Name: "an instant of ANCHOR", Policy: "own", Limits: []string{"SW 100 60 FIXED ANCHOR 1790000000"}, Do: "call", Key: "w4", Cost: 2},
 		{Name: "CL has MS only in RL.MULTI", Policy: "own", Limits: []string{"CL 15 30 60"}, Do: "call", Key: "c", Cost: 2},
 		{Name: "places", Policy: "own", Limits: []string{"CC 5 30"}, Do: "call", Key: "p", Cost: 1, Member: "w1"},
+		{Name: "places and no units", Policy: "own", Limits: []string{"CC 5 30"}, Do: "call", Key: "p", Cost: 0, Member: "w2"},
 		{Name: "several limits", Policy: "own", Limits: two, Do: "call", Key: "s", Cost: 2},
 		{Name: "several limits, PEEK", Policy: "own", Limits: two, Do: "call", Key: "s", Cost: 2, Mode: "PEEK"},
 		{Name: "several limits, a reservation", Policy: "own", Limits: two, Do: "call", Key: "s", Cost: 2, ID: "r4", TTL: 5000},

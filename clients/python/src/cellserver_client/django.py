@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
 from django.conf import settings
 from django.core.exceptions import BadRequest, PermissionDenied, SuspiciousOperation, SynchronousOnlyOperation
+from django.core.handlers.asgi import ASGIRequest
 from django.core.signals import setting_changed
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -122,6 +123,8 @@ class _Limit:
 
     async def arespond(self, request: Any, make: Callable[[], Awaitable[HttpResponseBase]]) -> HttpResponseBase:
         """See respond."""
+        if not isinstance(request, ASGIRequest):
+            return await self._arespond_in_thread(request, make)
         limiter = _async.get(self, self._options)
         key = await _key_of(limiter, request)
         if key is None:
@@ -141,6 +144,26 @@ class _Limit:
             raise
         finally:
             await settle(reservation, charge_when, status)
+        return _with_fields(response, result, limiter.headers)
+
+    async def _arespond_in_thread(self, request: Any, make: Callable[[], Awaitable[HttpResponseBase]]) -> HttpResponseBase:
+        """See respond. Under WSGI each request has an event loop of its own, and a limiter for asyncio serves only one."""
+        limiter = limiter_of(self, self._options)
+        charge_when = self._charge_when
+        if charge_when is None:
+            result = await sync_to_async(limiter.check)(request)
+            return _denial(result, limiter.headers) or _with_fields(await make(), result, limiter.headers)
+        reservation = await sync_to_async(lambda: limiter.reserve(request).__enter__())()
+        result = reservation.result
+        status: int | None = None
+        try:
+            response = _denial(result, limiter.headers) or await make()
+            status = response.status_code
+        except Exception as error:
+            status = _status_of(error)
+            raise
+        finally:
+            await sync_to_async(settle_sync)(reservation, charge_when, status)
         return _with_fields(response, result, limiter.headers)
 
 

@@ -63,6 +63,8 @@ def words(
     out = ["RL.MULTI", str(len(clauses)), *(state_key(target.policy, key, i + 1) for i in range(len(clauses)))]
     for clause in clauses:
         out += clause.words(cost)
+    if not mode and cost == 0 and any(clause.concurrent for clause in clauses):
+        mode, id = "PEEK", ""  # CC has no quantity there: a call of 0 units would take a place
     out += [mode] if mode else []
     return out + _end(member, id, ttl_ms) + ["WITHDETAILS"]
 

@@ -96,7 +96,9 @@ record Target(String policy, List<Clause> clauses, String className, String keep
         for (Clause clause : clauses) {
             out.addAll(clause.words(cost));
         }
-        option(out, call.mode);
+        // CC has no units there: a call for none would take a place.
+        boolean looks = call.mode.isEmpty() && cost == 0 && clauses.stream().anyMatch(clause -> clause.kind().equals("CC"));
+        option(out, looks ? "PEEK" : call.mode);
         end(out, call.member, call);
         out.add("WITHDETAILS");
         return out;
