@@ -124,47 +124,52 @@ class _Limit:
     async def arespond(self, request: Any, make: Callable[[], Awaitable[HttpResponseBase]]) -> HttpResponseBase:
         """See respond."""
         if not isinstance(request, ASGIRequest):
-            return await self._arespond_in_thread(request, make)
+            # Under WSGI each request has an event loop of its own, and a limiter for asyncio serves only one.
+            threaded = limiter_of(self, self._options)
+            return await self._around(
+                make,
+                threaded.headers,
+                sync_to_async(lambda: threaded.check(request)),
+                sync_to_async(lambda: threaded.reserve(request).__enter__()),
+                sync_to_async(settle_sync),
+            )
         limiter = _async.get(self, self._options)
         key = await _key_of(limiter, request)
         if key is None:
             return await make()
-        charge_when = self._charge_when
-        if charge_when is None:
-            result = await limiter.check(request, key=key)
-            return _denial(result, limiter.headers) or _with_fields(await make(), result, limiter.headers)
-        reservation = await limiter.reserve(request, key=key).__aenter__()
-        result = reservation.result
-        status: int | None = None
-        try:
-            response = _denial(result, limiter.headers) or await make()
-            status = response.status_code
-        except Exception as error:
-            status = _status_of(error)
-            raise
-        finally:
-            await settle(reservation, charge_when, status)
-        return _with_fields(response, result, limiter.headers)
+        return await self._around(
+            make,
+            limiter.headers,
+            lambda: limiter.check(request, key=key),
+            lambda: limiter.reserve(request, key=key).__aenter__(),
+            settle,
+        )
 
-    async def _arespond_in_thread(self, request: Any, make: Callable[[], Awaitable[HttpResponseBase]]) -> HttpResponseBase:
-        """See respond. Under WSGI each request has an event loop of its own, and a limiter for asyncio serves only one."""
-        limiter = limiter_of(self, self._options)
+    async def _around(
+        self,
+        make: Callable[[], Awaitable[HttpResponseBase]],
+        headers: Any,
+        check: Callable[[], Awaitable[Result]],
+        reserve: Callable[[], Awaitable[Any]],
+        end: Callable[[Any, ChargeWhen, int | None], Awaitable[None]],
+    ) -> HttpResponseBase:
+        """See respond. The functions ask a limiter: for a decision, or for a reservation and its end."""
         charge_when = self._charge_when
         if charge_when is None:
-            result = await sync_to_async(limiter.check)(request)
-            return _denial(result, limiter.headers) or _with_fields(await make(), result, limiter.headers)
-        reservation = await sync_to_async(lambda: limiter.reserve(request).__enter__())()
+            result = await check()
+            return _denial(result, headers) or _with_fields(await make(), result, headers)
+        reservation = await reserve()
         result = reservation.result
         status: int | None = None
         try:
-            response = _denial(result, limiter.headers) or await make()
+            response = _denial(result, headers) or await make()
             status = response.status_code
         except Exception as error:
             status = _status_of(error)
             raise
         finally:
-            await sync_to_async(settle_sync)(reservation, charge_when, status)
-        return _with_fields(response, result, limiter.headers)
+            await end(reservation, charge_when, status)
+        return _with_fields(response, result, headers)
 
 
 async def _key_of(limiter: aio.Limiter, request: Any) -> str | None:

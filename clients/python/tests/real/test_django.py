@@ -36,11 +36,12 @@ def at_once(request: Any) -> list[int]:
         barrier.wait()
         statuses.append(request())
 
-    threads = [threading.Thread(target=caller) for _ in range(CALLERS)]
+    threads = [threading.Thread(target=caller, daemon=True) for _ in range(CALLERS)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
     return statuses
 
 
@@ -74,3 +75,14 @@ def test_no_race_of_the_middleware_admits_more_than_the_limit(server: Server) ->
 
         statuses = asyncio.run(of_asyncio())
         assert LIMIT - statuses.count(503) <= statuses.count(200) <= LIMIT
+
+
+def test_asynchronous_views_of_wsgi_do_not_share_event_loops(server: Server) -> None:
+    """Under WSGI each request of a thread has an event loop of its own."""
+    server.policy("login", f"SW {LIMIT} 86400 ANCHOR KEY")
+    limiter, of_asgi = sync.Limiter(**options(server, "login")), aio.Limiter(**options(server, "login"))
+    with limiter, override_settings(CELLSERVER={"limiter": limiter, "async_limiter": of_asgi}):
+        for n in range(ROUNDS):
+            statuses = at_once(lambda n=n: Client(REMOTE_ADDR=f"203.0.113.{n}").get("/alogin/401").status_code)
+            assert len(statuses) == CALLERS
+            assert statuses.count(401) <= LIMIT
