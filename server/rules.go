@@ -207,7 +207,7 @@ func (s *Server) prepareRules(f *ruleFiles) (apply func(), err error) {
 	}, nil
 }
 
-// applyRules puts rules in force, and returns the number of policies that have changed. is is what their files were. The
+// applyRules puts rules in force, and returns the number of policies that have changed. is is the state of their files. The
 // caller holds mu of f.
 func (s *Server) applyRules(f *ruleFiles, is *ruledir.State, l *loadedRules) (changed int) {
 	path := s.config.Path(f.option)
@@ -248,7 +248,7 @@ func (s *Server) reloadRulesOf(f *ruleFiles) (changed int, err error) {
 	return s.tryRules(f, is)
 }
 
-// tryRules loads the files that are as is says. After a fault, which goes to the log, the rules before stay in force.
+// tryRules loads the files, whose state is is. After a fault, which it logs, the earlier rules remain in force.
 // The caller holds mu of f.
 func (s *Server) tryRules(f *ruleFiles, is *ruledir.State) (changed int, err error) {
 	f.tried = is
@@ -260,8 +260,7 @@ func (s *Server) tryRules(f *ruleFiles, is *ruledir.State) (changed int, err err
 	return s.applyRules(f, is, loaded), nil
 }
 
-// rulesFail writes err, why rules were not loaded, to the log, unless it is that of the load before. The caller holds
-// mu of f.
+// rulesFail logs err, the error of a load of rules, unless the load before had the same error. The caller holds mu of f.
 func (s *Server) rulesFail(f *ruleFiles, err error) {
 	text := err.Error()
 	if before := f.fault.Load(); before != nil && text == before.all {
@@ -278,13 +277,13 @@ func (s *Server) rulesFail(f *ruleFiles, err error) {
 // oneLine removes line ends, which the name of a file may contain.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
-// rulesAway notes that the files of rules could not be looked at, because of err. The caller holds mu of f.
+// rulesAway records that the files of rules could not be examined, because of err. The caller holds mu of f.
 func (s *Server) rulesAway(f *ruleFiles, err error) {
 	s.rulesFail(f, err)
 	f.tried = nil
 }
 
-// rulesConfirmed notes that the rules in force are those of the files now.
+// rulesConfirmed records that the rules in force are those of the present files.
 func (s *Server) rulesConfirmed(f *ruleFiles) { f.confirmed.Store(int64(s.stopwatch())) }
 
 // rulesFault returns why the files of one option were not loaded, in one line, or "" if the rules of all are in force.

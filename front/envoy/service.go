@@ -121,9 +121,9 @@ func handler(answer answering) grpc.MethodHandler {
 		m := s.messages.Get().(*message)
 		m.by = p
 		m.late.Reset(messageTime)
-		err := decode(m) // waits for the message
+		err := decode(m) // decode waits until the message has arrived
 		if !m.late.Stop() {
-			return nil, errLate // m is not recycled: late may use it
+			return nil, errLate // m is not reused, because late may still refer to it
 		}
 		s.calls.Begin()
 		defer s.calls.End()
@@ -140,7 +140,7 @@ func handler(answer answering) grpc.MethodHandler {
 			m.recycle()
 			return nil, err
 		}
-		return m, nil // Marshal recycles it
+		return m, nil // Marshal returns m for reuse
 	}
 }
 
